@@ -2,32 +2,26 @@ import JobClient
 import JobModel
 import JobProtocol
 
-/// Why a verb failed: a message for the user, and the exit status.
+/// The failure of a verb: an exit status, and a message that says what happened, to what, and what to do next.
 struct CommandFailure: Error, Sendable, Equatable {
     let status: ExitStatus
-    /// One sentence that says what to do next.
     let message: String
 
-    init(_ status: ExitStatus, _ message: String) {
-        self.status = status
-        self.message = message
-    }
+    init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
 
     init(_ error: JobClientError) {
-        self.init(Self.status(of: error), Self.message(of: error))
-    }
-
-    /// The message, with the pointer into the spec or the params that it is about. The reason alone does without "Invalid params",
-    /// which says nothing to somebody who typed options.
-    private static func message(of error: JobClientError) -> String {
-        guard let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
+        var message = error.message
+        // "Invalid params" means nothing to a user who typed options, so only the reason is shown.
+        if let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
             let reason = remote.data["reason"]?.string
-        else { return error.message }
-        guard let pointer = remote.data["pointer"]?.string, !pointer.isEmpty else { return reason }
-        return "\(reason) (at \(pointer))"
+        {
+            let pointer = remote.data["pointer"]?.string ?? ""
+            message = pointer.isEmpty ? reason : "\(reason) (at \(pointer))"
+        }
+        self.init(ExitStatus(error), message)
     }
 
-    /// The failure for an error of a submission, which may or may not have been carried out.
+    /// The failure of a submission: if the connection ended, the job may exist.
     init(submitting error: JobClientError) {
         guard error.code == .closed else {
             self.init(error)
@@ -35,32 +29,12 @@ struct CommandFailure: Error, Sendable, Equatable {
         }
         self.init(
             .unreachable,
-            "The daemon went away before it answered, so it is not known whether the job was stored; look with "
-                + "deferctl list. With a key a job can be submitted again without becoming two.")
-    }
-
-    private static func status(of error: JobClientError) -> ExitStatus {
-        switch error.code {
-        case .unreachable, .closed: return .unreachable
-        case .denied: return .forbidden
-        case .cancelled, .slowReader, .tooManyCalls: return .tryAgain
-        case .rpc: return error.rpc.map(status(of:)) ?? .bug
-        default: return .bug
-        }
-    }
-
-    private static func status(of error: JobClientError.Remote) -> ExitStatus {
-        if error.kind == "line-too-long" { return .badData }
-        return switch ProtocolError.Code(rawValue: error.code) {
-        case .notFound, .wrongState, .keyConflict, .invalidParams: .badData
-        case .forbidden: .forbidden
-        case .busy, .shuttingDown, .timeout, .storage: .tryAgain
-        case .parse, .invalidRequest, .methodNotFound, .internal, nil: .bug
-        }
+            "The daemon closed the connection before it answered, so the job may or may not exist; look with: deferctl "
+                + "list. A job with a key can be submitted again without running twice.")
     }
 }
 
-/// The program's exit status; the numbers from 64 on are those of `sysexits.h`.
+/// The exit status of the program; the numbers from 64 on are those of `sysexits.h`.
 enum ExitStatus: Int32, Sendable, CaseIterable {
     case ok = 0
     case jobFailed = 1
@@ -70,34 +44,51 @@ enum ExitStatus: Int32, Sendable, CaseIterable {
     case badData = 65
     case unreachable = 69
     case bug = 70
-    /// What was asked for could not be written.
+    /// The output could not be written.
     case output = 74
-    /// Try again later, or come back: the program detached.
+    /// Try again later, or the program detached.
     case tryAgain = 75
     case forbidden = 77
     case configuration = 78
 
-    /// The status for a job's state; for one that is not finished, `tryAgain`.
+    /// The status for the state of a job; `tryAgain` if it is not finished.
     init(jobState state: String) {
-        switch state {
-        case "succeeded": self = .ok
-        case "failed": self = .jobFailed
-        case "cancelled": self = .jobCancelled
-        default: self = .tryAgain
-        }
+        self =
+            switch state {
+            case "succeeded": .ok
+            case "failed": .jobFailed
+            case "cancelled": .jobCancelled
+            default: .tryAgain
+            }
     }
 
-    /// The status of several jobs: a failure outweighs a cancelled job, and that a success.
+    init(_ error: JobClientError) {
+        self =
+            switch error.code {
+            case .unreachable, .closed: .unreachable
+            case .denied: .forbidden
+            case .cancelled, .slowReader, .tooManyCalls: .tryAgain
+            case .rpc where error.rpc?.kind == "line-too-long": .badData
+            case .rpc:
+                switch error.rpc.flatMap({ ProtocolError.Code(rawValue: $0.code) }) {
+                case .notFound, .wrongState, .keyConflict, .invalidParams: .badData
+                case .forbidden: .forbidden
+                case .busy, .shuttingDown, .timeout, .storage: .tryAgain
+                case .parse, .invalidRequest, .methodNotFound, .internal, nil: .bug
+                }
+            default: .bug
+            }
+    }
+
+    /// The status of several jobs: a failed job outweighs a cancelled one, and any other status outweighs both.
     static func worst(_ statuses: some Sequence<ExitStatus>) -> ExitStatus {
-        statuses.max { $0.weight < $1.weight } ?? .ok
-    }
-
-    private var weight: Int {
-        switch self {
-        case .ok: 0
-        case .jobCancelled: 1
-        case .jobFailed: 2
-        default: Int(rawValue)
+        func weight(_ status: ExitStatus) -> Int32 {
+            switch status {
+            case .jobCancelled: 1
+            case .jobFailed: 2
+            default: status.rawValue
+            }
         }
+        return statuses.max { weight($0) < weight($1) } ?? .ok
     }
 }

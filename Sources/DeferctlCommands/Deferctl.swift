@@ -2,7 +2,6 @@ import ArgumentParser
 import JobClient
 import JobProtocol
 
-/// The program.
 package enum Deferctl {
     /// Runs the program with the arguments of this process, and ends it.
     package static func main() async -> Never {
@@ -29,7 +28,7 @@ package enum Deferctl {
         DeferctlCommand.exit(withError: ExitCode(failure.status.rawValue))
     }
 
-    /// Ends with help, the version, a verb's exit status, or a usage error, which repeats what was typed.
+    /// Ends with help, the version, the exit status of a verb, or a usage error, which repeats the user's input.
     private static func end(_ error: any Error) -> Never {
         let status = DeferctlCommand.exitCode(for: error)
         let text = DeferctlCommand.fullMessage(for: error)
@@ -40,15 +39,15 @@ package enum Deferctl {
     }
 }
 
-/// The program: its verbs and how it ends.
+/// The root command with all verbs.
 struct DeferctlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "deferctl", abstract: "Give jobs to deferd, follow them and look at them.",
+        commandName: "deferctl", abstract: "Submit jobs to deferd, follow them and inspect them.",
         discussion: """
-            Data goes to standard output, progress and messages to standard error.
+            Data goes to standard output; progress and messages go to standard error.
 
             Exit status: 0 done, 1 the job failed, 2 it was cancelled, 64 wrong usage, 65 bad data or no such job, \
-            69 the daemon cannot be reached, 70 a defect, 74 the output cannot be written, 75 try again later or \
+            69 the daemon cannot be reached, 70 a bug, 74 the output cannot be written, 75 try again later or \
             detached by Ctrl-C, 77 not permitted, 78 wrong configuration.
             """,
         version: ProductVersion.current,
@@ -70,12 +69,13 @@ struct DeferctlCommand: AsyncParsableCommand {
                 ]),
         ])
 
-    /// The names of all verbs.
-    static var verbs: [String] {
-        configuration.groupedSubcommands.flatMap { group in
-            group.subcommands.compactMap { $0.configuration.commandName }
-        } + ["help"]
-    }
+    /// All verbs by name, each with the verbs of its own.
+    static let verbs: [String: [String]] = configuration.groupedSubcommands.flatMap(\.subcommands)
+        .reduce(into: ["help": []]) { verbs, verb in
+            verbs[verb.configuration.commandName ?? ""] = verb.configuration.subcommands.compactMap {
+                $0.configuration.commandName
+            }
+        }
 
     @OptionGroup var global: GlobalOptions
 }

@@ -9,10 +9,10 @@ struct Invocation: Sendable {
     let writesJSON: Bool
     let console: Console
 
-    /// The connection of a verb that outlives a restart of the daemon.
+    /// A connection that survives a restart of the daemon.
     var connection: DaemonConnection { DaemonConnection(path: socket) { [console] in console.say($0) } }
 
-    /// Connects, runs `body`, and closes the connection. Where no daemon can be reached, the error says how to start one.
+    /// Connects, runs `body`, and closes the connection. If no daemon can be reached, the error says how to start one.
     func withDaemon<Value>(_ body: (JobClient) async throws -> Value) async throws -> Value {
         try await connect().closing(after: body)
     }
@@ -27,41 +27,44 @@ struct Invocation: Sendable {
                 throw CommandFailure(.unreachable, "\(error.message) \(search.startHint(for: socket))")
             case .denied:
                 let flag = (try? search.path(flag: nil)) == socket ? "" : "--socket \(socket) "
-                throw CommandFailure(
-                    failure.status, "\(failure.message) What to do about it says: deferctl \(flag)doctor")
+                throw CommandFailure(failure.status, "\(failure.message) See what to do with: deferctl \(flag)doctor")
             default: throw failure
             }
         }
     }
 
-    /// Writes values as lines of JSON where that was asked for, else `lines` for people.
-    func show(_ values: [JSON], as lines: @autoclosure () -> [String]) throws(CommandFailure) {
+    /// Writes values as lines of JSON with `--json`, else `lines`.
+    @discardableResult
+    func show(_ values: [JSON], as lines: @autoclosure () -> [String]) throws(CommandFailure) -> ExitStatus {
         if writesJSON {
             try console.data.write(Array(values.map { $0.utf8 + [UInt8(ascii: "\n")] }.joined()))
         } else {
             try console.lines(lines())
         }
-    }
-
-    /// Writes a value as a line of JSON where that was asked for, else a line for people.
-    func show(_ value: JSON, as line: @autoclosure () -> String) throws(CommandFailure) {
-        try show([value], as: [line()])
-    }
-
-    /// Shows an object of the daemon's, member by member.
-    func showSheet(_ ask: (JobClient) async throws -> JSON) async throws -> ExitStatus {
-        let answer = try await withDaemon(ask)
-        try show([answer], as: Sheet.lines(answer, width: console.format.width))
         return .ok
     }
 
-    /// Says why a job did not succeed, unless its object was written, and returns its exit status.
+    /// Writes a value as a line of JSON with `--json`, else `line`.
+    @discardableResult
+    func show(_ value: JSON, as line: @autoclosure () -> String) throws(CommandFailure) -> ExitStatus {
+        try show([value], as: [line()])
+    }
+
+    /// Shows an object from the daemon, member by member.
+    func showSheet(_ ask: (JobClient) async throws -> JSON) async throws -> ExitStatus {
+        let answer = try await withDaemon(ask)
+        return try show([answer], as: Sheet.lines(answer, width: console.format.width))
+    }
+
+    /// Says why a job did not succeed, unless its JSON was written, and returns its exit status.
     func report(_ job: JobSnapshot) -> ExitStatus {
         switch job.state {
         case _ where writesJSON: break
         case "failed":
             console.say(JobText(job, now: .now).errorSentence)
-            if let text = job.error?["program"]?["stderr"]?.string { console.show(standardError: text) }
+            if let text = job.error?["program"]?["stderr"]?.string, !text.isEmpty {
+                try? console.messages.show(text.hasSuffix("\n") ? text : text + "\n")
+            }
         case "cancelled": console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
         default: break
         }
@@ -73,7 +76,6 @@ struct Invocation: Sendable {
 protocol DaemonCommand: AsyncParsableCommand {
     var global: GlobalOptions { get }
 
-    /// Does the verb's work.
     func perform(_ invocation: Invocation) async throws -> ExitStatus
 }
 

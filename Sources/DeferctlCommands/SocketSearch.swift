@@ -1,18 +1,17 @@
 import FoundationEssentials
 import Glibc
 
-/// Finds the daemon's socket.
+/// The search for the daemon's socket.
 struct SocketSearch: Sendable {
-    /// Where a daemon of the whole system listens.
+    /// The socket of the system's daemon.
     static let systemPath = "/run/deferd/deferd.sock"
 
-    /// The most bytes that the path of a Unix socket may have.
+    /// The longest path of a Unix socket in bytes.
     private static let longestPath = 107
 
     private let environment: [String: String]
     private let exists: @Sendable (String) -> Bool
 
-    /// A search with these variables, those of this process by default, among the files that `exists` knows.
     init(
         environment: [String: String] = ProcessInfo.processInfo.environment,
         exists: @escaping @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
@@ -21,35 +20,36 @@ struct SocketSearch: Sendable {
         self.exists = exists
     }
 
-    /// The path named by the flag, by `DEFERD_SOCKET`, of the user's own daemon if there is one, or the system's.
     func path(flag: String?) throws(CommandFailure) -> String { try location(flag: flag).path }
 
-    /// The path, and how it was found.
+    /// The path, and how it was found: by the flag, by `DEFERD_SOCKET`, or as the user's own or the system's daemon.
     func location(flag: String?) throws(CommandFailure) -> (path: String, origin: String) {
-        if let flag { return (try checked(flag, from: "--socket", .usage), "named by --socket") }
+        if let flag { return (try checked(flag, from: "--socket", .usage), "set by --socket") }
         if let path = environment["DEFERD_SOCKET"], !path.isEmpty {
-            return (try checked(path, from: "DEFERD_SOCKET", .configuration), "named by DEFERD_SOCKET")
+            return (try checked(path, from: "DEFERD_SOCKET", .configuration), "set by DEFERD_SOCKET")
         }
         if let own = ownPath, exists(own) {
-            return (try checked(own, from: "XDG_RUNTIME_DIR", .configuration), "your own daemon's")
+            return (try checked(own, from: "XDG_RUNTIME_DIR", .configuration), "of your own daemon")
         }
-        return (Self.systemPath, "the system's, as you have no daemon of your own")
+        return (Self.systemPath, "of the system's daemon, because you have none of your own")
     }
 
-    /// Where the user's own daemon listens.
-    var ownPath: String? {
+    /// The socket of the user's own daemon.
+    private var ownPath: String? {
         guard let directory = environment["XDG_RUNTIME_DIR"], directory.hasPrefix("/") else { return nil }
         return directory + "/deferd/deferd.sock"
     }
 
     /// How to start the daemon that listens at `path`.
     func startHint(for path: String) -> String {
-        if path == Self.systemPath { return "Start it with: systemctl start deferd" }
-        if path == ownPath { return "Start it with: systemctl --user start deferd, or: deferd &" }
-        return "Start it with: deferd --socket \(path)"
+        switch isUserUnit(for: path) {
+        case false?: "Start it with: systemctl start deferd"
+        case true?: "Start it with: systemctl --user start deferd, or: deferd &"
+        case nil: "Start it with: deferd --socket \(path)"
+        }
     }
 
-    /// The daemon's unit under systemd, where the path is that of one: whether it is a unit of the user's.
+    /// Whether the systemd unit for `path` is a user's; nil if there is no unit for it.
     func isUserUnit(for path: String) -> Bool? {
         path == Self.systemPath ? false : path == ownPath ? true : nil
     }
@@ -59,8 +59,8 @@ struct SocketSearch: Sendable {
         guard path.utf8.count <= Self.longestPath else {
             throw CommandFailure(
                 status,
-                "The path from \(origin) is longer than the \(Self.longestPath) bytes that a socket's path may have; name a "
-                    + "shorter one than \(path)")
+                "The path in \(origin) is longer than \(Self.longestPath) bytes, the limit for a socket; choose a shorter "
+                    + "one than \(path)")
         }
         return path
     }

@@ -1,24 +1,19 @@
 import ArgumentParser
 
-/// A word where a verb should stand.
+/// The check of the verbs on the command line, because the parser calls a misspelt one an unexpected argument.
 enum UnknownVerb {
-    /// Throws where the first of these arguments that is no option is no verb, or the one behind a verb that has verbs of its
-    /// own is none of those, and names the verb that it may have been.
+    /// Throws if the verb, or the second verb of a verb that has verbs of its own, is unknown; suggests the nearest one.
     static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
         var rest = Array(arguments)[...]
         guard var word = nextWord(&rest) else { return }
-        // "help" is the parser's own, which shows the program's help for what is no verb.
+        // For an unknown verb, the parser's own "help" would show the help of the program.
         if word == "help" {
             guard let verb = nextWord(&rest) else { return }
             word = verb
         }
-        guard DeferctlCommand.verbs.contains(word) else {
-            throw unknown(word, among: DeferctlCommand.verbs, of: "deferctl")
+        guard let verbs = DeferctlCommand.verbs[word] else {
+            throw unknown(word, among: DeferctlCommand.verbs.keys.sorted(), of: "deferctl")
         }
-        let verb = DeferctlCommand.configuration.groupedSubcommands.flatMap { $0.subcommands }.first {
-            $0.configuration.commandName == word
-        }
-        let verbs = verb?.configuration.subcommands.compactMap { $0.configuration.commandName } ?? []
         guard !verbs.isEmpty, let second = nextWord(&rest), !verbs.contains(second) else { return }
         throw unknown(second, among: verbs, of: "deferctl \(word)")
     }
@@ -33,24 +28,22 @@ enum UnknownVerb {
             "There is no verb \"\(word.cut(to: 60, mark: "..."))\"\(whose).\(hint) See all with: \(command) --help")
     }
 
-    /// Removes the arguments up to the first that is no option, and gives that.
+    /// Removes the arguments up to the first word, and returns it; nil if an option that only the parser knows comes before.
     private static func nextWord(_ arguments: inout ArraySlice<String>) -> String? {
         while let argument = arguments.popFirst() {
             if ["--socket", "--color"].contains(argument) {
                 _ = arguments.popFirst()
             } else if !argument.hasPrefix("-") {
                 return argument
-            } else if !["--json"].contains(argument), !argument.hasPrefix("--socket="), !argument.hasPrefix("--color=")
-            {
-                // An option that only the parser knows, or a request of a shell for completions.
+            } else if argument != "--json", !argument.hasPrefix("--socket="), !argument.hasPrefix("--color=") {
                 return nil
             }
         }
         return nil
     }
 
-    /// How many letters have to be changed, put in, taken out or swapped with their neighbour.
-    static func distance(_ left: String, _ right: String) -> Int {
+    /// The number of letters to change, insert, delete or swap with their neighbours.
+    private static func distance(_ left: String, _ right: String) -> Int {
         let (a, b) = (Array(left.utf8.prefix(64)), Array(right.utf8))
         var before: [Int] = []
         var last = Array(0...b.count)

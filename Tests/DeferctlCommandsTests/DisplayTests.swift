@@ -91,7 +91,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
 @Suite struct TableDisplayTests {
     private func table(forgets: Bool = true, isColored: Bool = false) -> TableDisplay {
-        var table = TableDisplay(TextFormat(isUnicode: false, palette: Palette(isColored: isColored)), forgets: forgets)
+        var table = TableDisplay(TextFormat(isUnicode: false, isColored: isColored), forgets: forgets)
         _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
         _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
         _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000, eta: 1.5)), now: noon)

@@ -17,11 +17,12 @@ import Testing
     }
 
     @Test func table_alignsWideCharacters() {
-        var table = Table([Table.Column("ID", isNumber: true), Table.Column("NAME"), Table.Column("LAST")])
-        table.append(["1", "日本", "x"])
-        table.append(["100", "abc", "yy"])
-        #expect(table.lines() == [" ID  NAME  LAST", "  1  日本  x", "100  abc   yy"])
-        #expect(table.lines(TextFormat(width: 8)) == [" ID  NA…", "  1  日…", "100  ab…"])
+        let table = Table<[String]>([
+            .number("ID") { $0[0] }, .init("NAME", text: { $0[1] }), .init("LAST", text: { $0[2] }),
+        ])
+        let rows = [["1", "日本", "x"], ["100", "abc", "yy"]]
+        #expect(table.lines(rows) == [" ID  NAME  LAST", "  1  日本  x", "100  abc   yy"])
+        #expect(table.lines(rows, TextFormat(width: 8)) == [" ID  NA…", "  1  日…", "100  ab…"])
     }
 
     @Test(arguments: [
@@ -41,33 +42,29 @@ import Testing
         #expect(text.wrapped(to: width) == lines)
     }
 
-    private func jobs() -> Table {
-        var table = Table([
-            Table.Column("ID", isNumber: true), Table.Column("NOTE", cut: .end, rank: 1), Table.Column("NONE", rank: 2),
-            Table.Column("URL", cut: .middle, least: 9),
-        ])
-        table.append(["1", "longer than most", "", "https://example.org/abcdefghijklm"])
-        return table
+    private func jobs(_ format: TextFormat = TextFormat(), showsHead: Bool = false) -> [String] {
+        Table<Int>([
+            .number("ID") { "\($0)" }, .init("NOTE", cut: .end, rank: 1, text: { _ in "longer than most" }),
+            .init("NONE", rank: 2, text: { _ in "" }),
+            .init("URL", cut: .middle, least: 9, text: { _ in "https://example.org/abcdefghijklm" }),
+        ]).lines([1], format, showsHead: showsHead)
     }
 
     @Test func table_cutsWhatMayBeCut_thenLeavesColumnsOut() {
-        #expect(jobs().lines(showsHead: false) == ["1  longer than most    https://example.org/abcdefghijklm"])
-        #expect(
-            jobs().lines(TextFormat(width: 50), showsHead: false) == [
-                "1  longer than most    https://example.…defghijklm"
-            ])
-        #expect(jobs().lines(TextFormat(width: 30), showsHead: false) == ["1  longer than…    https:…jklm"])
-        #expect(jobs().lines(TextFormat(width: 14), showsHead: false) == ["1  https:…jklm"])
+        #expect(jobs() == ["1  longer than most    https://example.org/abcdefghijklm"])
+        #expect(jobs(TextFormat(width: 50)) == ["1  longer than most    https://example.…defghijklm"])
+        #expect(jobs(TextFormat(width: 30)) == ["1  longer than…    https:…jklm"])
+        #expect(jobs(TextFormat(width: 14)) == ["1  https:…jklm"])
         for width in 0..<60 {
-            #expect(jobs().lines(TextFormat(width: width)).allSatisfy { $0.columns <= width }, "\(width)")
+            let lines = jobs(TextFormat(width: width), showsHead: true)
+            #expect(lines.allSatisfy { $0.columns <= width }, "\(width)")
         }
     }
 
     @Test func table_isWholeWithoutAWidth_andPaintsTextOnly() {
-        var table = Table([Table.Column("A"), Table.Column("B")])
-        table.append([StyledText("x", .bad), "y"])
+        let table = Table<Int>([.init("A") { _ in StyledText("x", .bad) }, .init("B") { _ in "y" }])
         #expect(
-            table.lines(TextFormat(palette: Palette(isColored: true))) == [
+            table.lines([1], TextFormat(isColored: true)) == [
                 "\u{1B}[1mA\u{1B}[m  \u{1B}[1mB\u{1B}[m", "\u{1B}[31mx\u{1B}[m  y",
             ])
     }

@@ -136,7 +136,7 @@ import Testing
 
     @Test func denied_tellsWhatToDo_byMembership() {
         var facts = SocketFacts(kind: .socket)
-        #expect(facts.nextForDenied(user: "ada").contains("Its owner alone"))
+        #expect(facts.nextForDenied(user: "ada").contains("Only its owner"))
         facts.groupMayConnect = true
         facts.group = "deferd"
         #expect(facts.nextForDenied(user: "ada").contains("adduser ada deferd"))

@@ -172,7 +172,8 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         #expect(outcome.jobs == [1, 4])
         #expect(
             outcome.said == [
-                "job 1", "line 2: No\\x1b.", "line 3: This is not JSON: this byte begins no value at byte 0.", "job 4",
+                "job 1", "line 2: No\\x1b.", "line 3: The spec is not JSON: this byte begins no value at byte 0.",
+                "job 4",
             ])
     }
 
@@ -199,7 +200,9 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         }
         #expect(outcome.status == .tryAgain)
         #expect(outcome.said.first == "line 1: No\\x1b.")
-        #expect(outcome.said.last?.hasSuffix("more specs behind it were sent already and met the same.") == true)
+        #expect(
+            outcome.said.last?.hasSuffix("more specs had already been sent, and were rejected for the same reason.")
+                == true)
         #expect(outcome.said.count == 2)
     }
 
@@ -208,6 +211,6 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             _ = daemon.call()
         }
         #expect(outcome.status == .unreachable)
-        #expect(outcome.said.first?.contains("it is not known whether the job was stored") == true)
+        #expect(outcome.said.first?.contains("the job may or may not exist") == true)
     }
 }

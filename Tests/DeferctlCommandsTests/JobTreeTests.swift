@@ -79,8 +79,7 @@ import Testing
     }
 
     @Test func lines_colourWhatHappened_withAPalette() {
-        let palette = Palette(isColored: true)
-        let lines = JobTree(now: noon, format: TextFormat(palette: palette)).lines(JobFamily(job: chain))
+        let lines = JobTree(now: noon, format: TextFormat(isColored: true)).lines(JobFamily(job: chain))
         #expect(lines[0] == "job 12  \u{1B}[36mrunning\u{1B}[m  the tool")
         #expect(lines.contains("       \u{1B}[31mchecksum: Wrong\\x1b.\u{1B}[m"))
     }

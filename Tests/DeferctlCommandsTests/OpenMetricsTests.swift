@@ -51,11 +51,13 @@ import Testing
         #expect(OpenMetricsText.text([["name": "a", "type": "histogram"], ["name": "a"], 7]) == "# EOF\n")
     }
 
-    @Test func file_isReplacedAsAWhole() throws {
+    @Test func file_isReplacedAsAWhole() async throws {
         let file = try TemporaryFile(Array("before".utf8))
-        try ReplacedFile.write("after\n", to: file.path)
+        try await DraftFile.write(to: file.path, replacing: true) { try $0.write("after\n") }
         #expect(try String(contentsOfFile: file.path, encoding: .utf8) == "after\n")
-        let failure = #expect(throws: CommandFailure.self) { try ReplacedFile.write("x", to: "/nowhere/file") }
+        let failure = await #expect(throws: CommandFailure.self) {
+            try await DraftFile.write(to: "/nowhere/file", replacing: true) { try $0.write("x") }
+        }
         #expect(failure?.status == .output)
     }
 }

@@ -23,8 +23,8 @@ import Testing
     @Test(
         arguments: [
             (200, "2.0 kB in 3.0 s"), (206, "2.0 kB in 3.0 s"),
-            (304, "The file is there already (2.0 kB); nothing was transferred."),
-            (nil, "The file is there already (2.0 kB); nothing was transferred."),
+            (304, "The file already exists (2.0 kB); nothing was transferred."),
+            (nil, "The file already exists (2.0 kB); nothing was transferred."),
         ] as [(JSON, String)])
     func summary_saysThatNothingWasTransferred_whenTheFileWasThere(status: JSON, text: String) {
         let download = job(

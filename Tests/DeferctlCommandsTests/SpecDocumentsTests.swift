@@ -53,8 +53,9 @@ import Testing
     @Test func aWrongLine_isTold_andThoseBehindItAreRead() async throws {
         #expect(
             try await read("{\"a\":1}\n{\"b\":\n7\n[{}]\n{\"c\":3}") == [
-                "line 1 {\"a\":1}", "line 2: This is not JSON: the value is missing at byte 5.",
-                "line 3: A job spec is an object, not a number.", "line 4: A job spec is an object, not an array.",
+                "line 1 {\"a\":1}", "line 2: The spec is not JSON: the value is missing at byte 5.",
+                "line 3: A job spec must be an object, not a number.",
+                "line 4: A job spec must be an object, not an array.",
                 "line 5 {\"c\":3}",
             ])
     }

@@ -1,7 +1,7 @@
 import Glibc
 import SystemPackage
 
-/// A file descriptor that text and data are written to, without a buffer in between.
+/// A file descriptor for output, without a buffer.
 struct FileOutput: Sendable {
     static let standardOutput = FileOutput(descriptor: STDOUT_FILENO, name: "standard output")
     static let standardError = FileOutput(descriptor: STDERR_FILENO, name: "standard error")
@@ -12,45 +12,41 @@ struct FileOutput: Sendable {
 
     /// Writes all of `bytes`.
     ///
-    /// Where nobody reads any more, the program ends by SIGPIPE, as one does that never changed the signal's handling.
+    /// If the reader of a pipe has gone, SIGPIPE ends the program, as it does any program that leaves the signal alone.
     func write(_ bytes: [UInt8]) throws(CommandFailure) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes { raw in
-                Glibc.write(descriptor, raw.baseAddress.map { $0 + written }, raw.count - written)
-            }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count >= 0 {
-                written += count
+                rest = rest.dropFirst(count)
                 continue
             }
             switch errno {
             case EINTR: continue
             case EAGAIN:
-                // Someone else made the descriptor non-blocking; it is not ours to change.
+                // Another process made the descriptor non-blocking; it is not ours to change.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&wanted, 1, -1)
             case EPIPE:
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
             default:
-                let reason = Errno(rawValue: errno)
-                throw CommandFailure(.output, "Writing to \(name) failed: \(reason).")
+                throw CommandFailure(.output, "Writing to \(name) failed: \(Errno(rawValue: errno)).")
             }
         }
     }
 
     func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
 
-    /// Writes a text of somebody else's: on a terminal control characters are spelt out.
+    /// Writes text from another user or a program; on a terminal, control characters are escaped.
     func show(_ text: String) throws(CommandFailure) {
         var filter = TerminalFilter()
         try write(isTerminal ? filter.filter(Array(text.utf8)) : Array(text.utf8))
     }
 
-    /// Whether people read it on a terminal.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Whether these variables tell of a terminal that can move its cursor.
+    /// Whether these variables describe a terminal that can move its cursor.
     static func hasCursor(_ variables: [String: String]) -> Bool {
         !["", "dumb"].contains(variables["TERM", default: ""])
     }
@@ -63,7 +59,7 @@ struct ScreenSize: Sendable, Equatable {
 }
 
 extension ScreenSize {
-    /// The size of the terminal behind `output` at this moment; 80 by 24 where it does not say.
+    /// The current size of the terminal behind `output`; 80 by 24 if it is unknown.
     init(of output: FileOutput) {
         var size = winsize()
         let isKnown = ioctl(output.descriptor, UInt(TIOCGWINSZ), &size) == 0

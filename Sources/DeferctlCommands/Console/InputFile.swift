@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import SystemPackage
 
-/// A file, or standard input, that is read from the beginning to the end.
+/// A file, or standard input, that is read from beginning to end.
 final class InputFile: Sendable {
     private let path: String
     private let descriptor: Int32
@@ -12,9 +12,8 @@ final class InputFile: Sendable {
         self.path = path
         descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            let status: ExitStatus = errno == EACCES || errno == EPERM ? .forbidden : .badData
             throw CommandFailure(
-                status,
+                errno == EACCES || errno == EPERM ? .forbidden : .badData,
                 "\(path) cannot be opened: \(Errno(rawValue: errno)). Name another file, or - for standard input.")
         }
     }
@@ -23,12 +22,10 @@ final class InputFile: Sendable {
         if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
-    /// The next bytes, at most 64 KiB; none at the end.
-    ///
-    /// Waiting for them blocks no other task, and ends when the task is cancelled.
+    /// The next bytes, at most 64 KiB, or none at the end. Waiting blocks no other task, and ends when the task is cancelled.
     func read() async throws(CommandFailure) -> [UInt8] {
         let (pieces, continuation) = AsyncStream.makeStream(of: Result<[UInt8], Errno>.self)
-        // A queue of its own gets a thread of its own; the shared ones have few, and this call blocks.
+        // This call blocks, and the shared queues have few threads.
         DispatchQueue(label: "input").async { [descriptor] in
             continuation.yield(Self.read(descriptor))
             continuation.finish()
@@ -38,7 +35,7 @@ final class InputFile: Sendable {
                 throw CommandFailure(.badData, "\(path) cannot be read: \(error).")
             }
         }
-        throw CommandFailure(.tryAgain, "Reading \(path) was given up.")
+        throw CommandFailure(.tryAgain, "Reading \(path) was interrupted.")
     }
 
     private static func read(_ descriptor: Int32) -> Result<[UInt8], Errno> {
@@ -59,19 +56,20 @@ final class InputFile: Sendable {
             if piece.isEmpty { return bytes }
             bytes += piece
             guard bytes.count <= limit else {
-                throw CommandFailure(.badData, "\(path) is larger than \(limit) bytes, the most that can be sent.")
+                throw CommandFailure(
+                    .badData, "\(path) is larger than the limit of \(limit) bytes; send a smaller file.")
             }
         }
     }
 }
 
-/// The lines of a file, of standard input or of a text, read piece by piece.
+/// The lines of a file, of standard input or of a text, read piece by piece; empty lines are skipped.
 struct InputLines: Sendable {
-    /// The longest line, and the largest document of many lines, that is read.
+    /// The longest line, and the largest document of many lines.
     static let limit = 64 << 20
 
-    /// A line with its number, from 1; empty lines are left out.
     struct Line: Sendable, Equatable {
+        /// Counted from 1.
         let number: Int
         let bytes: [UInt8]
     }
@@ -88,7 +86,6 @@ struct InputLines: Sendable {
         self.path = path
     }
 
-    /// The lines of `text`.
     init(text: String) {
         path = ""
         isAtEnd = true
@@ -111,7 +108,7 @@ struct InputLines: Sendable {
         return ready.popFirst()
     }
 
-    /// Adds the lines that these bytes end; at the end the last line needs no line feed.
+    /// Adds the lines that end in these bytes; the last line of the input needs no line feed.
     private mutating func add(_ bytes: [UInt8]) {
         let parts = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {

@@ -2,49 +2,30 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Lets Ctrl-C (SIGINT) and SIGTERM end the program's wait, and no job.
+/// Lets Ctrl-C (SIGINT) and SIGTERM end the program's wait, while the jobs go on.
 final class Interruption: Sendable {
-    private static let signals = [SIGINT, SIGTERM]
-
     private let farewell: Mutex<String>
 
-    /// An interruption that says `farewell` until something else is set.
-    init(farewell: String) {
-        self.farewell = Mutex(farewell)
-    }
+    init(farewell: String) { self.farewell = Mutex(farewell) }
 
-    /// An interruption whose farewell says how to come back to these jobs by `verb`.
+    /// An interruption whose farewell says how to return to these jobs by `verb`.
     convenience init(from verb: String, jobs: [Int64]) {
-        // A list of very many ids would help nobody.
+        // A list of a thousand ids would not help.
         let numbers = jobs.count <= 50 ? jobs.map(String.init).joined(separator: " ") : "ID.. (see deferctl list)"
         let subject = jobs.count == 1 ? "job \(numbers) goes on" : "the jobs go on"
         self.init(farewell: "Detached; \(subject). Come back with: deferctl \(verb) \(numbers)")
     }
 
-    /// Sets what is said on an interruption from now on: how to come back.
-    func set(farewell text: String) {
-        farewell.withLock { $0 = text }
-    }
+    func set(farewell text: String) { farewell.withLock { $0 = text } }
 
-    /// Runs `body` until it ends or a signal comes; then it is cancelled, and the farewell is thrown.
-    ///
-    /// A second signal ends the program at once.
+    /// Runs `body`; a signal cancels it and throws the farewell. A second signal ends the program at once.
     func run<Value: Sendable>(_ body: @Sendable @escaping () async throws -> Value) async throws -> Value {
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let sources = Self.signals.map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler {
-                signal(number, SIG_DFL)
-                continuation.yield()
-            }
-            source.resume()
-            return source
+        let sources = SignalSources([SIGINT, SIGTERM]) { number in
+            signal(number, SIG_DFL)
+            continuation.yield()
         }
-        defer {
-            for source in sources { source.cancel() }
-            for number in Self.signals { signal(number, SIG_DFL) }
-        }
+        defer { sources.cancel() }
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask { try await body() }
             group.addTask {
@@ -54,9 +35,32 @@ final class Interruption: Sendable {
             defer { group.cancelAll() }
             if let value = try await group.next() ?? nil { return value }
             group.cancelAll()
-            // What the body still shows on the screen is cleared before the farewell.
+            // The body clears the screen before the farewell is shown.
             _ = await group.nextResult()
             throw CommandFailure(.tryAgain, farewell.withLock { $0 })
+        }
+    }
+}
+
+/// Signals that call a handler instead of ending the program, until they are cancelled.
+struct SignalSources {
+    private let sources: [(number: Int32, source: any DispatchSourceSignal, before: sighandler_t?)]
+
+    init(_ numbers: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) {
+        sources = numbers.map { number in
+            // A source also sees ignored signals; SIGCONT and SIGWINCH do no harm by default.
+            let before = signal(number, number == SIGCONT || number == SIGWINCH ? SIG_DFL : SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { handle(number) }
+            source.resume()
+            return (number, source, before)
+        }
+    }
+
+    func cancel() {
+        for (number, source, before) in sources {
+            source.cancel()
+            signal(number, before)
         }
     }
 }

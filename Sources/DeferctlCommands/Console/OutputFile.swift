@@ -2,7 +2,7 @@ import Glibc
 import SystemPackage
 
 extension CommandFailure {
-    /// The file at `path` cannot be written, as `errno` says.
+    /// The file at `path` cannot be written, for the reason in `errno`.
     fileprivate static func unwritable(_ path: String) -> CommandFailure {
         CommandFailure(
             errno == EACCES || errno == EPERM ? .forbidden : .output,
@@ -10,17 +10,18 @@ extension CommandFailure {
     }
 }
 
-/// A file of the user's that is replaced.
-///
-/// It is truncated and written in place, as by a shell's redirection, so that `/dev/stdout` and pipes work, too.
+/// A file that is truncated and written in place, as by a shell's redirection, so that `/dev/stdout` and pipes work too.
 struct OutputFile {
     private let output: FileOutput
 
-    /// Throws where it could not be opened as things are now, so that no job runs for nothing; nothing is changed.
+    /// Throws if the file could not be opened now, so that no job runs in vain; changes nothing.
     static func check(path: String) throws(CommandFailure) {
         if access(path, W_OK) == 0 { return }
-        let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-        guard errno == ENOENT, access(directory, W_OK | X_OK) == 0 else { throw .unwritable(path) }
+        guard errno == ENOENT, access(directory(of: path), W_OK | X_OK) == 0 else { throw .unwritable(path) }
+    }
+
+    fileprivate static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
     init(path: String) throws(CommandFailure) {
@@ -39,75 +40,48 @@ struct OutputFile {
     }
 }
 
-/// A file of the user's that is there only when it is complete, for them alone, and never over another one.
-struct NewFile {
-    private let path: String
-    private let output: FileOutput
-    private var draft: String { path + ".part" }
-
-    init(path: String) throws(CommandFailure) {
-        self.path = path
-        try Self.checkAbsence(of: path)
-        let descriptor = open(path + ".part", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw errno == EEXIST ? Self.exists(path + ".part") : .unwritable(path) }
-        output = FileOutput(descriptor: descriptor, name: path)
-    }
-
-    func write(_ bytes: [UInt8]) throws(CommandFailure) { try output.write(bytes) }
-
-    /// Gives it its name, durably.
-    func finish() throws(CommandFailure) {
-        guard fsync(output.descriptor) == 0 else { throw .unwritable(path) }
-        if link(draft, path) == 0 {
+/// A file that appears under its name when it is complete: readers see the old file or all of the new one.
+enum DraftFile {
+    /// Calls `write` with a file beside `path`, and then gives it that name durably; if either fails, no trace remains.
+    ///
+    /// A file that replaces another gets the mode that the umask allows; a new one is for its owner only.
+    static func write<Value>(
+        to path: String, replacing: Bool, _ write: (FileOutput) async throws -> Value
+    ) async throws -> Value {
+        if !replacing { try checkAbsence(of: path) }
+        // The draft ends differently from the file: programs that look for files by extension ignore it.
+        var draft = Array((path + ".XXXXXX").utf8CString)
+        let descriptor = mkstemp(&draft)
+        guard descriptor >= 0 else { throw CommandFailure.unwritable(path) }
+        defer { close(descriptor) }
+        do {
+            let value = try await write(FileOutput(descriptor: descriptor, name: path))
+            guard fsync(descriptor) == 0 else { throw CommandFailure.unwritable(path) }
+            if replacing {
+                let mask = umask(0)
+                umask(mask)
+                guard fchmod(descriptor, 0o666 & ~mask) == 0 else { throw CommandFailure.unwritable(path) }
+            }
+            if !replacing, link(draft, path) == 0 {
+                unlink(draft)
+            } else {
+                // The file exists by now, or the file system has no links.
+                if !replacing { try checkAbsence(of: path) }
+                guard rename(draft, path) == 0 else { throw CommandFailure.unwritable(path) }
+            }
+            let directory = open(OutputFile.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            fsync(directory)
+            close(directory)
+            return value
+        } catch {
             unlink(draft)
-        } else {
-            guard errno != EEXIST else { throw Self.exists(path) }
-            // A file system without links.
-            try Self.checkAbsence(of: path)
-            guard rename(draft, path) == 0 else { throw .unwritable(path) }
+            throw error
         }
-        close(output.descriptor)
-        let slash = path.lastIndex(of: "/")
-        let directory = open(slash.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard directory >= 0 else { return }
-        fsync(directory)
-        close(directory)
-    }
-
-    /// Leaves nothing behind of one that is not finished.
-    func remove() {
-        close(output.descriptor)
-        unlink(draft)
     }
 
     private static func checkAbsence(of path: String) throws(CommandFailure) {
         var status = stat()
-        if lstat(path, &status) == 0 { throw exists(path) }
-    }
-
-    private static func exists(_ path: String) -> CommandFailure {
-        CommandFailure(.output, "\(path) is there already; name another file, or move it away.")
-    }
-}
-
-/// A file that is replaced as a whole: who reads it sees what was there before, or all that is new.
-enum ReplacedFile {
-    /// Writes `text` to `path` by way of a file beside it, which is gone afterwards whatever happens.
-    static func write(_ text: String, to path: String) throws(CommandFailure) {
-        // The name ends otherwise than the file's own: those who look for files by their ending pass it over.
-        var template = Array((path + ".XXXXXX").utf8CString)
-        let descriptor = mkstemp(&template)
-        guard descriptor >= 0 else { throw .unwritable(path) }
-        defer { close(descriptor) }
-        do throws(CommandFailure) {
-            try FileOutput(descriptor: descriptor, name: path).write(text)
-            // mkstemp gives it to its owner alone; what is written is for those whom the umask allows.
-            let mask = umask(0)
-            umask(mask)
-            guard fchmod(descriptor, 0o666 & ~mask) == 0, rename(template, path) == 0 else { throw .unwritable(path) }
-        } catch {
-            unlink(template)
-            throw error
-        }
+        guard lstat(path, &status) == 0 else { return }
+        throw CommandFailure(.output, "\(path) already exists; name another file, or move it away.")
     }
 }

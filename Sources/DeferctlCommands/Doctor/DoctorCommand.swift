@@ -2,15 +2,13 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Says what is wrong, and what to do about it.
 struct DoctorCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look for what is wrong: socket, rights, versions, disks, limits, queues, failed jobs, units.",
+        abstract: "Look for problems: socket, rights, versions, disks, limits, queues, failed jobs, units.",
         discussion: """
-            Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 where there is \
-            no warning and no error, 1 where there is one, and as of every verb where the daemon cannot be reached (69), \
-            or not be used (77).
+            Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 if there is no \
+            warning and no error, 1 if there is one, 69 if the daemon cannot be reached, and 77 if you may not use it.
 
             Example: deferctl doctor
             """)
@@ -25,17 +23,17 @@ struct DoctorCommand: DaemonCommand {
     }
 }
 
-/// One thing that `deferctl doctor` looked at: how it is, and what to do about it.
+/// The result of one check of `deferctl doctor`, with what to do about it.
 struct Finding: Sendable, Equatable {
     enum Level: String, Sendable {
         case ok
-        /// Worth knowing; all is well nevertheless.
+        /// Worth knowing, but no problem.
         case note
-        /// It works, but will not for long, or not for all.
+        /// A problem soon, or for some users.
         case warning
         case error
 
-        /// Whether something has to be done.
+        /// Whether something must be done.
         var isTrouble: Bool { self == .warning || self == .error }
 
         fileprivate var style: TextStyle {
@@ -48,13 +46,12 @@ struct Finding: Sendable, Equatable {
         }
     }
 
-    /// What was looked at, in one word.
+    /// The name of the check, in one word.
     let check: String
     let level: Level
-    /// One sentence.
     let message: String
     /// What to do next, as a sentence or a command.
-    var next: String?
+    let next: String?
 
     init(_ check: String, _ level: Level, _ message: String, next: String? = nil) {
         (self.check, self.level, self.message, self.next) = (check, level, message, next)
@@ -64,22 +61,20 @@ struct Finding: Sendable, Equatable {
         .object(["check": check.json, "level": level.rawValue.json, "message": message.json, "next": next?.json])
     }
 
-    /// The lines for people.
     func lines(_ format: TextFormat) -> [String] {
         let head = level.rawValue.padded(to: 9) + check.padded(to: 10)
-        // On a very narrow terminal the sentence stands below.
+        // On a very narrow terminal, the sentence stands below.
         let isNarrow = format.width.map { $0 < 50 } ?? false
         let indent = isNarrow ? 4 : head.columns
-        let margin = String(repeating: " ", count: indent)
         func wrapped(_ text: String) -> [String] {
             (format.width.map { text.sanitized.wrapped(to: max(10, $0 - indent)) } ?? [text.sanitized]).map {
-                margin + $0
+                String(repeating: " ", count: indent) + $0
             }
         }
         var body = wrapped(message)
-        let start = format.palette.paint(level.rawValue, level.style) + String(head.dropFirst(level.rawValue.count))
+        let start =
+            format.paint(StyledText(level.rawValue, level.style)) + String(head.dropFirst(level.rawValue.count))
         if isNarrow { body.insert(start, at: 0) } else { body[0] = start + body[0].dropFirst(indent) }
-        if let next { body += wrapped("-> " + next) }
-        return body
+        return body + (next.map { wrapped("-> " + $0) } ?? [])
     }
 }

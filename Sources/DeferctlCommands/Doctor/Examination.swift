@@ -3,21 +3,26 @@ import JobClient
 import JobModel
 import JobProtocol
 
-/// Looks at everything that may keep deferctl and the daemon from working together.
+/// The checks of everything that may keep deferctl and the daemon from working together.
 struct Examination: Sendable {
     let invocation: Invocation
-    /// How the socket's path was found.
+    /// How the path of the socket was found.
     let origin: String
     let tell: @Sendable (Finding) throws -> Void
 
     private var path: String { invocation.socket }
 
-    /// Tells each finding as it is made, and returns the status for all.
+    /// The jobs that are read one page after the other, and the running lists whose children are read.
+    private static let (mostJobs, mostLists) = (10_000, 20)
+
+    /// Tells each finding as it is made, and returns the status for all of them.
     func run() async throws -> ExitStatus {
-        var findings: [Finding] = []
-        func add(_ new: [Finding]) throws {
-            findings += new
-            for finding in new { try tell(finding) }
+        var hasTrouble = false
+        func add(_ findings: [Finding?]) throws {
+            for finding in findings.compactMap(\.self) {
+                hasTrouble = hasTrouble || finding.level.isTrouble
+                try tell(finding)
+            }
         }
         let facts = SocketFacts(at: path)
         do {
@@ -25,11 +30,11 @@ struct Examination: Sendable {
                 try add([Finding("socket", .ok, "\(path), \(origin).")])
                 try await ask(client, add)
             }
-            try add([units(isReachable: true)].compactMap(\.self))
-            return findings.contains { $0.level.isTrouble } ? .jobFailed : .ok
+            try add([units(isReachable: true)])
+            return hasTrouble ? .jobFailed : .ok
         } catch let error as JobClientError {
             let failure = CommandFailure(error)
-            try add([connection(failure, error, facts), units(isReachable: false)].compactMap(\.self))
+            try add([connection(failure, error, facts), units(isReachable: false)])
             return failure.status
         }
     }
@@ -39,20 +44,19 @@ struct Examination: Sendable {
         let next =
             switch (error.code, facts.kind) {
             case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
-            case (.unreachable, .other): "What is there is no socket; name the daemon's by --socket."
+            case (.unreachable, .other): "That file is not a socket; name the daemon's socket with --socket."
             case (.unreachable, _): invocation.search.startHint(for: path)
-            default: "Try again; if it lasts, see the daemon's journal."
+            default: "Try again; if the problem persists, see the daemon's journal."
             }
         return Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)
     }
 
-    private func ask(_ client: JobClient, _ add: ([Finding]) throws -> Void) async throws {
+    private func ask(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
         let info = try await client.info()
-        try add(
-            Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
+        try add(Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
         guard info["protocol"]?.int == 1 else { return }
         let stats = try await client.stats()
-        try add([Diagnosis.storage(stats)].compactMap(\.self) + Diagnosis.limits(info, stats))
+        try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
         try add([Diagnosis.disks(try await waitingForDisks(client))])
         try add(Diagnosis.queues(try await client.queues()))
         var failed = JobClient.Filter()
@@ -60,39 +64,28 @@ struct Examination: Sendable {
         try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
     }
 
-    /// The most jobs that are looked at one after the other, and the most lists among those at work.
-    private static let (mostJobs, mostLists) = (10_000, 20)
-
-    /// The jobs that wait for a disk, the oldest first, and then the children of the lists at work.
+    /// The jobs that wait for a disk, the oldest first, then the children of running lists.
     private func waitingForDisks(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
         var filter = JobClient.Filter()
         filter.isOldestFirst = true
         filter.states = ["running"]
         let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
         filter.states = ["scheduled"]
-        var waiting = try await waitingForDisks(client, filter)
-        for list in lists.prefix(Self.mostLists) {
-            filter.parent = list.id
-            waiting += try await waitingForDisks(client, filter)
+        var waiting: [JobSnapshot] = []
+        for parent in [nil] + lists.prefix(Self.mostLists).map({ Optional($0.id) }) {
+            filter.parent = parent
+            var (after, seen) = (Int64?.none, 0)
+            repeat {
+                let page = try await client.list(filter, after: after, limit: 1000)
+                waiting += page.jobs.filter(Diagnosis.waitsForDisk)
+                after = page.next
+                seen += page.jobs.count
+            } while after != nil && seen < Self.mostJobs
         }
         return waiting
     }
 
-    private func waitingForDisks(
-        _ client: JobClient, _ filter: JobClient.Filter
-    ) async throws(JobClientError) -> [JobSnapshot] {
-        var waiting: [JobSnapshot] = []
-        var (after, seen) = (Int64?.none, 0)
-        repeat {
-            let page = try await client.list(filter, after: after, limit: 1000)
-            waiting += page.jobs.filter(Diagnosis.waitsForDisk)
-            after = page.next
-            seen += page.jobs.count
-        } while after != nil && seen < Self.mostJobs
-        return waiting
-    }
-
-    /// What systemd says, where the socket is that of one of its units.
+    /// What systemd says, if the socket belongs to one of its units.
     private func units(isReachable: Bool) -> Finding? {
         guard let isUser = invocation.search.isUserUnit(for: path) else { return nil }
         guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {

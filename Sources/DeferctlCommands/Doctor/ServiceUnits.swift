@@ -1,37 +1,33 @@
 import Glibc
 
-/// What systemd says of the daemon's units.
+/// What systemd says about the daemon's units.
 struct ServiceUnits: Sendable {
-    /// What `systemctl show` is asked for.
+    /// The arguments of `systemctl show`.
     static let asked =
         "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts deferd.service deferd.socket"
 
-    /// By the unit's name; only units that are there.
-    let units: [String: [String: String]]
-    let isUser: Bool
+    /// The properties of existing units, by the name of the unit.
+    private let units: [String: [String: String]]
+    private let flag: String
+    private let kind: String
 
-    /// Reads what `systemctl show` printed of several units: lines of properties, with an empty one between units.
+    /// Reads the output of `systemctl show`: lines of properties, with an empty line between units.
     init(showing output: String, isUser: Bool) {
         var units: [String: [String: String]] = [:]
-        var unit: [String: String] = [:]
-        for line in (output + "\n\n").split(separator: "\n", omittingEmptySubsequences: false) {
-            if let mark = line.firstIndex(of: "=") {
-                unit[String(line[..<mark])] = String(line[line.index(after: mark)...])
-            } else if line.isEmpty {
-                if let id = unit["Id"], unit["LoadState"] != "not-found" { units[id] = unit }
-                unit = [:]
+        for text in output.split(separator: "\n\n") {
+            let unit = text.split(separator: "\n").reduce(into: [String: String]()) { unit, line in
+                let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                if parts.count == 2 { unit[String(parts[0])] = String(parts[1]) }
             }
+            if let id = unit["Id"], unit["LoadState"] != "not-found" { units[id] = unit }
         }
         self.units = units
-        self.isUser = isUser
+        (flag, kind) = isUser ? ("--user ", "user unit") : ("", "unit")
     }
 
-    private var flag: String { isUser ? "--user " : "" }
-
-    /// How the units are, for a daemon that answers or does not.
     func finding(isReachable: Bool) -> Finding {
         guard let service = units["deferd.service"] else {
-            return Finding("systemd", .note, "There is no \(isUser ? "user " : "")unit deferd.service here.")
+            return Finding("systemd", .note, "There is no \(kind) deferd.service here.")
         }
         let state = [service["ActiveState"], service["SubState"]].compactMap(\.self).joined(separator: ", ")
         let journal = "journalctl \(flag)-u deferd -n 20"
@@ -50,8 +46,7 @@ struct ServiceUnits: Sendable {
                 return Finding("systemd", .ok, "deferd.service is \(state).")
             }
             return Finding(
-                "systemd", .warning,
-                "deferd.service is \(state), and was restarted \(restarts) times since it was started.",
+                "systemd", .warning, "deferd.service is \(state), and systemd has restarted it \(restarts) times.",
                 next: "See why with: \(journal)")
         default:
             let socket = units["deferd.socket"]?["ActiveState"] == "active"
@@ -59,16 +54,16 @@ struct ServiceUnits: Sendable {
                 "systemd", isReachable || socket ? .note : .error,
                 "deferd.service is \(state)" + (socket ? "; deferd.socket starts it with the next connection." : "."),
                 next: isReachable
-                    ? "The daemon that answers was started by something else."
+                    ? "Something else started the daemon that answers."
                     : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
         }
     }
 }
 
-/// Runs a program of the system for what it prints.
+/// The output of a program of the system.
 enum ProgramOutput {
-    /// What `command`, a command of the shell without quotes, prints within `seconds`; nil where it cannot be started, takes
-    /// longer, or fails. It gets no input, and what it says on standard error is left out.
+    /// The output of `command`, a shell command without quotes; nil if it cannot be started, fails, or takes longer than
+    /// `seconds`. Its standard error is ignored.
     static func read(_ command: String, seconds: Double = 3) -> String? {
         guard let stream = popen("exec timeout -s KILL \(seconds) \(command) </dev/null 2>/dev/null", "re") else {
             return nil

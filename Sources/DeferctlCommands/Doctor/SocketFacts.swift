@@ -1,13 +1,12 @@
 import Glibc
 
-/// What the file system says of the daemon's socket, and of who may use it.
+/// What the file system says about the daemon's socket and its users.
 struct SocketFacts: Sendable, Equatable {
     enum Kind: Sendable { case missing, socket, other }
 
     let kind: Kind
-    /// The name, or else the number, of the socket's group.
+    /// The name or the number of the socket's group.
     var group = ""
-    /// Whether its group may connect.
     var groupMayConnect = false
     /// Whether this process is in that group, and whether its user is by now.
     var isInGroup = false
@@ -15,7 +14,6 @@ struct SocketFacts: Sendable, Equatable {
 
     init(kind: Kind) { self.kind = kind }
 
-    /// Looks at the socket at `path`.
     init(at path: String) {
         var facts = stat()
         guard stat(path, &facts) == 0 else {
@@ -31,19 +29,19 @@ struct SocketFacts: Sendable, Equatable {
         isMember = Accounts.isMember(geteuid(), of: facts.st_gid)
     }
 
-    /// What to do for a caller, called `user`, who may not connect.
+    /// What `user`, who may not connect, can do.
     func nextForDenied(user: String) -> String {
         guard groupMayConnect else {
-            return "Its owner alone may use it; ask for a daemon's socket of a group you are in."
+            return "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
         }
         if isMember, !isInGroup {
-            return "You are in the group \(group) since this session began; log in again."
+            return "You joined the group \(group) after this session began; log in again."
         }
-        // Nobody becomes a member of root's group for this.
+        // Membership in root's group would give far more than this.
         guard group != "root" else {
-            return "Its group is root: an administrator sets socket.group in the daemon's configuration to another."
+            return "Its group is root: ask an administrator to set socket.group in the daemon's configuration."
         }
-        return "An administrator lets you in with: adduser \(user) \(group); log in again then."
+        return "An administrator can add you with: adduser \(user) \(group); then log in again."
     }
 }
 
@@ -57,7 +55,7 @@ enum Accounts {
         getgrgid(gid).map { String(cString: $0.pointee.gr_name) } ?? String(gid)
     }
 
-    /// Whether the database of users says so; the process may have begun before.
+    /// Whether the user is a member by now; the process may have started before.
     static func isMember(_ uid: uid_t, of gid: gid_t) -> Bool {
         guard let entry = getpwuid(uid) else { return false }
         var count: Int32 = 1024

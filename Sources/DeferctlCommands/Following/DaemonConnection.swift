@@ -1,29 +1,25 @@
 import JobClient
 import JobModel
 
-/// The connection of a verb that outlives a restart of the daemon.
+/// A connection that survives a restart of the daemon.
 ///
-/// Jobs survive a restart, so a verb that only watches can simply ask again.
+/// Jobs survive a restart too, so a verb that only watches can ask again.
 struct DaemonConnection: Sendable {
-    /// How long to wait for a daemon that went away.
+    /// The time to wait for a daemon that went away.
     static let patience = Duration.seconds(30)
 
     let path: String
-    /// Tells the user what is going on.
     let say: @Sendable (String) async -> Void
 
-    /// Runs `body` with `client`, and again with a new connection each time the daemon goes away meanwhile.
-    ///
-    /// The connections made here are closed here.
+    /// Runs `body` with `client`, and again with a new connection each time the daemon goes away.
     func keeping<Value>(_ client: JobClient, _ body: (JobClient) async throws -> Value) async throws -> Value {
         do {
             return try await body(client)
         } catch let error as JobClientError where error.isLossOfDaemon {}
         while true {
             await say("The daemon went away; waiting up to 30 s for it to come back.")
-            let client = try await reconnect()
             do {
-                return try await client.closing { client in
+                return try await reconnect().closing { client in
                     await say("The daemon is back.")
                     return try await body(client)
                 }
@@ -31,8 +27,10 @@ struct DaemonConnection: Sendable {
         }
     }
 
-    /// Runs `body` with those of `jobs` that are there, and from which it may drop some, and says which are not. Gives nil
-    /// where none is left, and the status for each that is not there.
+    /// Runs `body` with the `jobs` that exist, and reports the others.
+    ///
+    /// `body` removes jobs that it no longer needs. The value is nil if no job is left; `missing` has a status for each
+    /// missing job.
     func keeping<Value>(
         _ client: JobClient, _ jobs: [Int64], _ body: (JobClient, inout [Int64]) async throws -> Value
     ) async throws -> (value: Value?, missing: [ExitStatus]) {
@@ -42,7 +40,7 @@ struct DaemonConnection: Sendable {
                 do {
                     return try await body(client, &present)
                 } catch let error as JobClientError where error.isNotFound {
-                    // It does not say of which.
+                    // The error does not say which job is missing.
                     let before = missing.count
                     for job in Set(present).sorted() {
                         do throws(JobClientError) { _ = try await client.get(job) } catch {
@@ -53,7 +51,7 @@ struct DaemonConnection: Sendable {
                             await say(failure.message.sanitized)
                         }
                     }
-                    // All are there now, so the refusal is all that is known.
+                    // All of them exist now.
                     if missing.count == before { throw error }
                 }
             }
@@ -69,7 +67,7 @@ struct DaemonConnection: Sendable {
             try await Task.sleep(for: pause)
             do throws(JobClientError) {
                 let client = try await JobClient.connect(path: path)
-                // A daemon that is about to stop may still accept a connection.
+                // A daemon that is about to stop may still accept connections.
                 do throws(JobClientError) { _ = try await client.info() } catch {
                     await client.close()
                     throw error
@@ -82,14 +80,13 @@ struct DaemonConnection: Sendable {
         } while ContinuousClock.now < deadline
         throw CommandFailure(
             .unreachable,
-            "The daemon at \(path) did not come back within 30 s; its jobs go on once it is started again.")
+            "The daemon at \(path) did not come back within 30 s; its jobs go on when it is started again.")
     }
 }
 
 extension JobClientError {
-    /// Whether the daemon went away or is going to.
+    /// Whether the daemon went away or is about to.
     var isLossOfDaemon: Bool { code == .closed || rpc?.kind == "shutting-down" }
 
-    /// Whether there is no such job.
     fileprivate var isNotFound: Bool { rpc?.kind == "not-found" }
 }

@@ -1,38 +1,32 @@
 import JobClient
 import JobModel
 
-/// Watches jobs to their end.
+/// Follows jobs to their end.
 struct JobFollower: Sendable {
     let connection: DaemonConnection
-    /// The pause between two reports of a job's progress, in seconds.
+    /// The pause between two progress events of a job, in seconds.
     var interval: Double?
-    /// Whether the children of lists are shown too.
+    /// Whether the children of lists are followed too.
     var showsChildren = false
-    /// Called with every event.
     let show: @Sendable (JobEvent) async throws -> Void
 
-    /// Runs `body` with a follower that shows what happens by `display`.
+    /// Runs `body` with a follower that shows events by `display` on a terminal, and as lines elsewhere.
     static func showing<Value: Sendable>(
         _ display: any ProgressDisplay, of invocation: Invocation, interval: Double? = nil, children: Bool = false,
         _ body: @Sendable @escaping (JobFollower) async throws -> Value
     ) async throws -> Value {
-        let screen = ProgressScreen(console: invocation.console, display: display)
+        let console = invocation.console
+        let screen = ProgressScreen(console: console, display: console.showsMessages ? display : StepLines())
         let follower = JobFollower(
             connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: interval,
             showsChildren: children, show: { await screen.show($0) })
         return try await screen.showing { try await body(follower) }
     }
 
-    /// What became of jobs that were followed to their end.
-    struct Ending: Sendable {
-        /// The jobs as they ended, in the order asked.
-        let finished: [JobSnapshot]
-        /// The status for each job that is not there.
-        let missing: [ExitStatus]
-    }
-
-    /// Follows these jobs. Where one is not there, that is said, and the others are followed all the same.
-    func follow(_ jobs: [Int64], with client: JobClient) async throws -> Ending {
+    /// Follows these jobs to their end, and returns them in the same order. Missing jobs are reported, with a status for each.
+    func follow(
+        _ jobs: [Int64], with client: JobClient
+    ) async throws -> (finished: [JobSnapshot], missing: [ExitStatus]) {
         var finished: [Int64: JobSnapshot] = [:]
         let missing = try await connection.keeping(client, jobs) { client, open in
             try await watch(.jobs(Set(open).sorted()), with: client) { event in
@@ -43,7 +37,7 @@ struct JobFollower: Sendable {
                 return !open.isEmpty
             }
         }.missing
-        return Ending(finished: jobs.compactMap { finished[$0] }, missing: missing)
+        return (jobs.compactMap { finished[$0] }, missing)
     }
 
     /// Follows what `selection` covers until the task is cancelled.
@@ -53,7 +47,7 @@ struct JobFollower: Sendable {
         }
     }
 
-    /// Shows events as long as `goesOn` is true.
+    /// Shows events while `goesOn` is true.
     private func watch(
         _ selection: JobClient.WatchSelection, with client: JobClient, _ goesOn: (JobEvent) -> Bool
     ) async throws {

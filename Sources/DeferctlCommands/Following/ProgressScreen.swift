@@ -2,12 +2,12 @@ import Glibc
 import JobClient
 import JobModel
 
-/// Lines on a terminal that are drawn over and over, where they are.
+/// Lines on a terminal that are redrawn in place.
 struct Drawing {
-    /// The columns of each line on the screen.
+    /// The width of each line on the screen.
     private var columns: [Int] = []
 
-    /// What puts `lines` in the place of those on the screen, behind the last of which the cursor stays.
+    /// The text that replaces the lines on the screen by `lines`, and leaves the cursor behind the last one.
     mutating func replace(by lines: [String], _ size: ScreenSize) -> String {
         // A terminal that became narrower has broken the lines.
         let rows = columns.reduce(-1) { $0 + max(1, ($1 + size.columns - 1) / size.columns) }
@@ -18,9 +18,8 @@ struct Drawing {
     }
 }
 
-/// Writes what a display shows to standard error, again and again.
+/// Draws a display on standard error repeatedly.
 actor ProgressScreen {
-    /// The pause between two drawings.
     private static let pause = Duration.milliseconds(100)
 
     private let console: Console
@@ -30,23 +29,17 @@ actor ProgressScreen {
     private var standing: (lines: [String], size: ScreenSize)?
     private var isFinished = false
 
-    init(console: Console, display: any ProgressDisplay) {
-        self.console = console
-        self.display = display
-    }
+    init(console: Console, display: any ProgressDisplay) { (self.console, self.display) = (console, display) }
 
-    func show(_ event: JobEvent) {
-        write(display.render(event, now: .now))
-    }
+    func show(_ event: JobEvent) { write(display.render(event, now: .now)) }
 
-    /// Writes a message above what is being shown.
+    /// Writes a message above the drawing.
     func say(_ message: String) {
         clear()
         console.say(message)
         draw()
     }
 
-    /// Draws for the last time, or clears what was drawn.
     private func finish() {
         if display.stays { draw() } else { clear() }
         if display.stays, standing != nil { write("\n") }
@@ -58,9 +51,7 @@ actor ProgressScreen {
         standing = nil
     }
 
-    /// Draws over and over while `body` runs.
-    ///
-    /// Drawing has a task of its own, so that a slow terminal never delays the reading of events.
+    /// Draws while `body` runs, in a separate task: a slow terminal does not delay the reading of events.
     nonisolated func showing<Value: Sendable>(
         _ body: @Sendable @escaping () async throws -> Value
     ) async throws -> Value {
@@ -93,15 +84,14 @@ actor ProgressScreen {
         standing = (lines, size)
     }
 
+    /// Errors are ignored: the work goes on even if its progress cannot be shown.
     private func write(_ text: String) {
-        // Where progress cannot be shown, the work goes on nevertheless.
         if !text.isEmpty { try? console.messages.write(text) }
     }
 }
 
 extension Timestamp {
-    /// The present time by the system's clock. The sources have one of their own (`IncomingResponse.swift`): JobModel, all that
-    /// both sides share, reads no clock.
+    /// The present time by the system's clock, which JobModel does not read.
     static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -1,22 +1,22 @@
 import JobClient
 import JobModel
 
-/// Many jobs as a table on a terminal: those that run first, then those that ended just now.
+/// Many jobs as a table on a terminal: running jobs first, then jobs that finished recently.
 struct TableDisplay: ProgressDisplay {
     private struct Row {
         var snapshot: JobSnapshot
         var progress: JobProgress?
-        /// When it ended, of a finished one.
+        /// When it finished.
         var ended: Timestamp?
     }
 
-    /// The most jobs that are kept; further ones are shown when they run.
+    /// The maximum number of jobs that are kept; others are added when they run.
     static let limit = 10_000
-    /// The seconds for which a finished job stays.
+    /// How long finished jobs are shown, in seconds.
     static let afterglow = 5.0
 
     private let format: TextFormat
-    /// Whether finished jobs disappear after a while; jobs that were named on the command line stay.
+    /// Whether finished jobs disappear; jobs named on the command line stay.
     private let forgets: Bool
     private var rows: [Int64: Row] = [:]
     private var finished: [String: Int] = [:]
@@ -30,18 +30,18 @@ struct TableDisplay: ProgressDisplay {
         switch event.change {
         case .progress(let progress, _, _, _): rows[event.job]?.progress = progress
         case .state(let snapshot):
-            guard rows[event.job] != nil || rows.count < Self.limit || snapshot.state == "running" else { break }
-            let isFinished = snapshot.isFinished
-            if isFinished, rows[event.job]?.ended == nil { finished[snapshot.state, default: 0] += 1 }
-            let sameLink = rows[event.job]?.snapshot.json["link"] == snapshot.json["link"]
+            let before = rows[event.job]
+            guard before != nil || rows.count < Self.limit || snapshot.state == "running" else { break }
+            if snapshot.isFinished, before?.ended == nil { finished[snapshot.state, default: 0] += 1 }
+            let sameLink = before?.snapshot.json["link"] == snapshot.json["link"]
             rows[event.job] = Row(
-                snapshot: snapshot, progress: snapshot.progress ?? (sameLink ? rows[event.job]?.progress : nil),
-                ended: isFinished ? now : nil)
+                snapshot: snapshot, progress: snapshot.progress ?? (sameLink ? before?.progress : nil),
+                ended: snapshot.isFinished ? now : nil)
         }
         return ""
     }
 
-    /// The table with a line of counts below it.
+    /// The table, and a line of counts below it.
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         defer { tick += 1 }
         if forgets {
@@ -53,19 +53,12 @@ struct TableDisplay: ProgressDisplay {
             (order[$0.snapshot.state] ?? 1, $0.snapshot.id) < (order[$1.snapshot.state] ?? 1, $1.snapshot.id)
         }
         let format = format.within(width)
-        let cells = ProgressCells(isUnicode: format.isUnicode, screenWidth: width)
-        var table = Table(
-            [.number("JOB"), Table.Column("STATE", rank: 1)] + cells.columns
-                + [Table.Column("WHAT", cut: .middle, least: 12, rank: 2)])
-        for row in sorted.prefix(max(1, height - 2)) {
-            table.append(
-                [
-                    StyledText(String(row.snapshot.id)),
-                    StyledText(row.snapshot.state.sanitized, TextStyle(state: row.snapshot.state)),
-                ] + cells.cells(row.snapshot, progress: row.progress, tick: tick, now: now)
-                    + [StyledText(JobText(row.snapshot, now: now).shortTitle)])
-        }
-        return table.lines(format) + [summary.cut(to: width, mark: format.mark)]
+        let table = Table<JobText>(
+            [.job, .state(rank: 1)] + Table.Column.progress(format, tick: tick)
+                + [.init("WHAT", cut: .middle, least: 12, rank: 2, text: \.shortTitle)])
+        let shown = sorted.prefix(max(1, height - 2))
+        return table.lines(shown.map { JobText($0.snapshot, progress: $0.progress, now: now) }, format)
+            + [summary.cut(to: width, mark: format.mark)]
     }
 
     private var summary: String {
@@ -80,11 +73,12 @@ struct TableDisplay: ProgressDisplay {
     }
 }
 
-/// One job as one line of a terminal.
+/// One job as one line on a terminal.
 struct BarDisplay: ProgressDisplay {
-    /// Events of other jobs, such as its children, are not shown.
+    /// Events of other jobs, such as its children, are ignored.
     let job: Int64
     let isUnicode: Bool
+    let stays = false
     private var snapshot: JobSnapshot?
     private var progress: JobProgress?
     private var step: String?
@@ -96,7 +90,7 @@ struct BarDisplay: ProgressDisplay {
         guard event.job == job else { return "" }
         switch event.change {
         case .state(let snapshot):
-            // A retry or the next link begins from nothing.
+            // A retry or another link starts without progress.
             if snapshot.state != self.snapshot?.state || snapshot.json["link"] != self.snapshot?.json["link"] {
                 progress = nil
             }
@@ -110,9 +104,7 @@ struct BarDisplay: ProgressDisplay {
         return ""
     }
 
-    private static func step(_ link: Int, of links: Int) -> String? {
-        links > 0 ? "link \(link)/\(links)" : nil
-    }
+    private static func step(_ link: Int, of links: Int) -> String? { links > 0 ? "link \(link)/\(links)" : nil }
 
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         guard let snapshot, !snapshot.isFinished else { return [] }
@@ -124,9 +116,8 @@ struct BarDisplay: ProgressDisplay {
             let bar = ProgressBar(width: width, isUnicode: isUnicode)
             return [bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)]
         }
-        let detail = text.detail
         let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
-        let words = [text.shortTitle, step, snapshot.state.sanitized + runtime, detail.isEmpty ? nil : detail]
-        return [words.compactMap(\.self).joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")]
+        let words = [text.shortTitle, step ?? "", snapshot.state.sanitized + runtime, text.detail]
+        return [words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")]
     }
 }

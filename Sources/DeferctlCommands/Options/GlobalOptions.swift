@@ -1,12 +1,12 @@
 import ArgumentParser
 
-/// The flags of every verb, before its name or behind it.
+/// The options of every verb, before or after its name.
 struct GlobalOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The daemon's socket.",
             discussion: """
-                Without it: $DEFERD_SOCKET, then $XDG_RUNTIME_DIR/deferd/deferd.sock if there is one, then \
+                The default is $DEFERD_SOCKET, then $XDG_RUNTIME_DIR/deferd/deferd.sock if it exists, then \
                 \(SocketSearch.systemPath).
                 """, valueName: "path"), completion: .file())
     var socket: String?
@@ -15,32 +15,27 @@ struct GlobalOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Colours: auto, always or never.",
-            discussion: "Left to itself on a terminal, unless NO_COLOR is set or TERM is dumb.", valueName: "when"))
+            "When to use colours: auto, always or never.",
+            discussion: "auto means on a terminal, unless NO_COLOR is set or TERM is dumb.", valueName: "when"))
     var color = ColorChoice.auto
 }
 
-/// The flags of verbs that submit a job and follow it.
+/// The options of verbs that submit a job and follow it.
 struct FollowOptions: ParsableArguments {
-    @Flag(help: "Print the job's id and do not wait for it.") var detach = false
-    @Flag(name: .shortAndLong, help: "Show no progress; messages about failures come all the same.") var quiet = false
+    @Flag(help: "Print the job's id without waiting for the job.") var detach = false
+    @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
 }
 
 /// The argument of verbs that act on several jobs.
 struct JobIDs: ParsableArguments {
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64]
-
-    func validate() throws {
-        if jobs.isEmpty { throw ValidationError("Name at least one job by its id.") }
-    }
 }
 
-/// When colours are shown: the choices of `--color`.
+/// The values of `--color`.
 enum ColorChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
     case auto, always, never
 
-    /// Whether what goes to an output is coloured. Left to itself it is on a terminal that can, unless `NO_COLOR` is set
-    /// (https://no-color.org).
+    /// Whether an output is coloured; `auto` respects `NO_COLOR` (https://no-color.org).
     func isColored(isTerminal: Bool, _ variables: [String: String]) -> Bool {
         switch self {
         case .always: true
@@ -51,8 +46,27 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
 }
 
 extension ArgumentHelp {
-    /// What an option or argument is for, with a word for its value.
+    /// The help for an option or argument, with a name for its value.
     static func value(_ name: String, _ abstract: String) -> ArgumentHelp {
         ArgumentHelp(abstract, valueName: name)
+    }
+}
+
+/// Reads the value of an option as a number of seconds.
+@Sendable func seconds(_ text: String) throws -> Double {
+    guard let value = Double(text), value.isFinite, value >= 0 else {
+        throw ValidationError("it must be a number of seconds.")
+    }
+    return value
+}
+
+/// Reads the value of an option as a whole number in `range`.
+func whole(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
+    { text in
+        guard let value = Int(text), range.contains(value) else {
+            let limits = range.upperBound == .max ? "at least" : "\(range.upperBound) at most, and at least"
+            throw ValidationError("it must be a whole number, \(limits) \(range.lowerBound).")
+        }
+        return value
     }
 }

@@ -2,15 +2,14 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// What a shell offers that only the daemon knows: ids of jobs, names of queues, tags.
+/// The completions that a shell gets from the daemon: ids of jobs, names of queues and schedules, tags.
 ///
-/// Whoever presses Tab waits for it, so it takes half a second at most, and is silent where no daemon answers.
+/// The user waits for them after pressing Tab, so they take half a second at most, and are empty if no daemon answers.
 enum LiveCompletion {
     private static let patience = Duration.milliseconds(500)
-    /// The most jobs that are asked for.
     private static let mostJobs = 100
 
-    /// Ids of jobs in the states that the verb on the command line is for.
+    /// Ids of jobs in the states that the verb accepts.
     static let jobs = CompletionKind.custom { words, index, _ in
         let (verb, others) = (verb(words), Set(words.enumerated().filter { $0.offset != index }.map(\.element)))
         return await lines(words) { client in
@@ -21,14 +20,13 @@ enum LiveCompletion {
         }
     }
 
-    /// Names of queues; of those only that a verb can suspend or resume.
     static let queues = suspendable("queue", find: { try await $0.queues() }) { queue in
         ["running", "queued"].map { "\(queue[$0]?.int ?? 0) \($0)" }.joined(separator: ", ")
     }
 
-    /// Names of schedules; of those only that a verb can suspend or resume.
     static let schedules = suspendable("schedule", find: { try await $0.schedules() }, ScheduleTable.times)
 
+    /// Names of queues or schedules; after `suspend` and `resume`, only those that the verb would change.
     private static func suspendable(
         _ member: String, find: @Sendable @escaping (JobClient) async throws -> [JSON],
         _ describe: @Sendable @escaping (JSON) -> String
@@ -52,7 +50,7 @@ enum LiveCompletion {
         await lines(words) { client in tags(of: try await client.list(limit: mostJobs).jobs) }
     }
 
-    /// The states of the jobs that a verb is for; none means all.
+    /// The states of jobs that a verb accepts; empty for all.
     static func states(for verb: String?) -> [JobState] {
         switch verb {
         case "watch", "wait", "cancel": [.running, .scheduled, .queued]
@@ -65,9 +63,7 @@ enum LiveCompletion {
 
     static func candidate(_ job: JobSnapshot, now: Timestamp) -> Candidate {
         let text = JobText(job, now: now)
-        let detail = text.detail
-        let state = job.state + (detail.isEmpty ? "" : " (\(detail))")
-        return Candidate(word: String(job.id), description: "\(state) \(text.title.cutInside(to: 60))")
+        return Candidate(word: String(job.id), description: "\(text.stateAndDetail) \(text.title.cutInside(to: 60))")
     }
 
     static func tags(of jobs: [JobSnapshot]) -> [Candidate] {
@@ -79,25 +75,23 @@ enum LiveCompletion {
 
     /// The verb among the words of a command line.
     static func verb(_ words: [String]) -> String? {
-        let verbs = Set(DeferctlCommand.verbs)
-        return words.dropFirst().first { verbs.contains($0) }
+        words.dropFirst().first { DeferctlCommand.verbs[$0] != nil }
     }
 
-    /// The socket that the words name, as they were typed.
+    /// The socket on the command line, which may be in quotes.
     static func socket(_ words: [String]) -> String? {
         for (index, word) in words.enumerated() {
-            if word == "--socket", words.indices.contains(index + 1) { return unquoted(words[index + 1]) }
-            if word.hasPrefix("--socket=") { return unquoted(String(word.dropFirst("--socket=".count))) }
+            let value = word == "--socket" ? words.dropFirst(index + 1).first : word.removing(prefix: "--socket=")
+            guard let value else { continue }
+            guard value.count >= 2, let quote = value.first, "'\"".contains(quote), value.last == quote else {
+                return value
+            }
+            return String(value.dropFirst().dropLast())
         }
         return nil
     }
 
-    private static func unquoted(_ word: String) -> String {
-        guard word.count >= 2, let quote = word.first, "'\"".contains(quote), word.last == quote else { return word }
-        return String(word.dropFirst().dropLast())
-    }
-
-    /// The lines for the shell that asks, of what `find` finds in time.
+    /// The lines for the shell, or none if `find` takes too long.
     private static func lines(
         _ words: [String], _ find: @Sendable @escaping (JobClient) async throws -> [Candidate]
     ) async -> [String] {
@@ -116,14 +110,13 @@ enum LiveCompletion {
     }
 }
 
-/// A word that a shell offers, and what it stands for.
+/// A word that a shell offers, with a description.
 struct Candidate: Sendable, Equatable {
     let word: String
     let description: String
 
-    /// The candidate as the script for `shell` reads it; nil where it cannot be offered there.
+    /// The line that the script for `shell` reads; nil if the word cannot be offered safely.
     func line(for shell: CompletionShell?) -> String? {
-        // A line each: what is not plain text cannot be one.
         guard !word.isEmpty, word == word.sanitized else { return nil }
         switch shell {
         case .some(.zsh):
@@ -131,12 +124,16 @@ struct Candidate: Sendable, Equatable {
             return "\(escaped):\(description.sanitized)"
         case .some(.fish): return "\(word)\t\(description.sanitized)"
         default:
-            // bash expands the words that its compgen is given: a tag of somebody else's must not become a command.
-            return word.allSatisfy(\.isPlainInShells) ? word : nil
+            // bash expands the words given to compgen: another user's tag must not become a command.
+            return word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.,/@%+=:".contains($0)) }
+                ? word : nil
         }
     }
 }
 
-extension Character {
-    fileprivate var isPlainInShells: Bool { isASCII && (isLetter || isNumber || "_-.,/@%+=:".contains(self)) }
+extension String {
+    /// The text behind `prefix`, or nil if it does not begin with that.
+    fileprivate func removing(prefix: String) -> String? {
+        hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+    }
 }

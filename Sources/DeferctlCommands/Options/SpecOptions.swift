@@ -1,39 +1,41 @@
 import ArgumentParser
 import JobModel
 
-/// The flags that become members of a job spec, whatever its source.
+/// The options that become members of a job spec, whatever its source.
 struct SpecOptions: ParsableArguments {
-    @Option(
-        help: .value("name", "The queue that the job waits in (default: default)."), completion: LiveCompletion.queues)
+    @Option(help: .value("name", "The queue of the job (default: default)."), completion: LiveCompletion.queues)
     var queue: String?
 
-    @Option(parsing: .unconditional, help: .value("number", "-1000 to 1000; a higher one starts first (default: 0)."))
+    @Option(
+        parsing: .unconditional,
+        help: .value("number", "-1000 to 1000; jobs with a higher priority start first (default: 0)."))
     var priority: Int?
 
-    @Option(help: .value("seconds", "Seconds before the job may start.")) var delay: Double?
-    @Option(help: .value("seconds", "Seconds that one attempt may take (default: no bound).")) var timeout: Double?
+    @Option(help: .value("seconds", "Seconds before the job may start."), transform: seconds) var delay: Double?
+
+    @Option(help: .value("seconds", "Seconds that one attempt may take (default: no limit)."), transform: seconds)
+    var timeout: Double?
 
     @Option(
-        help: .value(
-            "seconds", "Seconds from now in which the whole job, with its retries, must be done (default: no bound)."))
+        help: .value("seconds", "Seconds from now in which the whole job, with retries, must end (default: no limit)."),
+        transform: seconds)
     var deadline: Double?
 
     @Option(
-        help: .value(
-            "count", "Retries after the first attempt; 0 for none (default: 4, but 0 for requests by POST and PATCH)."))
+        help: .value("count", "Retries after the first attempt; 0 for none (default: 4, but 0 for POST and PATCH)."),
+        transform: whole(0...Int.max))
     var retries: Int?
 
-    @Option(help: .value("text", "Submit only once: the same job with the same key joins the one that is there."))
+    @Option(help: .value("text", "Submit only once: if the same job with this key exists, follow that job."))
     var key: String?
 
     @Option(
-        parsing: .singleValue, help: .value("text", "A tag to list and watch by; may be given again for more."),
+        parsing: .singleValue, help: .value("text", "A tag to list and watch by; may be repeated."),
         completion: LiveCompletion.tags)
     var tag: [String] = []
 
-    @Option(help: .value("text", "What lists and progress call the job.")) var label: String?
+    @Option(help: .value("text", "The name of the job in lists and progress.")) var label: String?
 
-    /// The spec of a job with this source.
     func spec(source: JSONObject) -> JSON {
         .object([
             "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.json,
@@ -41,20 +43,11 @@ struct SpecOptions: ParsableArguments {
             "key": key?.json, "tags": tag.isEmpty ? JSON?.none : tag.json, "label": label?.json,
         ])
     }
-
-    func validate() throws {
-        let times = [("--delay", delay), ("--timeout", timeout), ("--deadline", deadline)]
-        for (name, value) in times {
-            guard let value else { continue }
-            guard value.isFinite, value >= 0 else { throw ValidationError("\(name) must be a number of seconds.") }
-        }
-        if let retries, retries < 0 { throw ValidationError("--retries must not be negative.") }
-    }
 }
 
-/// The flags for the request of a `fetch` or `json`.
+/// The options for the request of a `fetch` or `json`.
 struct RequestOptions: ParsableArguments {
-    /// The most bytes that are read for a body; the daemon's own bound may be lower.
+    /// The largest body in bytes; the daemon's own limit may be lower.
     private static let limit = 64 << 20
 
     @Option(help: .value("word", "The request's method (default: GET, or POST with --data).")) var method: String?
@@ -63,11 +56,10 @@ struct RequestOptions: ParsableArguments {
     @Option(
         name: [.customLong("data"), .customShort("d")],
         help: ArgumentHelp(
-            "The request's body: text, @FILE for a file's bytes, or @- for standard input.",
-            discussion: "No Content-Type is sent unless --header says so.", valueName: "text"))
+            "The request's body: text, @FILE for the bytes of a file, or @- for standard input.",
+            discussion: "Content-Type is sent only if --header sets it.", valueName: "text"))
     var data: String?
 
-    /// The source of this type that asks for `url`.
     func source(type: SourceType, url: String) async throws(CommandFailure) -> JSONObject {
         var source: JSONObject = [
             "type": type.rawValue.json, "url": url.json, "method": (method ?? (data == nil ? nil : "POST"))?.json,
@@ -88,37 +80,37 @@ struct RequestOptions: ParsableArguments {
     }
 }
 
-/// The flag for header fields of a request.
+/// The option for header fields.
 struct HeaderOptions: ParsableArguments {
+    struct Field {
+        let name: String
+        let value: String
+    }
+
     @Option(
         name: [.customLong("header"), .customShort("H")], parsing: .singleValue,
-        help: .value("name: value", "A header field of the request; may be given again for more."))
-    var header: [String] = []
+        help: .value("name: value", "A header field of the request; may be repeated."),
+        transform: { text in
+            guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
+                throw ValidationError("a header field must be \"Name: value\".")
+            }
+            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            return Field(name: String(text[..<colon]), value: String(value))
+        })
+    var header: [Field] = []
 
-    /// The member `headers` of a source, or nil without any. Fields of one name become one, with commas.
+    /// The member `headers` of a source; fields with the same name become one, separated by commas.
     var headers: JSON? {
         if header.isEmpty { return nil }
         var object = JSONObject()
-        for (name, value) in header.compactMap(Self.parse) {
-            let known = object.names.first { $0.lowercased() == name.lowercased() }
+        for field in header {
+            let known = object.names.first { $0.lowercased() == field.name.lowercased() }
             if let known, let earlier = object[known]?.string {
-                object[known] = .string(earlier + ", " + value)
+                object[known] = .string(earlier + ", " + field.value)
             } else {
-                object[name] = .string(value)
+                object[field.name] = .string(field.value)
             }
         }
         return .object(object)
-    }
-
-    func validate() throws {
-        if let wrong = header.first(where: { Self.parse($0) == nil }) {
-            throw ValidationError("\"\(wrong)\" is no header field; write it as \"Name: value\".")
-        }
-    }
-
-    private static func parse(_ field: String) -> (name: String, value: String)? {
-        guard let colon = field.firstIndex(of: ":"), colon != field.startIndex else { return nil }
-        let value = field[field.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-        return (String(field[..<colon]), String(value))
     }
 }

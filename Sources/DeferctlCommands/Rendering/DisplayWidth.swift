@@ -1,41 +1,37 @@
 extension String {
-    /// The columns that the text takes on a terminal.
+    /// The number of columns that the text takes on a terminal.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 
-    /// The text cut to at most `width` columns; what was cut off is marked by `mark`.
+    /// The text cut to at most `width` columns, with `mark` at the end if it was cut.
     func cut(to width: Int, mark: String = "…") -> String {
         guard columns > width else { return self }
         let mark = mark.columns <= width ? mark : ""
-        var room = width - mark.columns
-        let kept = prefix { character in
-            room -= character.columns
-            return room >= 0
-        }
-        return kept + mark
+        return prefix(columns: width - mark.columns) + mark
     }
 
-    /// The text cut to at most `width` columns so that its beginning and its end stay, as with a URL both tell most.
+    /// The text cut in the middle to at most `width` columns: of a URL, the beginning and the end say most.
     func cutInside(to width: Int, mark: String = "…") -> String {
         let room = width - mark.columns
         guard columns > width, room >= 4 else { return cut(to: width, mark: mark) }
-        var (head, tail) = (room - room * 2 / 5, room * 2 / 5)
-        let beginning = prefix { character in
-            head -= character.columns
-            return head >= 0
-        }
-        let end = reversed().prefix { character in
-            tail -= character.columns
-            return tail >= 0
-        }
-        return beginning + mark + String(end.reversed())
+        let end = String(reversed()).prefix(columns: room * 2 / 5)
+        return prefix(columns: room - room * 2 / 5) + mark + String(end.reversed())
     }
 
-    /// The text in lines of at most `width` columns, broken between words where they are not longer than that.
+    private func prefix(columns: Int) -> String {
+        var room = columns
+        return String(
+            prefix { character in
+                room -= character.columns
+                return room >= 0
+            })
+    }
+
+    /// The text in lines of at most `width` columns, broken between words where possible.
     func wrapped(to width: Int) -> [String] {
         let width = Swift.max(1, width)
         guard columns > width else { return [self] }
         var (lines, line) = ([String](), "")
-        for word in split(separator: " ", omittingEmptySubsequences: true) {
+        for word in split(separator: " ") {
             var rest = String(word)
             if !line.isEmpty, line.columns + 1 + rest.columns <= width {
                 line += " " + rest
@@ -43,31 +39,25 @@ extension String {
             }
             if !line.isEmpty { lines.append(line) }
             while rest.columns > width {
-                var piece = rest.cut(to: width, mark: "")
                 // A character that is wider than the line stands alone.
-                if piece.isEmpty { piece = String(rest.prefix(1)) }
-                lines.append(piece)
-                rest.removeFirst(piece.count)
+                let piece = Swift.max(1, rest.prefix(columns: width).count)
+                lines.append(String(rest.prefix(piece)))
+                rest.removeFirst(piece)
             }
             line = rest
         }
-        if !line.isEmpty { lines.append(line) }
-        return lines
+        return line.isEmpty ? lines : lines + [line]
     }
 
     /// The text with spaces behind it, up to `width` columns.
-    func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: Swift.max(0, width - columns))
-    }
+    func padded(to width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 
     /// The text with spaces before it, up to `width` columns.
-    func aligned(to width: Int) -> String {
-        String(repeating: " ", count: Swift.max(0, width - columns)) + self
-    }
+    func aligned(to width: Int) -> String { String(repeating: " ", count: Swift.max(0, width - columns)) + self }
 }
 
 extension Character {
-    /// The columns that the character takes: 2 of the wide scripts and of pictures, 0 of a mark that stands alone.
+    /// 2 columns for wide scripts and pictures, 0 for a combining mark.
     fileprivate var columns: Int {
         guard let first = unicodeScalars.first else { return 0 }
         if unicodeScalars.contains(where: { $0.properties.isEmojiPresentation || $0.value == 0xFE0F }) { return 2 }

@@ -1,7 +1,7 @@
 import JobClient
 import JobModel
 
-/// A link of a job as it is shown: what it does and how it ended. Number 0 is the source.
+/// A link of a job with its outcome. Number 0 is the source.
 struct JobLink {
     enum State: String {
         case waiting, running, succeeded, failed, skipped
@@ -9,7 +9,6 @@ struct JobLink {
 
     let number: Int
     let title: String
-    /// Whether its source makes child jobs.
     let makesChildren: Bool
     var state = State.waiting
     var startedAt: Timestamp?
@@ -20,7 +19,7 @@ struct JobLink {
     /// The source and all links of `job`, in order.
     static func all(of job: JobSnapshot) -> [JobLink] {
         let json = job.json
-        var links = [JobLink(source: json["source"] ?? .null)]
+        var links = [JobLink(number: 0, steps: [(nil, ["source": json["source"] ?? .null])])]
         for link in json["then"]?.array ?? [] { links.append(JobLink(number: links.count, link: link)) }
         for outcome in json["outcomes"]?.array ?? [] {
             guard let number = outcome["link"]?.int, links.indices.contains(number) else { continue }
@@ -39,7 +38,7 @@ struct JobLink {
                 links[index].attempts = json["attempt"]?.int ?? 1
                 links[index].startedAt = index == 0 ? json.time("startedAt") : links[index - 1].finishedAt
             } else if index == present, job.state == "scheduled" {
-                // It waits for its next attempt, and the error is that of the last.
+                // It waits for its next attempt; the error is that of the last one.
                 links[index].attempts = json["attempt"]?.int ?? 0
                 links[index].error = job.error
             }
@@ -48,49 +47,40 @@ struct JobLink {
     }
 
     private init(number: Int, link: JSON) {
-        let verbs = ["then", "fail", "both", "finally"].filter { link[$0] != nil }
         let kinds = link["on"]?.array?.compactMap(\.string).joined(separator: ", ")
-        let steps = verbs.map { verb in
-            let on = verb == "fail" ? kinds.map { " on \($0)" } ?? "" : ""
-            return "\(verb)\(on): \(Self.describe(step: link[verb] ?? .null))"
-        }
-        self.number = number
-        title = steps.joined(separator: "; ").sanitized
-        makesChildren = verbs.contains { Self.makesChildren(link[$0] ?? .null) }
+        self.init(
+            number: number,
+            steps: ["then", "fail", "both", "finally"].compactMap { verb in
+                link[verb].map { (verb + (verb == "fail" ? kinds.map { " on \($0)" } ?? "" : ""), $0) }
+            })
     }
 
-    private init(source: JSON) {
-        let step: JSON = ["source": source]
-        number = 0
-        title = Self.describe(step: step)
-        makesChildren = Self.makesChildren(step)
+    private init(number: Int, steps: [(verb: String?, step: JSON)]) {
+        self.number = number
+        title =
+            steps.map { verb, step in (verb.map { "\($0): " } ?? "") + Self.describe(step: step) }
+            .joined(separator: "; ").sanitized
+        makesChildren = steps.contains { _, step in
+            (step["source"]?["type"]?.string).flatMap(SourceType.init)?.hasChildren ?? false
+        }
     }
 
     private static func describe(step: JSON) -> String {
         if let source = step["source"] {
             let type = source["type"]?.string ?? "?"
             let what = JobText.describe(source: source)
-            return (what.hasPrefix(type) ? what : "\(type) \(what)").sanitized
+            return what.hasPrefix(type) ? what : "\(type) \(what)"
         }
-        if let value = step["return"] { return "return \(value.description.cut(to: 40))".sanitized }
-        if let error = step["throw"] {
-            return "throw \(error["kind"]?.string ?? error["message"]?.string ?? "")".sanitized
-        }
-        return "?"
+        if let value = step["return"] { return "return \(value.description.cut(to: 40))" }
+        return step["throw"].map { "throw \($0["kind"]?.string ?? $0["message"]?.string ?? "")" } ?? "?"
     }
 
-    private static func makesChildren(_ step: JSON) -> Bool {
-        (step["source"]?["type"]?.string).flatMap(SourceType.init)?.hasChildren ?? false
-    }
+    /// How long it took, or has taken so far, in seconds.
+    func seconds(now: Timestamp) -> Double? { startedAt.map { (finishedAt ?? now).seconds(since: $0) } }
 
-    /// The seconds it took, or takes so far.
-    func seconds(now: Timestamp) -> Double? {
-        startedAt.map { (finishedAt ?? now).seconds(since: $0) }
-    }
-
-    /// Which link each of `children` belongs to.
+    /// The link that each of `children` belongs to.
     ///
-    /// A job object does not say so; it is the last link with children that had started when the child was made.
+    /// A job object does not name it: it is the last link with children that had started when the child was made.
     static func owners(of children: [JobSnapshot], in links: [JobLink]) -> [Int] {
         let lists = links.filter(\.makesChildren)
         return children.map { child in

@@ -1,19 +1,21 @@
 import JobClient
 import JobModel
 
-/// A job's title and state, in words for people.
+/// A job's title and state in words.
 struct JobText {
     let job: JobSnapshot
     let now: Timestamp
+    /// The latest known progress.
+    let progress: JobProgress?
 
-    init(_ job: JobSnapshot, now: Timestamp) { (self.job, self.now) = (job, now) }
-
-    /// The label, or else what the source does.
-    var title: String {
-        job.json.text("label") ?? job.json["source"].map(Self.describe(source:)) ?? "job \(job.id)"
+    init(_ job: JobSnapshot, progress: JobProgress? = nil, now: Timestamp) {
+        (self.job, self.now, self.progress) = (job, now, progress ?? job.progress)
     }
 
-    /// The title where there is little room: of a download its path alone.
+    /// The label, or else what the source does.
+    var title: String { job.json.text("label") ?? job.json["source"].map(Self.describe(source:)) ?? "job \(job.id)" }
+
+    /// A short title: of a download, only its path.
     var shortTitle: String {
         let source = job.json["source"]
         guard job.json["label"] == nil, source?["type"] == "download" else { return title }
@@ -23,12 +25,12 @@ struct JobText {
     /// What a source does, in a few words.
     static func describe(source: JSON) -> String {
         let url = source["url"]?.string ?? ""
+        let path = source["path"]?.string
         let text =
             switch source["type"]?.string {
-            case "url":
-                (source["method"]?.string).flatMap { $0 == "GET" ? nil : "\($0) \(url)" } ?? url
-            case "download": source["path"]?.string.map { "\(url) to \($0)" } ?? url
-            case "upload": source["path"]?.string.map { "\($0) to \(url)" } ?? url
+            case "url": (source["method"]?.string).flatMap { $0 == "GET" ? nil : "\($0) \(url)" } ?? url
+            case "download": path.map { "\(url) to \($0)" } ?? url
+            case "upload": path.map { "\($0) to \(url)" } ?? url
             case "json": source["select"]?.string.map { "\(url) \($0)" } ?? url
             case "list": "list of \(source["jobs"]?.array?.count ?? 0) jobs"
             case "each": "each of \(source["in"].map(brief) ?? "?")"
@@ -58,27 +60,28 @@ struct JobText {
         }
     }
 
-    /// The most useful thing to know beside the state: how far, when next, why not.
+    /// The most useful detail of the state: the progress, the next attempt, the size of the result, or the error.
     var detail: String {
         switch job.state {
-        case "running": return job.progress.map(Self.brief) ?? ""
+        case "running": return progress.map(Self.brief) ?? ""
         case "scheduled":
             let next = job.json.time("notBefore").map { "in " + Quantities.age($0.seconds(since: now)) }
             return [next, errorWord].compactMap(\.self).joined(separator: ", ")
-        case "succeeded": return job.result?["size"]?.int.map { Quantities.size(Int64($0)) } ?? ""
+        case "succeeded": return job.result?["size"]?.int.map(Quantities.size) ?? ""
         case "failed": return errorWord ?? ""
         default: return ""
         }
     }
 
-    /// How far a job is, in one word.
+    /// The state with its detail in parentheses.
+    var stateAndDetail: String { job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))") }
+
+    /// Progress in one word.
     static func brief(_ progress: JobProgress) -> String {
-        if let fraction = progress.fraction { return Quantities.percent(fraction) }
-        return progress.unit == "bytes"
-            ? Quantities.size(progress.completed) : "\(progress.completed) \(progress.unit.sanitized)"
+        progress.fraction.map(Quantities.percent) ?? ProgressBar.amount(progress.completed, progress)
     }
 
-    /// The kind of the error, with the status where a server answered.
+    /// The kind of the error, with the status that a server answered.
     var errorWord: String? { job.error.map(Self.word(error:)) }
 
     static func word(error: JSON) -> String {
@@ -96,10 +99,9 @@ struct JobText {
     /// The seconds since the job was submitted.
     var age: Double? { job.json.time("createdAt").map { now.seconds(since: $0) } }
 
-    /// The seconds from the start to the end, or to now.
+    /// The seconds from its start to its end, or to now.
     var runtime: Double? {
-        guard let start = job.json.time("startedAt") else { return nil }
-        return (job.json.time("finishedAt") ?? now).seconds(since: start)
+        job.json.time("startedAt").map { (job.json.time("finishedAt") ?? now).seconds(since: $0) }
     }
 }
 
@@ -107,9 +109,9 @@ extension JSON {
     /// The time in a member.
     func time(_ member: String) -> Timestamp? { self[member]?.string.flatMap(Timestamp.init(rfc3339:)) }
 
-    /// The text in a member, safe to show.
+    /// The text in a member, safe for a terminal.
     func text(_ member: String) -> String? { self[member]?.string?.sanitized }
 
-    /// The whole number in a member, as a cell of a table.
+    /// The whole number in a member, as text.
     func number(_ member: String) -> String { self[member]?.int.map(String.init) ?? "" }
 }

@@ -1,25 +1,22 @@
 import JobClient
 import JobModel
 
-/// Draws a job as a tree: its facts, its links with their outcomes, and the children of its lists below them.
+/// A job as a tree: its facts, its links with their outcomes, and the children of its lists.
 struct JobTree {
     let now: Timestamp
     let format: TextFormat
 
-    /// The tree of `family`, line by line.
     func lines(_ family: JobFamily) -> [String] {
         let text = JobText(family.job, now: now)
-        let head = line([StyledText("job \(family.job.id)"), state(text), StyledText(text.title)], cut: 2)
+        let head = line(["job \(family.job.id)", state(text), StyledText(text.title)], cut: 2)
         return [head] + facts(text).flatMap { indented($0, by: 2) } + links(family)
     }
 
     private func state(_ text: JobText) -> StyledText {
-        let detail = text.detail
-        return StyledText(
-            text.job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))"), TextStyle(state: text.job.state))
+        StyledText(text.stateAndDetail, TextStyle(state: text.job.state))
     }
 
-    /// The parts in one line behind `margin`, of which the one at `cut` is cut inside where there is too little room.
+    /// The parts in one line; the part at index `cut` is cut in the middle if there is too little room.
     private func line(_ parts: [StyledText], cut: Int, margin: String = "") -> String {
         var parts = parts
         if let width = format.width {
@@ -30,16 +27,15 @@ struct JobTree {
             let plain = margin + parts.map(\.text).joined(separator: "  ")
             if plain.columns > width { return plain.cut(to: width, mark: format.mark) }
         }
-        return margin + parts.map(format.palette.paint).joined(separator: "  ")
+        return margin + parts.map(format.paint).joined(separator: "  ")
     }
 
-    /// The text with `count` spaces before it, in several lines where there is too little room: an error is never cut.
+    /// The text with `count` spaces before it, in several lines if needed: an error is never cut.
     private func indented(_ text: String, by count: Int, _ style: TextStyle = .plain) -> [String] {
         let lines = format.width.map { text.wrapped(to: max(8, $0 - count)) } ?? [text]
-        return lines.map { String(repeating: " ", count: count) + format.palette.paint($0, style) }
+        return lines.map { String(repeating: " ", count: count) + format.paint(StyledText($0, style)) }
     }
 
-    /// Who, where, when and how far.
     private func facts(_ text: JobText) -> [String] {
         let json = text.job.json
         var words = ["queue", "priority", "owner", "parent", "key"].compactMap { member -> String? in
@@ -54,7 +50,7 @@ struct JobTree {
         ]
         let times = moments.compactMap { name, member in json.time(member).map { "\(name) \(Quantities.time($0))" } }
         var facts = [words.joined(separator: ", "), times.joined(separator: ", ") + (times.isEmpty ? "" : " UTC")]
-        if let progress = text.job.progress {
+        if let progress = text.progress {
             let bar = ProgressBar(width: (format.width ?? 100) - 2, isUnicode: format.isUnicode)
             facts.append(bar.line(title: "link \(json["link"]?.int ?? 0)", progress: progress))
         }
@@ -68,20 +64,27 @@ struct JobTree {
         let lastList = links.last(where: \.makesChildren)?.number ?? 0
         return links.flatMap { link -> [String] in
             let mine = zip(family.children, owners).filter { $0.1 == link.number }.map(\.0)
-            let below = branches(
-                mine, hidden: link.number == lastList ? family.hidden : 0, of: family.job, margin: "       ")
+            let hidden = link.number == lastList ? family.hidden : 0
+            let style = link.state == .skipped ? .faint : TextStyle(state: link.state.rawValue)
             let head = line(
                 [
-                    StyledText("\(mark(link)) \(link.number)", link.state.style), StyledText(link.title),
-                    StyledText(outcome(link), link.state.style),
+                    StyledText("\(mark(link.state)) \(link.number)", style), StyledText(link.title),
+                    StyledText(outcome(link), style),
                 ], cut: 1, margin: "  ")
-            return [head] + errorLine(link).flatMap { indented($0, by: 7, .bad) } + below
+            let error = link.error.map { "\(JobText.word(error: $0)): \(($0["message"]?.string ?? "").sanitized)" }
+            return [head] + (error.map { indented($0, by: 7, .bad) } ?? [])
+                + branches(mine, hidden: hidden, of: family.job, margin: "       ")
         }
     }
 
-    private func mark(_ link: JobLink) -> String {
-        let (unicode, ascii) = link.state.marks
-        return format.isUnicode ? unicode : ascii
+    private func mark(_ state: JobLink.State) -> String {
+        switch state {
+        case .succeeded: format.isUnicode ? "✓" : "+"
+        case .failed: format.isUnicode ? "✗" : "x"
+        case .running: format.isUnicode ? "▸" : ">"
+        case .skipped: format.isUnicode ? "·" : "-"
+        case .waiting: format.isUnicode ? "○" : "."
+        }
     }
 
     private func outcome(_ link: JobLink) -> String {
@@ -91,11 +94,7 @@ struct JobTree {
         return words.joined(separator: ", ")
     }
 
-    private func errorLine(_ link: JobLink) -> [String] {
-        link.error.map { ["\(JobText.word(error: $0)): \(($0["message"]?.string ?? "").sanitized)"] } ?? []
-    }
-
-    /// The children and theirs as branches behind `margin`, with a last one for those that are not shown.
+    /// The children and their children as branches, with a last one for children that are not shown.
     private func branches(
         _ families: [JobFamily], hidden: Int, of parent: JobSnapshot, margin: String
     ) -> [String] {
@@ -108,29 +107,15 @@ struct JobTree {
             let title = text.title + (error.map { ": \($0)" } ?? "")
             lines.append(
                 line(
-                    [StyledText(String(family.job.id)), state(text), StyledText(title)], cut: 2,
+                    ["\(family.job.id)", state(text), StyledText(title)], cut: 2,
                     margin: margin + (isLast ? corner : fork)))
             lines += branches(
                 family.children, hidden: family.hidden, of: family.job, margin: margin + (isLast ? "   " : trunk))
         }
         if hidden > 0 {
-            let more = "\(hidden) more; see deferctl list --all --parent \(parent.id)"
-            lines.append(line([StyledText(more)], cut: 0, margin: margin + corner))
+            let more: StyledText = "\(hidden) more; see deferctl list --all --parent \(parent.id)"
+            lines.append(line([more], cut: 0, margin: margin + corner))
         }
         return lines
     }
-}
-
-extension JobLink.State {
-    fileprivate var marks: (unicode: String, ascii: String) {
-        switch self {
-        case .succeeded: ("✓", "+")
-        case .failed: ("✗", "x")
-        case .running: ("▸", ">")
-        case .skipped: ("·", "-")
-        case .waiting: ("○", ".")
-        }
-    }
-
-    fileprivate var style: TextStyle { self == .skipped ? .faint : TextStyle(state: rawValue) }
 }

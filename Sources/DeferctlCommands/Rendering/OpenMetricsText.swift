@@ -1,16 +1,15 @@
 import JobModel
 
-/// Metrics in the text format of OpenMetrics 1.0, such that the node exporter's textfile collector reads it, too.
+/// Metrics in the text format of OpenMetrics 1.0, limited to what the node exporter's textfile collector also reads.
 ///
-/// That one knows Prometheus' older format only, in which the lines that it lacks are comments. Of the types it knows counter,
-/// gauge and summary, and no others are written; times of samples it refuses, so there are none.
+/// The collector knows Prometheus's older format, in which unknown lines are comments, and rejects samples with times.
 enum OpenMetricsText {
     /// The suffixes of a family's samples, each with the member that has its value.
     private static let values = [
         "counter": [("_total", "value")], "gauge": [("", "value")], "summary": [("_count", "count"), ("_sum", "sum")],
     ]
 
-    /// The text of `families` as `server.stats` shows them.
+    /// The text of `families` from the answer of `server.stats`.
     static func text(_ families: [JSON]) -> String {
         var text = ""
         for family in families {
@@ -26,7 +25,6 @@ enum OpenMetricsText {
                 }
                 let labels = pairs.isEmpty ? "" : "{\(pairs.joined(separator: ","))}"
                 for (suffix, member) in values {
-                    // JSON's numbers are written as the format's.
                     if let value = sample[member] { text += "\(name)\(suffix)\(labels) \(value)\n" }
                 }
             }

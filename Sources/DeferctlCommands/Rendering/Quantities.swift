@@ -1,13 +1,15 @@
 import JobModel
 
-/// Writes sizes, rates and times for people.
+/// Sizes, rates and times as text.
 enum Quantities {
+    private static let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
+
     /// Bytes in decimal units: `999 B`, `1.2 kB`, `12.3 MB`.
-    static func size(_ bytes: Int64) -> String {
+    static func size(_ bytes: some BinaryInteger) -> String {
         guard bytes >= 1000 else { return "\(max(0, bytes)) B" }
         var value = Double(bytes)
         var unit = -1
-        // What would be rounded to 1000 belongs to the next unit.
+        // A value that would be rounded to 1000 belongs to the next unit.
         while value >= 999.95, unit < units.count - 1 {
             value /= 1000
             unit += 1
@@ -15,14 +17,10 @@ enum Quantities {
         return "\(fixed(value)) \(units[unit])"
     }
 
-    /// Bytes a second.
-    static func rate(_ bytes: Double) -> String {
-        size(Int64(clamping: bytes)) + "/s"
-    }
+    /// Bytes per second.
+    static func rate(_ bytes: Double) -> String { size(Int64(clamping: bytes)) + "/s" }
 
-    private static let units = ["kB", "MB", "GB", "TB", "PB", "EB"]
-
-    /// A number with one digit behind the point.
+    /// A number with one decimal place.
     static func fixed(_ value: Double) -> String {
         let tenths = Int64(clamping: value * 10)
         return "\(tenths / 10).\(abs(tenths % 10))"
@@ -41,7 +39,7 @@ enum Quantities {
         }
     }
 
-    /// A short span in one unit, for tables: `4s`, `12m`, `3h`, `5d`.
+    /// A span in one unit, for tables: `4s`, `12m`, `3h`, `5d`.
     static func age(_ seconds: Double) -> String {
         let whole = Int64(clamping: max(0, seconds))
         switch whole {
@@ -52,23 +50,21 @@ enum Quantities {
         }
     }
 
-    /// The time that is left, as clocks write it: `0:05`, `12:30`, `1:02:03`.
+    /// The remaining time: `0:05`, `12:30`, `1:02:03`.
     static func clock(_ seconds: Double) -> String {
         let whole = Int64(clamping: max(0, seconds).rounded(.up))
         let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
         return hours > 0 ? "\(hours):\(padded(minutes)):\(padded(rest))" : "\(minutes):\(padded(rest))"
     }
 
-    private static func padded(_ number: Int64) -> String {
-        number < 10 ? "0\(number)" : "\(number)"
-    }
+    private static func padded(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
-    /// A part as per cent, never 100 before it is whole.
+    /// A fraction in per cent, 100 only if it is complete.
     static func percent(_ fraction: Double) -> String {
         "\(fraction >= 1 ? 100 : Int64(clamping: (max(0, fraction) * 100).rounded(.down))) %"
     }
 
-    /// A time as people write it, in UTC to the second.
+    /// A time in UTC to the second.
     static func time(_ timestamp: Timestamp) -> String {
         let text = timestamp.description
         return text.prefix(10) + " " + text.dropFirst(11).prefix(8)
@@ -76,7 +72,7 @@ enum Quantities {
 }
 
 extension Int64 {
-    /// The nearest whole number; one too large, too small or none at all becomes the limit or 0.
+    /// The nearest whole number, or a limit if there is none; 0 for NaN.
     fileprivate init(clamping value: Double) {
         self = Int64(exactly: value.rounded()) ?? (value > 0 ? .max : value < 0 ? .min : 0)
     }

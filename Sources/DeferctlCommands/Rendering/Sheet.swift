@@ -1,16 +1,15 @@
 import JobModel
 
-/// An object as a sheet of names and values, with the members of inner objects named by their path.
+/// An object as a list of names and values; members of inner objects are named by their path.
 enum Sheet {
-    /// The lines of `json`; where a width is given, values that are too long go on below themselves.
+    /// The lines of `json`; within a width, long values continue on the lines below.
     static func lines(_ json: JSON, width: Int? = nil) -> [String] {
-        var rows: [(name: String, value: String)] = []
-        append(json, name: "", to: &rows)
+        let rows = rows(json, name: "")
         let names = rows.map(\.name.columns).max() ?? 0
         return rows.flatMap { row -> [String] in
             let line = row.name.padded(to: names) + "  " + row.value
             guard let width, line.columns > width else { return [line] }
-            // On a very narrow terminal the values stand below the names.
+            // On a very narrow terminal, values stand below their names.
             let indent = width - names - 2 >= 16 ? names + 2 : 4
             let pieces = row.value.wrapped(to: width - indent).map { String(repeating: " ", count: indent) + $0 }
             guard indent > 4, let first = pieces.first else { return [row.name.cut(to: width)] + pieces }
@@ -18,25 +17,19 @@ enum Sheet {
         }
     }
 
-    private static func append(_ json: JSON, name: String, to rows: inout [(name: String, value: String)]) {
-        guard case .object(let object) = json else {
-            rows.append((name.sanitized, text(json, name: name).sanitized))
-            return
-        }
-        for member in object.members {
-            append(member.value, name: name.isEmpty ? member.name : "\(name).\(member.name)", to: &rows)
-        }
+    private static func rows(_ json: JSON, name: String) -> [(name: String, value: String)] {
+        guard case .object(let object) = json else { return [(name.sanitized, text(json, name: name).sanitized)] }
+        return object.members.flatMap { rows($0.value, name: name.isEmpty ? $0.name : "\(name).\($0.name)") }
     }
 
     private static func text(_ json: JSON, name: String) -> String {
         switch json {
         case .string(let text): text
         case .array(let elements): elements.map { text($0, name: "") }.joined(separator: " ")
+        case .number(let number) where name == "uptime": Quantities.span(number.double)
         case .number(let number):
-            if name == "uptime" {
-                Quantities.span(number.double)
-            } else if name.hasPrefix("bytes."), let bytes = number.int {
-                "\(bytes) (\(Quantities.size(Int64(bytes))))"
+            if name.hasPrefix("bytes."), let bytes = number.int {
+                "\(bytes) (\(Quantities.size(bytes)))"
             } else {
                 number.text
             }

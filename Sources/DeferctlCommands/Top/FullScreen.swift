@@ -2,14 +2,14 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A terminal that the program has to itself for a while: its other screen, no cursor, keys as they are typed.
+/// The terminal while the program has it to itself: the alternate screen, no cursor, keys as they are typed.
 ///
-/// States: left, entered. ``enter()`` and ``leave()`` may come in any order and any number of times, as signals do.
+/// ``enter()`` and ``leave()`` may be called in any order and number, as signals come.
 final class FullScreen: Sendable {
     private let output: FileOutput
-    /// Where keys come from; nil where standard input is no terminal.
+    /// The source of keys, if standard input is a terminal.
     let keys: Int32?
-    /// How the terminal was set before; nil while it is left.
+    /// The settings of the terminal before, while it is entered.
     private let before = Mutex<termios?>(nil)
     private let isEntered = Mutex(false)
 
@@ -18,24 +18,24 @@ final class FullScreen: Sendable {
         keys = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : nil
     }
 
-    /// Takes the terminal over, or again after somebody else had it.
+    /// Takes the terminal, also again after another program had it.
     func enter() throws(CommandFailure) {
         if let keys {
             before.withLock { before in
                 var settings = termios()
                 guard tcgetattr(keys, &settings) == 0 else { return }
                 if before == nil { before = settings }
-                // No echo and no lines; Ctrl-C and Ctrl-Z go on being signals.
+                // No echo and no lines; Ctrl-C and Ctrl-Z remain signals.
                 settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
                 tcsetattr(keys, TCSADRAIN, &settings)
             }
         }
         isEntered.withLock { $0 = true }
-        // The other screen, no wrapping at its edge, no cursor.
+        // The alternate screen, no wrapping at its edge, no cursor.
         try output.write("\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l")
     }
 
-    /// Gives the terminal back as it was.
+    /// Restores the terminal.
     func leave() {
         let wasEntered = isEntered.withLock { isEntered in
             defer { isEntered = false }
@@ -48,61 +48,43 @@ final class FullScreen: Sendable {
         before.withLock { before in
             guard var settings = before else { return }
             before = nil
-            // From the background this would stop the program.
+            // In the background, this call would stop the program.
             let handler = signal(SIGTTOU, SIG_IGN)
             tcsetattr(keys, TCSADRAIN, &settings)
             signal(SIGTTOU, handler)
         }
     }
 
-    /// Draws `lines` over what is there, without clearing before, which would flicker.
+    /// Draws `lines` without clearing the screen first, which would flicker.
     func draw(_ lines: [String]) throws(CommandFailure) {
         try output.write("\u{1B}[H" + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J")
     }
 }
 
-/// What comes from the terminal of a full screen: keys, and signals.
+/// The keys and signals that a full screen gets.
 enum ScreenEvent: Sendable, Equatable {
     case key(UInt8)
     case signal(Int32)
 
-    /// The signals that are told as events while ``tell(keys:to:while:)`` runs.
-    static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]
-
-    /// Tells `take` the events while `body` runs.
+    /// Passes the events to `take` while `body` runs.
     static func tell<Value>(
         keys: Int32?, to take: @escaping @Sendable (ScreenEvent) -> Void, while body: () async throws -> Value
     ) async throws -> Value {
-        let sources = signals.map { number in
-            // A signal source sees what the process ignores; the two of job control stay out of the default's way so.
-            let handler = Glibc.signal(number, number == SIGCONT || number == SIGWINCH ? SIG_DFL : SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { take(.signal(number)) }
-            source.resume()
-            return (source, number, handler)
+        let signals = SignalSources([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]) {
+            take(.signal($0))
         }
-        var reader: (any DispatchSourceRead)?
-        if let keys {
-            let source = DispatchSource.makeReadSource(fileDescriptor: keys)
-            source.setEventHandler {
-                var bytes = [UInt8](repeating: 0, count: 64)
-                let count = read(keys, &bytes, bytes.count)
-                if count > 0 { for byte in bytes[..<count] { take(.key(byte)) } }
-                // The terminal has hung up, which ends the screen, as SIGHUP does where it comes.
-                if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) {
-                    take(.signal(SIGHUP))
-                }
-            }
-            source.resume()
-            reader = source
+        defer { signals.cancel() }
+        guard let keys else { return try await body() }
+        let reader = DispatchSource.makeReadSource(fileDescriptor: keys)
+        reader.setEventHandler {
+            var bytes = [UInt8](repeating: 0, count: 64)
+            let count = read(keys, &bytes, bytes.count)
+            if count > 0 { for byte in bytes[..<count] { take(.key(byte)) } }
+            // The terminal has hung up, which does not always send SIGHUP.
+            if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) { take(.signal(SIGHUP)) }
         }
-        defer {
-            reader?.cancel()
-            for (source, number, handler) in sources {
-                source.cancel()
-                Glibc.signal(number, handler)
-            }
-        }
+        reader.resume()
+        defer { reader.cancel() }
         return try await body()
     }
 }

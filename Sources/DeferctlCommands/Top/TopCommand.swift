@@ -3,27 +3,32 @@ import FoundationEssentials
 import JobClient
 import JobModel
 
-/// Shows live what the daemon does.
 struct TopCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Show live what the daemon does: its queues, the jobs that run, and rates.",
+        commandName: "top", abstract: "Show live what the daemon does: its queues, running jobs, and rates.",
         discussion: """
-            On a terminal it has the screen to itself until q or Ctrl-C. Elsewhere it looks once and prints what it \
-            saw; with --json each look is a line, until Ctrl-C or --count.
+            On a terminal, it fills the screen until you press q or Ctrl-C. Elsewhere, it prints one sample; with --json, \
+            it prints a sample per line until Ctrl-C, or as many as --count says.
 
             Example: deferctl top
             """)
 
-    @Option(help: .value("seconds", "Seconds between two looks, at least 0.2.")) var interval = 1.0
-    @Option(help: .value("number", "Print so many looks and end; never takes the screen over.")) var count: Int?
-    @OptionGroup var global: GlobalOptions
+    @Option(
+        help: .value("seconds", "Seconds between two samples, at least 0.2."),
+        transform: { text in
+            guard let value = Double(text), (0.2...86_400).contains(value) else {
+                throw ValidationError("it must be a number of seconds, 0.2 to 86400.")
+            }
+            return value
+        })
+    var interval = 1.0
 
-    func validate() throws {
-        guard interval.isFinite, (0.2...86_400).contains(interval) else {
-            throw ValidationError("--interval must be a number of seconds, 0.2 to 86400.")
-        }
-        if let count, count < 1 { throw ValidationError("--count must be at least 1.") }
-    }
+    @Option(
+        help: .value("number", "Print this many samples and end; never fill the screen."), transform: whole(1...Int.max)
+    )
+    var count: Int?
+
+    @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let console = invocation.console
@@ -34,8 +39,7 @@ struct TopCommand: DaemonCommand {
         }
         let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
         let looks = count ?? (invocation.writesJSON ? Int.max : 1)
-        let interval = interval
-        try await interruption.run {
+        return try await interruption.run { [interval] in
             try await invocation.withDaemon { client in
                 let info = try await client.info()
                 var history = TopHistory()
@@ -47,8 +51,8 @@ struct TopCommand: DaemonCommand {
                     try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
                     if look < looks { try await Task.sleep(for: .seconds(interval)) }
                 }
+                return .ok
             }
         }
-        return .ok
     }
 }

@@ -1,31 +1,27 @@
 import JobClient
 import JobModel
 
-/// What `deferctl top` shows of one moment: counts, queues, and the jobs that run.
+/// What `deferctl top` shows of one moment: counts, queues, and running jobs.
 ///
 /// It takes three calls, whose answers do not grow with the number of jobs.
 struct TopSample: Sendable {
-    /// The most jobs that are asked for.
     static let mostJobs = 200
 
     let stats: JSON
     let queues: [JSON]
-    /// The newest of those that run, children left out.
+    /// The newest running jobs, without children.
     let jobs: [JobSnapshot]
-    /// Whether no others run but children.
+    /// Whether these are all running jobs except children.
     var isComplete = false
 
-    /// The sample as one value, with the members as the daemon wrote them.
-    var json: JSON {
-        ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))]
-    }
+    var json: JSON { ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))] }
 
-    /// Seconds since the daemon started, by its own clock.
+    /// The seconds since the daemon started, by its own clock.
     var uptime: Double? { stats["uptime"]?.double }
 }
 
 extension TopSample {
-    /// Asks the daemon, for at most `rows` of the jobs.
+    /// Asks the daemon, for at most `rows` jobs.
     init(from client: JobClient, rows: Int) async throws(JobClientError) {
         var filter = JobClient.Filter()
         filter.states = ["running"]
@@ -37,32 +33,29 @@ extension TopSample {
     }
 }
 
-/// What the daemon did in each second between two samples.
+/// What the daemon did per second between two samples.
 struct TopRates: Sendable, Equatable {
     let submitted: Double
     let finished: Double
     let failed: Double
     let received: Double
 
-    /// The rates from `first` to `last`; nil where no time passed between them, or the daemon started anew.
-    init?(from first: TopSample, to last: TopSample) {
+    /// The rates from `first` to `last`; nil if no time passed between them.
+    fileprivate init?(from first: TopSample, to last: TopSample) {
         guard let begin = first.uptime, let end = last.uptime, end - begin > 0.01 else { return nil }
-        func rate(_ path: [String]) -> Double {
-            func value(_ sample: TopSample) -> Double {
-                path.reduce(Optional(sample.stats)) { $0?[$1] }?.double ?? 0
-            }
+        func rate(_ group: String, _ name: String) -> Double {
+            func value(_ sample: TopSample) -> Double { sample.stats[group]?[name]?.double ?? 0 }
             return max(0, value(last) - value(first)) / (end - begin)
         }
-        submitted = rate(["totals", "submitted"])
-        failed = rate(["totals", "failed"])
-        finished = rate(["totals", "succeeded"]) + rate(["totals", "cancelled"]) + failed
-        received = rate(["bytes", "received"])
+        submitted = rate("totals", "submitted")
+        failed = rate("totals", "failed")
+        finished = rate("totals", "succeeded") + rate("totals", "cancelled") + failed
+        received = rate("bytes", "received")
     }
 }
 
-/// The newest samples, and the rates over them.
+/// The newest samples, and the rates between them.
 struct TopHistory: Sendable {
-    /// The samples over which rates are taken.
     private static let span = 5
 
     private var samples: [TopSample] = []
@@ -75,6 +68,7 @@ struct TopHistory: Sendable {
     }
 
     mutating func append(_ sample: TopSample) {
+        // The daemon has restarted.
         if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
         samples.append(sample)
         if samples.count > Self.span { samples.removeFirst() }

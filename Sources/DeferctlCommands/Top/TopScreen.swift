@@ -5,12 +5,11 @@ import JobModel
 /// Shows what the daemon does on a full screen, until q or a signal.
 struct TopScreen: Sendable {
     let invocation: Invocation
-    /// The pause between two looks.
+    /// The pause between two samples.
     let interval: Duration
 
     private static let keysHint = "q quits"
 
-    /// What the tasks of the screen tell it.
     private enum Event: Sendable {
         case sample(TopSample, info: JSON)
         case message(String)
@@ -18,21 +17,20 @@ struct TopScreen: Sendable {
     }
 
     func run() async throws {
-        if let deadly = try await show() {
-            // Whoever started the program shall see what ended it. Dispatch's threads block all signals.
-            signal(deadly, SIG_DFL)
-            var signals = sigset_t()
-            sigemptyset(&signals)
-            sigaddset(&signals, deadly)
-            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            raise(deadly)
-        }
+        guard let deadly = try await show() else { return }
+        // The parent process should see which signal ended this one. Dispatch's threads block all signals.
+        signal(deadly, SIG_DFL)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, deadly)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(deadly)
     }
 
-    /// Shows samples until the end; returns the signal that ended it, other than Ctrl-C.
+    /// Shows samples until the end; returns the signal that ended it, except for Ctrl-C.
     private func show() async throws -> Int32? {
         let screen = FullScreen(output: invocation.console.data)
-        // Where they come faster than they are shown, the newest count.
+        // If events come faster than they are shown, the newest count.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(64))
         return try await ScreenEvent.tell(keys: screen.keys, to: { continuation.yield(.screen($0)) }) {
             defer { screen.leave() }
@@ -56,16 +54,15 @@ struct TopScreen: Sendable {
                     history.append(sample)
                     (info, message, tick) = (identity, Self.keysHint, tick + 1)
                 case .message(let text): message = text
-                case .screen(.key(let key)):
-                    if key == UInt8(ascii: "q") || key == UInt8(ascii: "Q") { return nil }
-                case .screen(.signal(SIGINT)): return nil
+                case .screen(.key(UInt8(ascii: "q"))), .screen(.key(UInt8(ascii: "Q"))), .screen(.signal(SIGINT)):
+                    return nil
                 case .screen(.signal(SIGTSTP)):
                     screen.leave()
-                    // It goes on from here, and SIGCONT comes next: until then the screen is somebody else's.
+                    // The process stops here, and SIGCONT comes next.
                     kill(getpid(), SIGSTOP)
                     continue
                 case .screen(.signal(SIGCONT)): try screen.enter()
-                case .screen(.signal(SIGWINCH)): break
+                case .screen(.key), .screen(.signal(SIGWINCH)): break
                 case .screen(.signal(let number)): return number
                 }
                 try screen.draw(
@@ -73,13 +70,13 @@ struct TopScreen: Sendable {
                         history, info: info, message: message, tick: tick, now: .now,
                         size: ScreenSize(of: console.data)))
             }
-            // Only the sampling ends them, with an error.
+            // Only an error of the sampling ends the events.
             try await group.next()
             return nil
         }
     }
 
-    /// Looks at the daemon again and again, also at one that was started anew.
+    /// Samples the daemon repeatedly, even if it restarts.
     private func sample(_ continuation: AsyncStream<Event>.Continuation) async throws {
         defer { continuation.finish() }
         let connection = DaemonConnection(path: invocation.socket) { continuation.yield(.message($0)) }
@@ -88,8 +85,7 @@ struct TopScreen: Sendable {
                 let info = try await client.info()
                 while true {
                     let rows = ScreenSize(of: invocation.console.data).rows
-                    let sample = try await TopSample(from: client, rows: rows)
-                    continuation.yield(.sample(sample, info: info))
+                    continuation.yield(.sample(try await TopSample(from: client, rows: rows), info: info))
                     try await Task.sleep(for: interval)
                 }
             }

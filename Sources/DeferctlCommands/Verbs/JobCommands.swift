@@ -3,8 +3,8 @@ import JobClient
 import JobModel
 
 extension Invocation {
-    /// Does one thing to each of several jobs, and prints the job that comes of it, or `word` where none does. Where one cannot
-    /// be changed, it goes on with the others.
+    /// Changes each of several jobs, and prints its new state, or `word` if the job is gone. If a job cannot be changed, the
+    /// others still are.
     fileprivate func change(
         _ jobs: JobIDs, word: String = "", _ action: (JobClient, Int64) async throws -> JobSnapshot?
     ) async throws -> ExitStatus {
@@ -27,13 +27,12 @@ extension Invocation {
     }
 }
 
-/// Cancels jobs.
 struct CancelCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel jobs.",
         discussion: """
-            A job that has links to run in any case (\"finally\") is over only after those, and one that runs a program only \
-            after that has ended, at most five seconds later; wait for it with: deferctl wait
+            A job with \"finally\" links ends after those links, and a job that runs a program ends after the program, \
+            at most five seconds later; wait for it with: deferctl wait
 
             Example: deferctl cancel 12 13
             """)
@@ -46,13 +45,14 @@ struct CancelCommand: DaemonCommand {
     }
 }
 
-/// Runs jobs again.
 struct RetryCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Run failed or cancelled jobs again.",
         discussion: "Example: deferctl retry --from start 12")
 
-    @Option(help: .value("point", "Where to take the job up: at the link that failed, or at the start."))
+    enum Start: String, ExpressibleByArgument, CaseIterable { case failed, start }
+
+    @Option(help: .value("point", "Where to continue: at the link that failed, or at the start."))
     var from = Start.failed
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs
@@ -60,12 +60,8 @@ struct RetryCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         try await invocation.change(ids) { try await $0.retry($1, from: from == .start ? .start : .failed) }
     }
-
-    /// The points of `--from`.
-    enum Start: String, ExpressibleByArgument, CaseIterable { case failed, start }
 }
 
-/// Removes finished jobs.
 struct RemoveCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove finished jobs with their results and children; downloaded files stay.",

@@ -2,18 +2,17 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Lists jobs.
 struct ListCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List jobs, the newest first.",
         discussion: """
-            AGE is the time since a job was submitted; DETAIL tells how far a running job is, when a scheduled one \
-            goes on, how large a result is, and why a failed one failed.
+            AGE is the time since a job was submitted. DETAIL is the progress of a running job, the next attempt of a \
+            scheduled one, the size of a result, or the error of a failed job.
 
             Example: deferctl list --state running --state queued --tag tools
             """)
 
-    @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be given again for more."))
+    @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be repeated."))
     var state: [State] = []
 
     @Option(help: .value("name", "Only jobs of this queue."), completion: LiveCompletion.queues) var queue: String?
@@ -24,36 +23,32 @@ struct ListCommand: DaemonCommand {
         completion: .list(SourceType.allCases.map(\.rawValue)))
     var source: String?
 
-    @Option(help: .value("id", "The children of this job, and no others."), completion: LiveCompletion.jobs)
+    @Option(help: .value("id", "Only the children of this job."), completion: LiveCompletion.jobs)
     var parent: Int64?
 
     @Flag(help: "List the oldest first.") var oldest = false
-    @Option(help: .value("id", "Begin behind the job with this id."), completion: LiveCompletion.jobs) var after: Int64?
-    @Option(help: .value("count", "List at most so many jobs (default: 100).")) var limit: Int?
-    @Flag(help: "List all jobs, however many there are.") var all = false
+    @Option(help: .value("id", "Start after the job with this id."), completion: LiveCompletion.jobs) var after: Int64?
 
-    /// The states of `--state`.
+    @Option(help: .value("count", "List at most this many jobs (default: 100)."), transform: whole(1...Int.max))
+    var limit: Int?
+
+    @Flag(help: "List all jobs, however many there are.") var all = false
+    @OptionGroup var global: GlobalOptions
+
     enum State: String, ExpressibleByArgument, CaseIterable {
         case scheduled, queued, running, succeeded, failed, cancelled
     }
 
     func validate() throws {
-        if all, limit != nil { throw ValidationError("Give either --all or --limit, not both.") }
-        if let limit, limit < 1 { throw ValidationError("--limit must be at least 1.") }
+        if all, limit != nil { throw ValidationError("Use either --all or --limit, not both.") }
     }
 
     private var filter: JobClient.Filter {
         var filter = JobClient.Filter()
-        filter.states = state.map(\.rawValue)
-        filter.queue = queue
-        filter.tag = tag
-        filter.source = source
-        filter.parent = parent
-        filter.isOldestFirst = oldest
+        (filter.states, filter.queue, filter.tag) = (state.map(\.rawValue), queue, tag)
+        (filter.source, filter.parent, filter.isOldestFirst) = (source, parent, oldest)
         return filter
     }
-
-    @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         try await invocation.withDaemon { client in
@@ -79,34 +74,9 @@ struct ListCommand: DaemonCommand {
         }
     }
 
-    /// What an empty list means; a mistyped queue or tag has no jobs either.
+    /// The meaning of an empty list; a mistyped queue or tag has no jobs either.
     private var emptySentence: String {
-        let filters = [queue, tag, source].contains { $0 != nil } || !state.isEmpty || parent != nil || after != nil
-        return filters ? "No job of yours fits; see all with: deferctl list." : "You have no jobs."
-    }
-
-}
-
-/// Jobs as rows of a table.
-enum JobTable {
-    /// The table of `jobs` as they are at `now`, line by line.
-    static func lines(
-        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true
-    ) -> [String] {
-        var table = Table([
-            .number("JOB"), Table.Column("STATE"), Table.Column("DETAIL", cut: .end, rank: 1),
-            .number("AGE", rank: 2), Table.Column("QUEUE", cut: .end, least: 7, rank: 3),
-            Table.Column("WHAT", cut: .middle, least: 14),
-        ])
-        for job in jobs {
-            let text = JobText(job, now: now)
-            table.append([
-                StyledText(String(job.id)), StyledText(job.state.sanitized, TextStyle(state: job.state)),
-                StyledText(text.detail, job.state == "failed" ? .bad : .plain),
-                StyledText(text.age.map(Quantities.age) ?? ""), StyledText(job.json.text("queue") ?? ""),
-                StyledText(text.title),
-            ])
-        }
-        return table.lines(format, showsHead: showsHead)
+        let isFiltered = [queue, tag, source].contains { $0 != nil } || !state.isEmpty || parent != nil || after != nil
+        return isFiltered ? "None of your jobs matches; see all with: deferctl list." : "You have no jobs."
     }
 }

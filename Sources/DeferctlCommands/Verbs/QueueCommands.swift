@@ -2,12 +2,11 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Lists the queues.
 struct QueuesCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "queues", abstract: "List the queues.",
         discussion: """
-            LIMIT is how many jobs of the queue run at a time, USER how many of those may be one user's.
+            LIMIT is the number of jobs that may run at the same time, USER the number for one user.
 
             Example: deferctl queues
             """)
@@ -15,16 +14,16 @@ struct QueuesCommand: DaemonCommand {
     @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try invocation.show(queues: try await invocation.withDaemon { try await $0.queues() })
+        let queues = try await invocation.withDaemon { try await $0.queues() }
+        return try invocation.show(queues, as: QueueTable.lines(queues, invocation.console.format))
     }
 }
 
-/// Suspends a queue.
 struct SuspendCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend", abstract: "Start no more jobs of a queue.",
         discussion: """
-            Jobs that run go on, and new ones are taken. Only administrators may do this.
+            Running jobs go on, and new jobs are accepted. Only for administrators.
 
             Example: deferctl suspend default
             """)
@@ -37,12 +36,11 @@ struct SuspendCommand: DaemonCommand {
     }
 }
 
-/// Resumes a queue.
 struct ResumeCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Start jobs of a suspended queue again.",
         discussion: """
-            Only administrators may do this.
+            Only for administrators.
 
             Example: deferctl resume default
             """)
@@ -56,43 +54,36 @@ struct ResumeCommand: DaemonCommand {
 }
 
 extension Invocation {
-    /// Changes an existing queue, and shows it; a mistyped name must not make a new queue.
+    /// Changes an existing queue; a mistyped name must not create a new one.
     fileprivate func setSuspended(_ isSuspended: Bool, queue: String) async throws -> ExitStatus {
         let answer = try await withDaemon { client in
             let names = try await client.queues().compactMap { $0["queue"]?.string }
             guard names.contains(queue) else {
-                let known = names.joined(separator: ", ")
                 throw CommandFailure(
-                    .badData, "There is no queue \"\(queue)\"; there are \(known). See them with: deferctl queues")
+                    .badData,
+                    "There is no queue \"\(queue)\", only \(names.joined(separator: ", ")). See them with: deferctl queues"
+                )
             }
             return try await client.setQueue(queue, isSuspended: isSuspended)
         }
-        return try show(queues: [answer])
-    }
-
-    fileprivate func show(queues: [JSON]) throws -> ExitStatus {
-        try show(queues, as: QueueTable.lines(queues, console.format))
-        return .ok
+        return try show([answer], as: QueueTable.lines([answer], console.format))
     }
 }
 
-/// Queues as rows of a table.
 enum QueueTable {
     static func lines(_ queues: [JSON], _ format: TextFormat = TextFormat()) -> [String] {
-        let counts = ["running", "queued", "scheduled"]
-        // What one user gets; a daemon of an earlier version does not tell it.
-        let limits = ["concurrency"] + (queues.contains { $0["perUser"] != nil } ? ["perUser"] : [])
-        var table = Table(
-            [Table.Column("QUEUE", cut: .end, least: 7), .number("LIMIT", rank: 2)]
-                + limits.dropFirst().map { _ in .number("USER", rank: 3) } + [
-                    .number("RUNNING"), .number("QUEUED"), .number("SCHEDULED", rank: 1), Table.Column("STATE"),
-                ])
-        for queue in queues {
-            let state = queue["suspended"]?.bool == true ? "suspended" : "open"
-            table.append(
-                [StyledText(queue.text("queue") ?? "?")] + (limits + counts).map { StyledText(queue.number($0)) }
-                    + [StyledText(state, TextStyle(state: state))])
+        func number(_ head: String, _ member: String, rank: Int? = nil) -> Table<JSON>.Column {
+            .number(head, rank: rank) { $0.number(member) }
         }
-        return table.lines(format)
+        // Earlier versions of the daemon do not tell the number for one user.
+        let perUser = queues.contains { $0["perUser"] != nil } ? [number("USER", "perUser", rank: 3)] : []
+        return Table(
+            [.init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" }, number("LIMIT", "concurrency", rank: 2)]
+                + perUser + [
+                    number("RUNNING", "running"), number("QUEUED", "queued"),
+                    number("SCHEDULED", "scheduled", rank: 1),
+                    .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
+                ]
+        ).lines(queues, format)
     }
 }

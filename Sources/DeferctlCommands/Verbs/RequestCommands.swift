@@ -2,13 +2,12 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Fetches a URL and prints the body.
 struct FetchCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "fetch", abstract: "Fetch a URL and print the body.",
         discussion: """
-            The daemon fetches the URL, with retries; the body goes to standard output as it is. On a terminal control \
-            characters in it are spelt out.
+            The daemon fetches the URL, with retries; the body goes to standard output unchanged. On a terminal, control \
+            characters in it are escaped.
 
             Example: deferctl fetch --timeout 10 https://example.org/status
             """)
@@ -19,7 +18,7 @@ struct FetchCommand: DaemonCommand {
 
     @Option(
         name: [.long, .customShort("o")],
-        help: .value("file", "Write the body to this file of yours, not to standard output."), completion: .file())
+        help: .value("file", "Write the body to this file, not to standard output."), completion: .file())
     var output: String?
 
     @OptionGroup var global: GlobalOptions
@@ -28,14 +27,13 @@ struct FetchCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         if let output { try OutputFile.check(path: output) }
         let spec = options.spec(source: try await request.source(type: .url, url: url))
-        return try await Submitting(invocation: invocation, options: following).run(spec) { job in
+        return try await invocation.submit(spec, following) { job in
             if invocation.writesJSON, output == nil { return }
             try await ResultOutput(invocation: invocation).write(job, to: output)
         }
     }
 }
 
-/// Fetches JSON and prints it, or one value of it.
 struct JSONCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "json", abstract: "Fetch JSON and print it, or the value at a JSON pointer.",
@@ -44,24 +42,24 @@ struct JSONCommand: DaemonCommand {
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
-    @Flag(name: [.long, .customShort("r")], help: "Print a string without its quotes and escapes.") var raw = false
+    @Flag(name: [.long, .customShort("r")], help: "Print a string without quotes and escapes.") var raw = false
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What to fetch.") var url: String
 
-    @Argument(help: "Which value to print, as RFC 6901 writes it: /assets/0/url (default: the whole).")
+    @Argument(
+        help: "The value to print, as a pointer of RFC 6901: /assets/0/url (default: the whole).",
+        transform: { text in
+            guard JSONPointer(text: text) != nil else {
+                throw ValidationError("a JSON pointer begins with a slash: /assets/0/url.")
+            }
+            return text
+        })
     var pointer: String?
-
-    func validate() throws {
-        if let pointer, JSONPointer(text: pointer) == nil {
-            throw ValidationError("\"\(pointer)\" is no JSON pointer; it begins with a slash: /assets/0/url.")
-        }
-    }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         var source = try await request.source(type: .json, url: url)
         source["select"] = pointer?.json
-        let spec = options.spec(source: source)
-        return try await Submitting(invocation: invocation, options: following).run(spec) { job in
+        return try await invocation.submit(options.spec(source: source), following) { job in
             if invocation.writesJSON { return }
             try ResultOutput(invocation: invocation).write(job.result ?? .null, raw: raw)
         }

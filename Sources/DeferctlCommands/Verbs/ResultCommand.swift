@@ -2,14 +2,13 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Prints a job's result.
 struct ResultCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "result", abstract: "Print a finished job's result: the body that was fetched, or else JSON.",
+        commandName: "result", abstract: "Print the result of a finished job: the body that was fetched, or else JSON.",
         discussion: """
-            A body goes to standard output as it is; on a terminal control characters in it are spelt out. Of a result \
-            that is a text, as what a program wrote, --raw prints just that. With --json the whole result is printed, \
-            with its status and headers.
+            A body goes to standard output unchanged; on a terminal, control characters in it are escaped. With --raw, \
+            a result that is a text, such as the output of a program, is printed without quotes. With --json, the whole \
+            result is printed, with its status and headers.
 
             Example: deferctl result 12 > page.html
             """)
@@ -25,34 +24,33 @@ struct ResultCommand: DaemonCommand {
                 .tryAgain,
                 "Job \(job) is \(snapshot.state.sanitized) and has no result yet; wait with: deferctl wait \(job)")
         }
-        if snapshot.isSucceeded {
-            if invocation.writesJSON {
-                try invocation.console.line(snapshot.result ?? .null)
-            } else if raw, let text = snapshot.result?.string {
-                try ResultOutput(invocation: invocation).write(text: text)
-            } else {
-                try await ResultOutput(invocation: invocation).write(snapshot)
-            }
-        } else if invocation.writesJSON, let error = snapshot.error {
-            try invocation.console.line(error)
+        let output = ResultOutput(invocation: invocation)
+        if invocation.writesJSON {
+            let value = snapshot.isSucceeded ? snapshot.result ?? .null : snapshot.error
+            if let value { try invocation.console.line(value) }
+        } else if snapshot.isSucceeded {
+            try await output.write(snapshot, raw: raw)
         }
         return invocation.report(snapshot)
     }
 }
 
-/// Writes the results of jobs for the user.
+/// The output of results.
 struct ResultOutput: Sendable {
     let invocation: Invocation
 
     private var console: Console { invocation.console }
 
-    /// Writes the body of a result as it is, or the JSON of one without a body, to `file` or else to standard output.
-    func write(_ job: JobSnapshot, to file: String? = nil) async throws {
+    /// Writes the body of a result unchanged, or the JSON of a result without a body, to `file` or to standard output. With
+    /// `raw`, a text is written without quotes.
+    func write(_ job: JobSnapshot, raw: Bool = false, to path: String? = nil) async throws {
         let result = job.result ?? .null
-        if let file {
-            let file = try OutputFile(path: file)
+        if let path {
+            let file = try OutputFile(path: path)
             try await body(of: job) { bytes throws(CommandFailure) in try file.write(bytes) }
             try file.close()
+        } else if raw, let text = result.string {
+            if !text.isEmpty { try console.data.show(text + "\n") }
         } else if !Self.hasBody(result), !Self.isLeftOut(job) {
             try write(result)
         } else if !console.showsData {
@@ -64,23 +62,17 @@ struct ResultOutput: Sendable {
                 try console.data.write(filter.filter(bytes))
                 last = bytes.last ?? last
             }
-            if last != UInt8(ascii: "\n") { try console.line("") }
+            if last != UInt8(ascii: "\n") { try console.lines([""]) }
         }
     }
 
-    /// Writes a JSON value: on a terminal with line breaks, else on one line. A string can be written `raw`.
+    /// Writes a JSON value: with line breaks on a terminal, else on one line. A string can be written `raw`.
     func write(_ json: JSON, raw: Bool = false) throws(CommandFailure) {
         let text = raw ? json.string : nil
-        try console.line(
-            console.showsData ? text?.sanitized ?? PrettyJSON.text(json) : text ?? json.description)
+        try console.lines([console.showsData ? text?.sanitized ?? PrettyJSON.text(json) : text ?? json.description])
     }
 
-    /// Writes a text as it is, with a line feed; on a terminal control characters are spelt out.
-    func write(text: String) throws(CommandFailure) {
-        if !text.isEmpty { try console.data.show(text + "\n") }
-    }
-
-    /// Gives `sink` the bytes of a result's body; of a result without one, its JSON with a line feed.
+    /// Passes the bytes of a result's body to `sink`; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
         let result = job.result ?? .null
         guard Self.hasBody(result) || Self.isLeftOut(job) else {
@@ -98,7 +90,7 @@ struct ResultOutput: Sendable {
         }
     }
 
-    /// Whether this is the job of a `url` source with a response that is too long to be shown in it.
+    /// Whether a `url` source had a response that is too long for the job object.
     static func isLeftOut(_ job: JobSnapshot) -> Bool { job.result == nil && job.resultSize != nil }
 
     /// Whether this is the result of a `url` source.
@@ -107,7 +99,7 @@ struct ResultOutput: Sendable {
             && (result["body"]?.string != nil || result["spilled"]?.bool == true)
     }
 
-    /// The body that is part of the result itself.
+    /// The body, if it is part of the result.
     static func inlineBody(of result: JSON) -> [UInt8]? {
         guard result["spilled"]?.bool != true, let body = result["body"]?.string else { return nil }
         return result["encoding"]?.string == "base64" ? Base64.decode(body) : Array(body.utf8)

@@ -2,24 +2,20 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Draws a job with its links and children.
 struct ShowCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Show a job: its links with their states, times and errors, and the children of its lists.",
         discussion: """
-            With --json the job object is printed, and each of the children shown behind it.
+            With --json, the job object is printed, followed by the children.
 
             Example: deferctl show 12
             """)
 
-    @Option(help: .value("count", "Show at most so many children of one job.")) var children = 50
+    @Option(help: .value("count", "Show at most this many children of each job."), transform: whole(0...1000))
+    var children = 50
     @OptionGroup var global: GlobalOptions
     @Argument(help: .value("id", "The job's id."), completion: LiveCompletion.jobs) var job: Int64
-
-    func validate() throws {
-        guard (0...1000).contains(children) else { throw ValidationError("--children must be from 0 to 1000.") }
-    }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let family = try await invocation.withDaemon { client in
@@ -27,14 +23,13 @@ struct ShowCommand: DaemonCommand {
             return try await JobFamily(of: try await client.get(job), perJob: children, room: &room, from: client)
         }
         let tree = JobTree(now: .now, format: invocation.console.format)
-        try invocation.show(family.all.map(\.json), as: tree.lines(family))
-        return .ok
+        return try invocation.show(family.all.map(\.json), as: tree.lines(family))
     }
 }
 
-/// A job with the children of its lists, and theirs.
+/// A job with the children of its lists, and their children.
 struct JobFamily: Sendable {
-    /// The most jobs that are shown together.
+    /// The maximum number of jobs that are shown together.
     static let limit = 1000
 
     let job: JobSnapshot
@@ -42,7 +37,6 @@ struct JobFamily: Sendable {
     /// The number of all children, shown or not.
     var count = 0
 
-    /// How many children are not shown.
     var hidden: Int { max(0, count - children.count) }
 
     /// All jobs of the family, each before its children.

@@ -3,15 +3,14 @@ import Glibc
 import JobClient
 import JobModel
 
-/// Submits jobs whose specs stand in a file or in the argument itself.
 struct SubmitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
-        commandName: "submit", abstract: "Submit jobs that are written as JSON, and print their ids.",
+        commandName: "submit", abstract: "Submit jobs written as JSON, and print their ids.",
         discussion: """
-            FILE holds one job spec, an array of them, or one spec a line. The ids are printed in that order; a \
-            spec that the daemon refuses is told with its line, and those behind it are submitted all the same.
+            FILE holds one job spec, an array of specs, or one spec per line. The ids are printed in the same order. A \
+            rejected spec is reported with its line number, and submission continues with the next spec.
 
-            An argument that begins with { is no file but the spec itself.
+            An argument that begins with { is the spec itself.
 
             Example: deferctl submit --watch '{"source": {"type": "url", "url": "https://example.org/"}}'
             """)
@@ -24,7 +23,8 @@ struct SubmitCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         if specs == "-", isatty(STDIN_FILENO) == 1 {
-            invocation.console.say("Reading specs from the terminal, one a line, to Ctrl-D; see deferctl help submit.")
+            invocation.console.say(
+                "Reading job specs from the terminal, one per line, up to Ctrl-D; see deferctl help submit.")
         }
         let (status, jobs) = try await invocation.withDaemon { client in
             var submission = BulkSubmission(
@@ -36,56 +36,47 @@ struct SubmitCommand: DaemonCommand {
         guard watch, !jobs.isEmpty else { return status }
         return .worst([status, try await Watching(invocation: invocation).watch(jobs)])
     }
-
 }
 
-/// Submits many jobs over one connection, several at a time so that the daemon can store them together.
+/// The submission of many jobs over one connection, several at a time so that the daemon can store them together.
 struct BulkSubmission {
-    /// The most submissions at a time that wait for their answer, or for an earlier outcome to be reported.
+    /// The maximum number of submissions that wait for their answer, or for the report of an earlier one.
     static let window = 256
 
-    /// What one spec led to.
-    private enum Outcome: Sendable {
-        case accepted(JobClient.Submission)
-        /// The sentence says why; the status, what that means.
-        case refused(String, ExitStatus)
-    }
+    private typealias Outcome = Result<JobClient.Submission, CommandFailure>
 
-    /// What came next: a spec, or the answer to a submission.
     private enum Step: Sendable {
         case read(SpecDocuments, SpecDocuments.Document?)
         case answered(Int, Outcome)
     }
 
-    private let client: JobClient
-    private let accept: (JobClient.Submission) throws -> Void
-    private let refuse: (String) -> Void
+    let client: JobClient
+    /// Called with each accepted job, in the order of the specs.
+    let accept: (JobClient.Submission) throws -> Void
+    /// Called with a sentence about each rejected spec, in the order of the specs.
+    let refuse: (String) -> Void
 
     private var status = ExitStatus.ok
     private var jobs: [Int64] = []
     private var isReading = false
-    /// Whether no further spec is to be sent, and whether that is because of a refusal.
-    private var (isOver, isStopped) = (false, false)
-    /// The number of specs sent, and of those whose outcome was reported; outcomes are reported in order.
+    /// Whether no further spec is sent: at the end, or because the daemon accepts nothing more.
+    private var isOver = false
+    /// The number of specs sent, and of outcomes reported.
     private var (sent, told) = (0, 0)
     private var outcomes: [Int: Outcome] = [:]
-    /// The number of refusals after the one that ended the submission; only their number is reported.
-    private var unreported = 0
+    /// The number of rejections after the one that ended the submission.
+    private var unreported: Int?
 
-    /// Submissions through `client`. `accept` is called with each accepted job and `refuse` with a sentence about each
-    /// refused spec, in the order of the specs.
     init(
         client: JobClient, accept: @escaping (JobClient.Submission) throws -> Void,
         refuse: @escaping (String) -> Void
     ) {
-        self.client = client
-        self.accept = accept
-        self.refuse = refuse
+        (self.client, self.accept, self.refuse) = (client, accept, refuse)
     }
 
-    /// Submits all specs and returns the worst status with the ids of the jobs.
+    /// Submits all specs, and returns the worst status with the ids of the jobs.
     ///
-    /// A refused spec is reported and skipped. Where the daemon accepts nothing more, no further one is sent.
+    /// A rejected spec is skipped, but if the daemon accepts nothing more, the rest is not sent.
     mutating func run(_ specs: SpecDocuments) async throws -> (ExitStatus, [Int64]) {
         var specs = specs
         try await withThrowingTaskGroup(of: Step.self) { group in
@@ -98,7 +89,7 @@ struct BulkSubmission {
                         return .read(specs, document)
                     }
                 }
-                // A read of input that is not needed any more ends when the group is cancelled.
+                // The end of the group cancels a read of input that is no longer needed.
                 guard sent > told || !isOver, let step = try await group.next() else { break }
                 switch step {
                 case .read(let rest, let document):
@@ -112,7 +103,9 @@ struct BulkSubmission {
             }
             group.cancelAll()
         }
-        if unreported > 0 { refuse("\(unreported) more specs behind it were sent already and met the same.") }
+        if let unreported, unreported > 0 {
+            refuse("\(unreported) more specs had already been sent, and were rejected for the same reason.")
+        }
         return (status, jobs)
     }
 
@@ -124,12 +117,13 @@ struct BulkSubmission {
             do throws(CommandFailure) {
                 let spec = try document.spec.get()
                 do throws(JobClientError) {
-                    return .answered(number, .accepted(try await client.submit(spec)))
+                    return .answered(number, .success(try await client.submit(spec)))
                 } catch {
                     throw CommandFailure(submitting: error)
                 }
             } catch {
-                return .answered(number, .refused("\(document.location): \(error.message.sanitized)", error.status))
+                let sentence = "\(document.location): \(error.message.sanitized)"
+                return .answered(number, .failure(CommandFailure(error.status, sentence)))
             }
         }
     }
@@ -137,19 +131,19 @@ struct BulkSubmission {
     private mutating func tell(_ outcome: Outcome) throws {
         told += 1
         switch outcome {
-        case .accepted(let submission):
+        case .success(let submission):
             jobs.append(submission.id)
             try accept(submission)
-        case .refused(let sentence, let refusal):
-            status = .worst([status, refusal])
-            // Any other refusal would meet the next spec, too.
-            let isGeneral = refusal != .badData && refusal != .forbidden
-            if isGeneral, isStopped {
-                unreported += 1
+        case .failure(let failure):
+            status = .worst([status, failure.status])
+            // Any other failure would happen to the next spec too.
+            let isGeneral = failure.status != .badData && failure.status != .forbidden
+            if isGeneral, let count = unreported {
+                unreported = count + 1
             } else {
-                refuse(sentence)
+                refuse(failure.message)
+                if isGeneral { (isOver, unreported) = (true, 0) }
             }
-            if isGeneral { (isOver, isStopped) = (true, true) }
         }
     }
 }

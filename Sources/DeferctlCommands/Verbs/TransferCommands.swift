@@ -2,38 +2,35 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Downloads a URL to a file of the daemon's.
 struct DownloadCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download a URL to a file.",
         discussion: """
-            PATH means your directory among the daemon's downloads, never the directory you are in, unless it is absolute; \
-            without one the file is called as the last part of the URL. The path that was written is printed. \
-            A download that breaks off is taken up where it stopped, also after a restart of the daemon.
+            A relative PATH is relative to your directory among the daemon's downloads, never to the current directory. \
+            Without a PATH, the file is named after the last part of the URL. The path of the file is printed. An \
+            interrupted download resumes where it stopped, even after the daemon restarts.
 
             Example: deferctl download --exists replace https://example.org/tool.tar.gz tools/tool.tar.gz
             """)
 
-    @Option(
-        help: .value(
-            "choice", "What to do when the file is there; validate downloads only what changed (default: fail)."))
+    @Option(help: .value("choice", "If the file exists; validate downloads only what changed (default: fail)."))
     var exists: Exists?
 
-    @Option(help: .value("digest", "What the file's SHA-256 must be: sha256:HEX, or the 64 digits."))
-    var checksum: Digest?
+    @Option(
+        help: .value("digest", "The required SHA-256 of the file: sha256:HEX, or the 64 digits."), transform: digest)
+    var checksum: JSON?
 
     @Option(
         parsing: .singleValue,
-        help: .value("url", "Another URL of the same file, tried when those before it fail; may be given again."))
+        help: .value("url", "Another URL of the same file, tried after those before it fail; may be repeated."))
     var mirror: [String] = []
 
-    @Option(help: .value("bytes", "The most bytes a second; k, M and G stand for thousands, millions and so on."))
+    @Option(help: .value("bytes", "The maximum number of bytes per second; k, M and G are powers of 1000."))
     var rate: ByteRate?
 
     @Option(
-        help: .value(
-            "count",
-            "Connections to fetch it with at once, 1 to 16, where the server can give parts of a file (default: 1)."))
+        help: .value("count", "Parallel connections, 1 to 16, if the server can send parts of a file (default: 1)."),
+        transform: whole(1...16))
     var segments: Int?
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
@@ -42,28 +39,28 @@ struct DownloadCommand: DaemonCommand {
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What to download.") var url: String
 
-    @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute one.")
+    @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute path.")
     var path: String?
 
+    enum Exists: String, ExpressibleByArgument, CaseIterable {
+        case fail, replace, rename, skip, validate
+    }
+
     func validate() throws {
-        if let segments, !(1...16).contains(segments) {
-            throw ValidationError("--segments must be 1 to 16.")
-        }
         if path == nil, Self.name(in: url) == nil {
-            throw ValidationError("The URL has no last part to name the file by; give a PATH.")
+            throw ValidationError("The URL has no last part to name the file after; give a PATH.")
         }
     }
 
-    /// The spec's source.
     var source: JSONObject {
         [
             "type": SourceType.download.rawValue.json, "url": url.json, "path": (path ?? Self.name(in: url))?.json,
-            "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": checksum?.json,
+            "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": checksum,
             "mirrors": mirror.isEmpty ? JSON?.none : mirror.json, "rate": rate?.bytes.json, "segments": segments?.json,
         ]
     }
 
-    /// The name of a file that `url` ends with, or nil where it ends with none.
+    /// The file name at the end of `url`.
     static func name(in url: String) -> String? {
         var rest = url.prefix { $0 != "?" && $0 != "#" }
         if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {
@@ -77,40 +74,31 @@ struct DownloadCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let spec = options.spec(source: source)
-        return try await Submitting(invocation: invocation, options: following).run(spec) { job in
+        let console = invocation.console
+        return try await invocation.submit(options.spec(source: source), following) { job in
             if !invocation.writesJSON, let path = job.result?["path"]?.string {
-                try invocation.console.line(invocation.console.showsData ? path.sanitized : path)
+                try console.lines([console.showsData ? path.sanitized : path])
             }
-            if !following.quiet, let text = Self.summary(of: job) { invocation.console.say(text) }
+            if !following.quiet, let text = Self.summary(of: job) { console.say(text) }
         }
     }
 
-    /// What was transferred, and how long it took.
+    /// How much was transferred, and how long it took.
     static func summary(of job: JobSnapshot) -> String? {
         guard let result = job.result, let size = result["size"]?.int else { return nil }
-        let text = Quantities.size(Int64(size))
+        let text = Quantities.size(size)
         // It was skipped, or the server said that it has not changed.
         if result["status"]?.int == nil || result["status"]?.int == 304 {
-            return "The file is there already (\(text)); nothing was transferred."
+            return "The file already exists (\(text)); nothing was transferred."
         }
         return JobText(job, now: .now).runtime.map { "\(text) in \(Quantities.span($0))" }
     }
-
-    /// The choices of `--exists`.
-    enum Exists: String, ExpressibleByArgument, CaseIterable {
-        case fail, replace, rename, skip, validate
-    }
 }
 
-/// A digest as the command line writes it, for SHA-256 without its name, too.
-struct Digest: ExpressibleByArgument {
-    let json: JSON
+/// Reads a digest; SHA-256 may be written without its name.
+@Sendable private func digest(_ text: String) -> JSON { .string(text.contains(":") ? text : "sha256:\(text)") }
 
-    init(argument: String) { json = .string(argument.contains(":") ? argument : "sha256:\(argument)") }
-}
-
-/// Bytes a second as the command line writes them: `500000`, `500k`, `2M`.
+/// Bytes per second: `500000`, `500k`, `2M`.
 struct ByteRate: ExpressibleByArgument, Equatable {
     let bytes: Int
 
@@ -124,59 +112,55 @@ struct ByteRate: ExpressibleByArgument, Equatable {
     }
 }
 
-/// Uploads a file of the daemon's to a URL.
 struct UploadCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "upload", abstract: "Upload a file to a URL.",
         discussion: """
-            PATH means your directory among the daemon's downloads, never the directory you are in, unless it is absolute; \
-            then it must lie below one of the daemon's downloads.roots. \
-            The file is sent from its beginning in each attempt; one that changes meanwhile is sent again. \
-            POST and PATCH are tried again only with --retries. How much was sent and how it was answered is told on \
-            standard error.
+            A relative PATH is relative to your directory among the daemon's downloads, never to the current directory; an \
+            absolute one must lie below one of the daemon's downloads.roots. Each attempt sends the file from the \
+            beginning; a file that changes during the upload is sent again. POST and PATCH are retried only with \
+            --retries. The number of bytes and the server's answer are reported on standard error.
 
             Example: deferctl upload tools/tool.tar.gz https://example.org/store/tool.tar.gz
             """)
 
     @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: Method?
 
-    @Option(help: .value("digest", "What the file's SHA-256 must be: sha256:HEX, or the 64 digits."))
-    var checksum: Digest?
+    @Option(
+        help: .value("digest", "The required SHA-256 of the file: sha256:HEX, or the 64 digits."), transform: digest)
+    var checksum: JSON?
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute one.")
+    @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute path.")
     var path: String
 
     @Argument(help: "Where to.") var url: String
 
-    /// The spec's source.
-    var source: JSONObject {
-        [
-            "type": SourceType.upload.rawValue.json, "url": url.json, "path": path.json,
-            "method": method?.rawValue.json, "headers": fields.headers, "checksum": checksum?.json,
-        ]
-    }
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let spec = options.spec(source: source)
-        return try await Submitting(invocation: invocation, options: following).run(spec) { job in
-            guard !following.quiet, let size = job.result?["size"]?.int else { return }
-            let status = job.result?["status"]?.int.map { ", answered with \($0)" } ?? ""
-            let span = JobText(job, now: .now).runtime.map { " in " + Quantities.span($0) } ?? ""
-            invocation.console.say("\(Quantities.size(Int64(size)))\(span)\(status)")
-        }
-    }
-
-    /// The choices of `--method`.
     enum Method: String, ExpressibleByArgument, CaseIterable {
         case put = "PUT"
         case post = "POST"
         case patch = "PATCH"
 
         init?(argument: String) { self.init(rawValue: argument.uppercased()) }
+    }
+
+    var source: JSONObject {
+        [
+            "type": SourceType.upload.rawValue.json, "url": url.json, "path": path.json,
+            "method": method?.rawValue.json, "headers": fields.headers, "checksum": checksum,
+        ]
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.submit(options.spec(source: source), following) { job in
+            guard !following.quiet, let size = job.result?["size"]?.int else { return }
+            let status = job.result?["status"]?.int.map { ", answered with \($0)" } ?? ""
+            let span = JobText(job, now: .now).runtime.map { " in " + Quantities.span($0) } ?? ""
+            invocation.console.say("\(Quantities.size(size))\(span)\(status)")
+        }
     }
 }

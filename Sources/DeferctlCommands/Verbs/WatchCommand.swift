@@ -2,23 +2,22 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// Shows live what happens to jobs.
 struct WatchCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch", abstract: "Show live what happens to jobs; without ids, to all of them.",
         discussion: """
-            Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. \
-            Where one is not there, the others are watched all the same, and the exit status is 65. \
-            With --json every notification is a line on standard output; those with seq 0 tell how a job stood when \
-            the watch began.
+            Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. If a \
+            job does not exist, the others are still watched, and the exit status is 65. With --json, every notification \
+            is a line on standard output; those with seq 0 show the jobs at the beginning.
 
             Example: deferctl watch 12 13
             """)
 
-    @Option(help: .value("text", "Watch all jobs with this tag, later ones too."), completion: LiveCompletion.tags)
+    @Option(help: .value("text", "Watch all jobs with this tag, also new ones."), completion: LiveCompletion.tags)
     var tag: String?
 
-    @Option(help: .value("seconds", "Seconds between two reports of a job's progress (default: 0.25)."))
+    @Option(
+        help: .value("seconds", "Seconds between two progress reports of a job (default: 0.25)."), transform: seconds)
     var interval: Double?
 
     @Flag(help: "Show the children of lists too.") var children = false
@@ -26,10 +25,7 @@ struct WatchCommand: DaemonCommand {
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64] = []
 
     func validate() throws {
-        if tag != nil, !jobs.isEmpty { throw ValidationError("Give either --tag or ids of jobs, not both.") }
-        if let interval, !interval.isFinite || interval < 0 {
-            throw ValidationError("--interval must be a number of seconds.")
-        }
+        if tag != nil, !jobs.isEmpty { throw ValidationError("Use either --tag or ids of jobs, not both.") }
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
@@ -40,13 +36,13 @@ struct WatchCommand: DaemonCommand {
     }
 }
 
-/// Shows people, or programs, what happens to jobs.
+/// A live view of jobs, or JSON for programs.
 struct Watching: Sendable {
     let invocation: Invocation
     var interval: Double?
     var showsChildren = false
 
-    /// Watches these jobs until all are finished, and returns how the worst of them ended.
+    /// Watches these jobs until all are finished, and returns the worst status.
     func watch(_ jobs: [Int64]) async throws -> ExitStatus {
         let format = invocation.console.messageFormat
         let display: any ProgressDisplay =
@@ -66,54 +62,46 @@ struct Watching: Sendable {
         return .ok
     }
 
-    /// Shows what happens as JSON, by `display` on a terminal, or as lines elsewhere.
     private func show<Value: Sendable>(
         with display: any ProgressDisplay, _ interruption: Interruption,
         _ body: @Sendable @escaping (JobFollower, JobClient) async throws -> Value
     ) async throws -> Value {
-        let console = invocation.console
-        return try await interruption.run {
+        try await interruption.run {
             try await invocation.withDaemon { client in
                 guard invocation.writesJSON else {
                     return try await JobFollower.showing(
-                        console.showsMessages ? display : StepLines(), of: invocation, interval: interval,
-                        children: showsChildren
+                        display, of: invocation, interval: interval, children: showsChildren
                     ) { try await body($0, client) }
                 }
                 let follower = JobFollower(
                     connection: invocation.connection, interval: interval, showsChildren: showsChildren,
-                    show: { try console.line($0.json) })
+                    show: { try invocation.console.line($0.json) })
                 return try await body(follower, client)
             }
         }
     }
 }
 
-/// Waits until jobs are finished.
 struct WaitCommand: DaemonCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait", abstract: "Wait until jobs are finished, and print how each ended.",
         discussion: """
-            The exit status is that of the worst: 65 if there is no such job, else 1 if one failed, else 2 if one was \
+            The exit status is that of the worst job: 65 if there is no such job, else 1 if one failed, else 2 if one was \
             cancelled, else 0.
 
             Example: deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600
             """)
 
-    @Option(help: .value("seconds", "Seconds to wait at most; after that the exit status is 75.")) var timeout: Double?
+    @Option(
+        help: .value("seconds", "The maximum number of seconds to wait; after that, the exit status is 75."),
+        transform: seconds)
+    var timeout: Double?
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs
 
-    func validate() throws {
-        if let timeout, !timeout.isFinite || timeout < 0 {
-            throw ValidationError("--timeout must be a number of seconds.")
-        }
-    }
-
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let interruption = Interruption(from: "wait", jobs: ids.jobs)
         let (jobs, timeout) = (ids.jobs, timeout)
-        let (ended, missing) = try await interruption.run {
+        let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
             let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
             return try await invocation.withDaemon { client in
                 try await invocation.connection.keeping(client, jobs) { client, present in

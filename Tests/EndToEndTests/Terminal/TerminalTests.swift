@@ -174,14 +174,14 @@ import Testing
         try await Daemon.run { daemon in
             try await Tmux.with(daemon, columns: 120) { terminal in
                 #expect(try await terminal.run("deferctl list").joined().contains("You have no jobs. Submit one with:"))
-                #expect(try await terminal.run("deferctl list --queue nope").joined().contains("No job of yours fits"))
+                #expect(try await terminal.run("deferctl list --queue nope").joined().contains("None of your jobs matches"))
                 #expect(try await terminal.run("deferctl list | cat") == ["ended=0"])
                 #expect(try await terminal.run("deferctl list --json") == ["ended=0"])
                 #expect(try await terminal.run("deferctl lsit").joined().contains("Did you mean list?"))
                 try await terminal.enter("clear; deferctl submit")
                 try await terminal.shows("Ctrl-D")
                 try await terminal.press("C-d")
-                try await terminal.shows("holds no job spec")
+                try await terminal.shows("has no job spec")
             }
         }
     }

@@ -1,31 +1,27 @@
 import JobClient
 import JobModel
 
-/// Submits one job and follows it to its end.
-struct Submitting: Sendable {
-    let invocation: Invocation
-    let options: FollowOptions
-
-    /// Submits the job that `spec` describes, or `other` where the daemon has no program of the name that `spec` gives; without
-    /// `other` the caller's PATH has none either. `write` is called with a job that succeeded, and writes its result.
-    func run(
-        _ spec: JSON, orElse other: JSON? = nil, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+extension Invocation {
+    /// Submits the job that `spec` describes and follows it to its end. `write` writes the result of a job that succeeded.
+    ///
+    /// If the daemon has no program of the name in `spec`, `other` is submitted instead; without `other`, the caller's PATH
+    /// has no such program either.
+    func submit(
+        _ spec: JSON, orElse other: JSON? = nil, _ options: FollowOptions,
+        _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let interruption = Interruption(
-            farewell: "Interrupted before the daemon answered; see with deferctl list whether it took the job.")
+            farewell: "Interrupted before the daemon answered; see whether it has the job with: deferctl list")
         return try await interruption.run {
-            try await invocation.withDaemon { client in
+            try await withDaemon { client in
                 let submission = try await submit(spec, orElse: other, to: client)
-                if options.detach {
-                    try invocation.show(submission.json, as: String(submission.id))
-                    return .ok
-                }
+                if options.detach { return try show(submission.json, as: String(submission.id)) }
                 if !submission.isCreated {
-                    invocation.console.say("Job \(submission.id) has this key already; following it.")
+                    console.say("Job \(submission.id) already has this key; following it.")
                 }
                 interruption.set(
                     farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl watch \(submission.id)")
-                return try await follow(submission.id, with: client, write)
+                return try await follow(submission.id, with: client, options, write)
             }
         }
     }
@@ -41,20 +37,21 @@ struct Submitting: Sendable {
                 let name = spec["source"]?["program"]?.string ?? ""
                 throw CommandFailure(
                     .badData,
-                    "There is no program \"\(name.cut(to: 60, mark: "..."))\", neither in your PATH nor by that name in the "
-                        + "daemon's configuration; check its name.")
+                    "There is no program \"\(name.cut(to: 60, mark: "..."))\", neither in your PATH nor in the daemon's "
+                        + "configuration; check its name.")
             }
             do {
                 return try await client.submit(other)
             } catch let second {
-                // Who may not give commands has misspelt a name.
+                // A user who may not run commands has misspelt a name.
                 throw CommandFailure(submitting: second.rpc?.kind == "forbidden" ? error : second)
             }
         }
     }
 
-    /// Whether `error` says that the daemon has no program of the name that `spec` gives. What is wrong with the arguments,
-    /// of which a command may have more, is said first.
+    /// Whether `error` says that the daemon has no program of the name in `spec`.
+    ///
+    /// The daemon checks the arguments first, and a command may have more of them than a configured program.
     private func isUnknownProgram(_ error: JobClientError, _ spec: JSON, _ client: JobClient) async -> Bool {
         switch error.rpc?.data["pointer"]?.string {
         case "/source/program": return true
@@ -73,22 +70,20 @@ struct Submitting: Sendable {
     }
 
     private func follow(
-        _ id: Int64, with client: JobClient, _ write: (JobSnapshot) async throws -> Void
+        _ id: Int64, with client: JobClient, _ options: FollowOptions, _ write: (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
-        let console = invocation.console
-        let display: any ProgressDisplay =
+        let ending =
             if options.quiet {
-                NoDisplay()
-            } else if console.showsMessages {
-                BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode)
+                try await JobFollower(connection: connection) { _ in }.follow([id], with: client)
             } else {
-                StepLines()
+                try await JobFollower.showing(
+                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode), of: self
+                ) { try await $0.follow([id], with: client) }
             }
-        let ending = try await JobFollower.showing(display, of: invocation) { try await $0.follow([id], with: client) }
         guard let last = ending.finished.first else { return .worst(ending.missing) }
         let job = try await client.completed(last)
-        if invocation.writesJSON { try console.line(job.json) }
+        if writesJSON { try console.line(job.json) }
         if job.isSucceeded { try await write(job) }
-        return invocation.report(job)
+        return report(job)
     }
 }
