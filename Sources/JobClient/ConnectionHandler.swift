@@ -2,23 +2,28 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// Carries out what a ``Conversation`` decides, on the event loop of its channel.
+/// The calls of one connection that wait for answers, on the event loop of its channel.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
     typealias Waiter = CheckedContinuation<Result<JSON, JobClientError>, Never>
 
-    private var conversation: Conversation<Waiter>
+    private struct Call {
+        /// Nil after its task was cancelled; the answer is then dropped.
+        var waiter: Waiter?
+        let length: Int
+    }
+
+    private var calls: [Int: Call] = [:]
+    /// Why the connection ended.
+    private var ending: JobClientError?
     private var framer = LineFramer(limit: JobClient.maximumAnswerBytes)
     private var frames: [LineFramer.Frame] = []
     private let events: JobEvents.Storage
     private var context: ChannelHandlerContext?
     private var isFlushDue = false
 
-    init(events: JobEvents.Storage) {
-        conversation = Conversation(limit: JobClient.maximumCalls)
-        self.events = events
-    }
+    init(events: JobEvents.Storage) { self.events = events }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
@@ -26,8 +31,13 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// Sends a call; calls made in one turn of the event loop go out in one write.
     func call(_ id: Int, line: [UInt8], waiter: Waiter) {
-        if let action = conversation.call(id, length: line.count, waiter: waiter) { return carryOut([action]) }
-        guard let context else { return }
+        if let ending { return waiter.resume(returning: .failure(ending)) }
+        guard let context, calls.count < JobClient.maximumCalls else {
+            let message =
+                "\(JobClient.maximumCalls) calls of this connection wait for an answer; wait for some of them first."
+            return waiter.resume(returning: .failure(JobClientError(.tooManyCalls, message)))
+        }
+        calls[id] = Call(waiter: waiter, length: line.count)
         context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: line)), promise: nil)
         guard !isFlushDue else { return }
         isFlushDue = true
@@ -38,46 +48,73 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
+    /// Stops waiting for an answer; the call still counts until the answer comes.
     func abandon(_ id: Int) {
-        if let action = conversation.abandon(id) { carryOut([action]) }
+        let error = JobClientError(.cancelled, "The task that made the call was cancelled before its answer came.")
+        calls[id]?.waiter?.resume(returning: .failure(error))
+        calls[id]?.waiter = nil
     }
 
-    func close() { carryOut(conversation.end(nil)) }
+    /// Fails all calls and closes the connection, because of `error` or because this side wants to.
+    func end(_ error: JobClientError?) {
+        guard ending == nil else { return }
+        let reason = error ?? .closedHere
+        ending = reason
+        for call in calls.values { call.waiter?.resume(returning: .failure(reason)) }
+        calls = [:]
+        events.end(error)
+        context?.close(promise: nil)
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         unwrapInboundIn(data).withUnsafeReadableBytes { framer.feed($0, into: &frames) }
-        for frame in frames { carryOut(conversation.receive(frame)) }
+        for frame in frames where ending == nil { receive(frame) }
         frames.removeAll(keepingCapacity: true)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        carryOut(conversation.end(.closedThere))
+        end(.closedThere)
         context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        carryOut(
-            conversation.end(
-                JobClientError(
-                    .closed, "The connection to the daemon failed: \(error). Connect again.", underlying: error)))
+        end(
+            JobClientError(.closed, "The connection to the daemon failed: \(error). Connect again.", underlying: error))
     }
 
-    private func carryOut(_ actions: [Conversation<Waiter>.Action]) {
-        for action in actions {
-            switch action {
-            case .answer(let waiter, let result): waiter.resume(returning: result)
-            case .deliver(let event):
-                guard !events.append(event) else { continue }
-                carryOut(
-                    conversation.end(
-                        JobClientError(
-                            .slowReader,
-                            "More than \(JobClient.maximumWaitingBytes) bytes of notifications were not read; "
-                                + "read them faster or watch less, and connect again.")))
-            case .end(let error):
-                events.end(error)
-                context?.close(promise: nil)
+    private func receive(_ frame: LineFramer.Frame) {
+        guard case .line(let bytes) = frame else { return violate("it sent a line that is too long for this client") }
+        let message: ServerMessage
+        do { message = try ServerMessage(bytes) } catch { return violate(error.reason) }
+        switch message {
+        case .answer(.null, .failure(let error)): failed(JobClientError(error))
+        case .answer(let id, let result):
+            guard let call = id.int.flatMap({ calls.removeValue(forKey: $0) }) else {
+                return violate("it answered a call that was never made")
             }
+            call.waiter?.resume(returning: result.mapError(JobClientError.init))
+        case .notification(let method, let params):
+            // Methods of later versions are ignored.
+            guard let method = JobNotification.Method(rawValue: method) else { return }
+            guard let event = JobEvent(method, params, size: bytes.count) else {
+                return violate("a notification \(method.rawValue) lacks a member")
+            }
+            if !events.append(event) { end(.slowReader) }
+        case .batch: violate("it answered a batch that was never sent")
         }
+    }
+
+    /// An error without an id ends the connection, except that of a line that is too long: then the longest call fails.
+    private func failed(_ error: JobClientError) {
+        guard error.rpc?.kind == "line-too-long",
+            let longest = calls.max(by: { $0.value.length < $1.value.length })?.key
+        else { return end(error) }
+        calls.removeValue(forKey: longest)?.waiter?.resume(returning: .failure(error))
+    }
+
+    private func violate(_ reason: String) {
+        end(
+            JobClientError(
+                .protocolViolation, "The daemon violates the protocol: \(reason). Is it another version?"))
     }
 }

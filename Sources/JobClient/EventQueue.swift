@@ -1,9 +1,6 @@
 import NIOCore
 
-/// The notifications that wait for their reader.
-///
-/// Of a job's progress only the latest waits; everything else is kept, up to a bound in bytes. States: open, and ended,
-/// which is terminal: what waits is still given out, nothing new is added.
+/// The notifications that wait for their reader, with a limit in bytes. Only the latest progress of each job waits.
 struct EventQueue {
     private struct Key: Hashable {
         let watch: String
@@ -13,18 +10,15 @@ struct EventQueue {
     private let limit: Int
     private var waiting: CircularBuffer<JobEvent> = []
     private var size = 0
-    /// How many were removed so far, which is the number of the first that waits.
+    /// The number of events removed so far, which is the number of the first that waits.
     private var removed = 0
-    /// The number of the last event that waits, by watch and job.
+    /// The number of the last waiting event of each job in each watch.
     private var last: [Key: Int] = [:]
     private var ending: Result<Void, JobClientError>?
 
-    /// A queue of events whose lines have at most `limit` bytes together.
-    init(limit: Int) {
-        self.limit = limit
-    }
+    init(limit: Int) { self.limit = limit }
 
-    /// Adds an event; false where that would go past the bound.
+    /// Adds an event; returns false if that would exceed the limit.
     mutating func append(_ event: JobEvent) -> Bool {
         guard ending == nil else { return true }
         let key = Key(watch: event.watch, job: event.job)
@@ -40,16 +34,16 @@ struct EventQueue {
         return true
     }
 
-    /// Accepts nothing new from now on.
+    /// Ends the queue: waiting events are still returned, new ones are ignored.
     mutating func end(_ error: JobClientError?) {
         if ending == nil { ending = error.map { .failure($0) } ?? .success(()) }
     }
 
-    /// The next event, or the end; nil where neither is there yet.
+    /// The next event, or nil inside the result at the end; nil if neither is there yet.
     mutating func next() -> Result<JobEvent?, JobClientError>? {
         guard let event = waiting.popFirst() else {
             defer {
-                // An error is thrown once; after it the sequence is over.
+                // An error is thrown once; then the sequence is over.
                 if case .failure = ending { ending = .success(()) }
             }
             return ending?.map { nil }

@@ -2,21 +2,21 @@ public import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// The answer to a submission: the job is on stable storage.
+    /// The answer to a submission: the job is safely on disk.
     public struct Submission: Sendable, Hashable {
         /// The job's id.
         public let id: Int64
-        /// The state it is in.
+        /// The job's state.
         public let state: String
-        /// Whether it is a new job; false where the key belonged to an earlier one with the same spec.
+        /// Whether the job is new; false if an earlier job with the same spec has the key.
         public let isCreated: Bool
-        /// The watch on the job, where one was asked for.
+        /// The watch on the job, if requested.
         public let watch: String?
-        /// The answer as the daemon wrote it.
+        /// The whole answer.
         public let json: JSON
     }
 
-    /// Submits the job that `spec` describes. With `watch` its events come through ``notifications``.
+    /// Submits the job that `spec` describes. With `watch`, its events come through ``notifications``.
     public func submit(_ spec: JSON, watch: Bool = false) async throws(JobClientError) -> Submission {
         guard case .object(var params) = spec else {
             throw JobClientError(.misuse, "A job spec must be an object, not \(spec.typeName).")
@@ -29,25 +29,25 @@ extension JobClient {
             isCreated: answer["created"]?.bool ?? true, watch: answer["watch"]?.string, json: answer)
     }
 
-    /// The spec as it would run, with defaults filled in; nothing is queued.
+    /// The spec with all defaults; no job is created.
     public func explain(_ spec: JSON) async throws(JobClientError) -> JSON {
         try await call(MethodName.jobExplain.rawValue, spec)
     }
 
-    /// The job with this id, its result whole.
+    /// The job with this id and its whole result.
     public func get(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
         try await completed(try await snapshot(.jobGet, ["job": job.json]))
     }
 
-    /// Waits until the job is finished, at most `timeout` seconds; its result is whole.
+    /// Waits until the job is finished, at most `timeout` seconds, and returns it with its whole result.
     public func wait(_ job: Int64, timeout: Double? = nil) async throws(JobClientError) -> JobSnapshot {
         try await completed(try await snapshot(.jobWait, ["job": job.json, "timeout": timeout?.json]))
     }
 
-    /// The most jobs that the daemon waits for in one call.
+    /// The maximum number of jobs in one call.
     private static let mostAwaited = 1000
 
-    /// Waits until all of the jobs are finished, at most `timeout` seconds; they come in the order asked, results whole.
+    /// Waits until all jobs are finished, at most `timeout` seconds, and returns them in the same order with whole results.
     public func wait(_ jobs: [Int64], timeout: Double? = nil) async throws(JobClientError) -> [JobSnapshot] {
         var seen: Set<Int64> = []
         let different = jobs.filter { seen.insert($0).inserted }
@@ -64,14 +64,14 @@ extension JobClient {
         return jobs.compactMap { finished[$0] }
     }
 
-    /// Cancels the job; it is over once its `finally` links have run.
+    /// Cancels the job, which ends after its `finally` links.
     public func cancel(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
         try await snapshot(.jobCancel, ["job": job.json])
     }
 
     /// Where ``retry(_:from:)`` continues a job.
     public enum RetryStart: String, Sendable {
-        /// The link that failed, with what had come into it.
+        /// The link that failed, with its input.
         case failed
         /// The source.
         case start
@@ -87,51 +87,34 @@ extension JobClient {
         _ = try await call(.jobRemove, ["job": job.json])
     }
 
-    func snapshot(_ method: MethodName, _ params: JSONObject) async throws(JobClientError) -> JobSnapshot {
-        try Self.snapshot(method, try await call(method, params))
-    }
-
-    func call(_ method: MethodName, _ params: JSONObject = [:]) async throws(JobClientError) -> JSON {
-        try await call(method.rawValue, .object(params))
-    }
-
-    static func snapshot(_ method: MethodName, _ json: JSON) throws(JobClientError) -> JobSnapshot {
-        guard let snapshot = JobSnapshot(json) else { throw .malformed(method, "job") }
-        return snapshot
-    }
-
-    static func snapshots(_ method: MethodName, _ json: JSON) throws(JobClientError) -> [JobSnapshot] {
-        try json.member("jobs", of: method, \.array).map { json throws(JobClientError) in try snapshot(method, json) }
-    }
-
-    /// Which jobs a list shows; a member that is nil or empty does not restrict it.
+    /// Conditions for the jobs of a list; a member that is nil or empty is no condition.
     public struct Filter: Sendable, Hashable {
-        /// Only jobs in one of these states; all where empty.
+        /// Jobs in one of these states.
         public var states: [String] = []
-        /// Only jobs of this queue.
+        /// Jobs of this queue.
         public var queue: String?
-        /// Only jobs with this tag.
+        /// Jobs with this tag.
         public var tag: String?
-        /// Only jobs whose source is of this type.
+        /// Jobs with a source of this type.
         public var source: String?
-        /// Only the children of this job; without it children are not listed.
+        /// The children of this job; without it, no children are listed.
         public var parent: Int64?
-        /// Whether the oldest come first, not the newest.
+        /// Whether the oldest come first, instead of the newest.
         public var isOldestFirst = false
 
-        /// A filter that lets every job through.
+        /// A filter without conditions.
         public init() {}
     }
 
-    /// A part of a list.
+    /// A page of a list.
     public struct Page: Sendable, Hashable {
-        /// The jobs of this part.
+        /// The jobs of this page.
         public let jobs: [JobSnapshot]
-        /// Where the next part begins, or nil at the end.
+        /// Where the next page begins, or nil at the end.
         public let next: Int64?
     }
 
-    /// The jobs that `filter` lets through, at most `limit` (to 1000) of them, from behind the job `after` on.
+    /// The jobs that match `filter`, at most `limit` (up to 1000), starting after the job `after`.
     public func list(
         _ filter: Filter = Filter(), after: Int64? = nil, limit: Int? = nil
     ) async throws(JobClientError) -> Page {
@@ -144,10 +127,26 @@ extension JobClient {
             ])
         return Page(jobs: try Self.snapshots(.jobList, answer), next: answer["next"]?.int.map(Int64.init))
     }
+
+    func call(_ method: MethodName, _ params: JSONObject = [:]) async throws(JobClientError) -> JSON {
+        try await call(method.rawValue, .object(params))
+    }
+
+    func snapshot(_ method: MethodName, _ params: JSONObject) async throws(JobClientError) -> JobSnapshot {
+        guard let snapshot = JobSnapshot(try await call(method, params)) else { throw .malformed(method, "job") }
+        return snapshot
+    }
+
+    static func snapshots(_ method: MethodName, _ json: JSON) throws(JobClientError) -> [JobSnapshot] {
+        try json.member("jobs", of: method) { json in
+            let jobs = json.array?.map(JobSnapshot.init)
+            return jobs?.contains(nil) == true ? nil : jobs?.compactMap(\.self)
+        }
+    }
 }
 
 extension JSON {
-    /// The member `name` of the answer to a call of `method`, as `type` reads it.
+    /// The member `name` of the answer to `method`.
     func member<Value>(
         _ name: String, of method: MethodName, _ type: (JSON) -> Value?
     ) throws(JobClientError) -> Value {

@@ -6,15 +6,15 @@ extension JobClient {
     public struct ResultPiece: Sendable, Hashable {
         /// The bytes.
         public let bytes: [UInt8]
-        /// Where they begin.
+        /// The position of the first byte.
         public let offset: Int
         /// The size of the whole.
         public let size: Int
-        /// Whether nothing follows.
+        /// Whether this is the last piece.
         public let isLast: Bool
     }
 
-    /// Reads at most 256 KiB of a result's body (of a result without one: its JSON text), from `offset` on.
+    /// Reads at most 256 KiB of a result's body, or of its JSON text if it has no body, from `offset`.
     public func resultPiece(
         of job: Int64, offset: Int = 0, length: Int? = nil
     ) async throws(JobClientError) -> ResultPiece {
@@ -22,15 +22,15 @@ extension JobClient {
         return try ResultPiece(.jobResult, answer, at: offset)
     }
 
-    /// The job with the result that the daemon left out for its length; as it is where nothing was left out.
+    /// The job with its whole result, if that was too long for the job object.
     ///
-    /// A response whose body makes it long stays as it is: its body is read with ``result(of:from:)``.
+    /// A response with a long body stays as it is: ``result(of:from:)`` reads its body.
     public func completed(_ job: JobSnapshot) async throws(JobClientError) -> JobSnapshot {
         guard job.result == nil, let size = job.resultSize, var object = job.json.object else { return job }
         var text: [UInt8] = []
         var pieces = result(of: job.id).makeAsyncIterator()
         while let piece = try await pieces.next() {
-            // A different size shows that it is a body, which is shorter than the JSON around it.
+            // Another size means that it is a body, which is shorter than the JSON around it.
             guard piece.size == size else { return job }
             text += piece.bytes
         }
@@ -40,23 +40,23 @@ extension JobClient {
         return JobSnapshot(.object(object)) ?? job
     }
 
-    /// A result's body (of a result without one: its JSON text), piece by piece.
+    /// A result's body, or its JSON text if it has no body, piece by piece.
     ///
-    /// The next piece is asked for when it is read, so no more than one is in memory.
+    /// Each piece is requested when it is read, so at most one is in memory.
     public func result(of job: Int64, from offset: Int = 0) -> ResultPieces {
         ResultPieces(client: self, job: job, offset: offset)
     }
 
     /// The pieces of a result's body, in order.
     public struct ResultPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
-        /// What the sequence throws.
+        /// The type of error that the sequence throws.
         public typealias Failure = JobClientError
 
         fileprivate let client: JobClient
         fileprivate let job: Int64
         fileprivate var offset: Int?
 
-        /// The next piece, which the daemon is asked for, or nil after the last.
+        /// The next piece, or nil after the last.
         public mutating func next() async throws(JobClientError) -> ResultPiece? {
             guard let offset else { return nil }
             let piece = try await client.resultPiece(of: job, offset: offset)
@@ -64,18 +64,17 @@ extension JobClient {
             return piece
         }
 
-        /// Begins where the sequence does.
+        /// The iterator, which is this sequence itself.
         public func makeAsyncIterator() -> ResultPieces { self }
     }
 }
 
 extension JobClient.ResultPiece {
-    /// The piece in the answer to a call of `method`.
     init(_ method: MethodName, _ answer: JSON, at offset: Int) throws(JobClientError) {
         let bytes = try answer.member("data", of: method) { $0.string.flatMap(Base64.decode) }
         let size = try answer.member("size", of: method, \.int)
         let isLast = try answer.member("eof", of: method, \.bool)
-        // Without this check a daemon that sends nothing and promises more would be asked for ever.
+        // Empty pieces could go on for ever.
         guard isLast || !bytes.isEmpty else { throw .malformed(method, "eof") }
         self.init(bytes: bytes, offset: answer["offset"]?.int ?? offset, size: size, isLast: isLast)
     }

@@ -2,23 +2,23 @@ public import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// What the daemon is: its version, limits and sources, and as whom it sees the caller.
+    /// The daemon's version, limits and sources, and the caller's identity.
     public func info() async throws(JobClientError) -> JSON { try await call(.serverInfo) }
 
-    /// What the daemon has to do and has done.
+    /// The numbers of jobs and connections, and totals since the start.
     public func stats() async throws(JobClientError) -> JSON { try await call(.serverStats) }
 
-    /// The daemon's metrics, which only administrators may see, as families with their samples.
+    /// The daemon's metrics, as families with samples; only for administrators.
     public func metrics() async throws(JobClientError) -> [JSON] {
         try await call(.serverStats, ["metrics": true]).member("metrics", of: .serverStats, \.array)
     }
 
-    /// All queues, as objects with name, limit and counts.
+    /// All queues, with their limits and counts.
     public func queues() async throws(JobClientError) -> [JSON] {
         try await call(.queueList).member("queues", of: .queueList, \.array)
     }
 
-    /// Changes a queue, which only administrators may do, and returns it; what is left out stays as it is.
+    /// Changes the given settings of a queue, and returns it; only for administrators.
     public func setQueue(
         _ queue: String, concurrency: Int? = nil, isSuspended: Bool? = nil
     ) async throws(JobClientError) -> JSON {
@@ -26,13 +26,14 @@ extension JobClient {
             .queueSet, ["queue": queue.json, "concurrency": concurrency?.json, "suspended": isSuspended?.json])
     }
 
-    /// Has the daemon copy its state, which only administrators may do; the size of the copy in bytes. Its pieces are read
-    /// over the same connection with ``backupPiece(offset:)``.
+    /// Copies the daemon's state, and returns the size of the copy; only for administrators.
+    ///
+    /// ``backupPiece(offset:)`` reads the copy over the same connection.
     public func backUp() async throws(JobClientError) -> Int {
         try await call(.serverBackup).member("size", of: .serverBackup, \.int)
     }
 
-    /// Reads at most 256 KiB of the copy that this connection had made last, from `offset` on.
+    /// Reads at most 256 KiB of this connection's latest copy, from `offset`.
     public func backupPiece(offset: Int) async throws(JobClientError) -> ResultPiece {
         try ResultPiece(.serverBackup, try await call(.serverBackup, ["offset": offset.json]), at: offset)
     }

@@ -2,29 +2,29 @@ import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// Which jobs a watch covers.
+    /// The jobs that a watch covers.
     public enum WatchSelection: Sendable, Hashable {
         /// These jobs.
         case jobs([Int64])
-        /// All jobs with this tag, later ones too.
+        /// All jobs with this tag, including new ones.
         case tag(String)
-        /// All jobs that the caller may see, later ones too.
+        /// All jobs that the caller may see, including new ones.
         case all
     }
 
-    /// A watch as it begins.
+    /// A new watch.
     public struct Watch: Sendable, Hashable {
-        /// The name that its events carry.
+        /// The watch's name, which its events have.
         public let id: String
-        /// The jobs as they were when the watch began; of a tag or all only those not finished.
+        /// The jobs at the beginning; for a tag or all jobs, only unfinished ones.
         public let jobs: [JobSnapshot]
-        /// Whether there are more jobs than the daemon listed.
+        /// Whether there are more jobs than listed.
         public let isTruncated: Bool
     }
 
     /// Watches jobs: their events come through ``notifications``.
     ///
-    /// Progress comes at most once per job in `interval` seconds. With `children` the children of their lists are covered too.
+    /// Progress of a job comes at most once per `interval` seconds. With `children`, the children of lists are covered too.
     public func watch(
         _ selection: WatchSelection, interval: Double? = nil, children: Bool = false
     ) async throws(JobClientError) -> Watch {
@@ -38,7 +38,7 @@ extension JobClient {
         let id = try answer.member("watch", of: .jobWatch, \.string)
         var snapshots = try Self.snapshots(.jobWatch, answer)
         let isTruncated = answer["truncated"]?.bool ?? false
-        // None of the named jobs may be missing: of one that is finished already no notification comes.
+        // No named job may be missing: a finished one sends no notification.
         if isTruncated, case .jobs(let named) = selection {
             var known = Set(snapshots.map(\.id))
             for job in named where known.insert(job).inserted {
@@ -48,7 +48,7 @@ extension JobClient {
         return Watch(id: id, jobs: snapshots, isTruncated: isTruncated)
     }
 
-    /// Ends a watch. Events that were on their way still come.
+    /// Ends a watch. Events that are already on their way still come.
     public func unwatch(_ watch: String) async throws(JobClientError) {
         _ = try await call(.jobUnwatch, ["watch": watch.json])
     }

@@ -15,33 +15,31 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Calls of many tasks share the connection and do not wait for each other. When the daemon goes away, all calls that
-/// wait fail with the code `closed`, and so does every later one: make a new connection then.
+/// Many tasks can share a connection; their calls do not wait for each other. If the daemon goes away, all waiting and later
+/// calls fail with the code `closed`: make a new connection then.
 public final class JobClient: Sendable {
-    /// The calls of one connection that may wait for an answer at a time.
+    /// The maximum number of calls of a connection that wait for an answer.
     public static let maximumCalls = 1024
-    /// The bytes of notifications that may wait for their reader.
+    /// The maximum number of bytes of notifications that wait for their reader.
     public static let maximumWaitingBytes = 16 << 20
-    /// The longest answer that is accepted, in bytes.
+    /// The maximum length of an answer in bytes.
     public static let maximumAnswerBytes = 64 << 20
 
-    /// The notifications of this connection's watches; for one reader.
+    /// The notifications of this connection's watches, for one reader.
     public let notifications: JobEvents
 
     private let channel: any Channel
     private let handler: NIOLoopBound<ConnectionHandler>
     private let nextID = Atomic(1)
 
-    /// One thread serves all connections of a program: they wait far more than they work.
+    /// One thread serves all connections of a program, because they wait far more than they work.
     private static let eventLoops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     private init(channel: any Channel, handler: NIOLoopBound<ConnectionHandler>, events: JobEvents) {
-        self.channel = channel
-        self.handler = handler
-        notifications = events
+        (self.channel, self.handler, notifications) = (channel, handler, events)
     }
 
-    /// Connects to the daemon that listens at the Unix socket `path`. Close the connection when done with it.
+    /// Connects to the daemon at the Unix socket `path`. Call ``close()`` at the end.
     public static func connect(path: String) async throws(JobClientError) -> JobClient {
         let events = JobEvents(storage: JobEvents.Storage(limit: maximumWaitingBytes))
         var patience = 100
@@ -57,7 +55,7 @@ public final class JobClient: Sendable {
                 }
                 return JobClient(channel: channel, handler: handler, events: events)
             } catch let error as IOError where error.errnoCode == EAGAIN && patience > 0 {
-                // The daemon's backlog is full for a moment: connecting to a Unix socket does not wait by itself.
+                // The daemon's backlog is full; connecting to a Unix socket does not wait by itself.
                 patience -= 1
                 do { try await Task.sleep(for: .milliseconds(20)) } catch { throw unreachable(path, error) }
             } catch {
@@ -67,29 +65,29 @@ public final class JobClient: Sendable {
     }
 
     private static func unreachable(_ path: String, _ error: any Error) -> JobClientError {
-        guard let number = (error as? IOError)?.errnoCode else {
-            return JobClientError(
+        switch (error as? IOError)?.errnoCode {
+        case EACCES, EPERM:
+            JobClientError(
+                .denied, "You may not use the socket \(path); ask its owner for access to it.", underlying: error)
+        case let number?:
+            JobClientError(
+                .unreachable, "No daemon can be reached at \(path) (\(Errno(rawValue: number))); is it running?",
+                underlying: error)
+        case nil:
+            JobClientError(
                 .unreachable, "The daemon cannot be reached at \(path): \(error). Name another socket.",
                 underlying: error)
         }
-        if number == EACCES || number == EPERM {
-            return JobClientError(
-                .denied, "You may not use the socket \(path); ask its owner for access to it.", underlying: error)
-        }
-        return JobClientError(
-            .unreachable,
-            "No daemon can be reached at \(path) (\(Errno(rawValue: number))); is it running?",
-            underlying: error)
     }
 
-    /// Connects, runs `body` with the connection, and closes it whichever way `body` ends.
+    /// Connects, runs `body`, and closes the connection.
     public static func withConnection<Value>(
         path: String, isolation: isolated (any Actor)? = #isolation, _ body: (JobClient) async throws -> Value
     ) async throws -> Value {
         try await connect(path: path).closing(isolation: isolation, after: body)
     }
 
-    /// Runs `body` with this connection, and closes it whichever way `body` ends.
+    /// Runs `body`, and closes this connection.
     package func closing<Value>(
         isolation: isolated (any Actor)? = #isolation, after body: (JobClient) async throws -> Value
     ) async throws -> Value {
@@ -103,12 +101,12 @@ public final class JobClient: Sendable {
         }
     }
 
-    /// Calls `method` and returns the `result` of the answer.
+    /// Calls `method` with `params`, which must be an object, and returns the `result` of the answer.
     ///
-    /// `params` is an object. A task that is cancelled stops waiting at once; the daemon may still carry the call out.
+    /// A cancelled task stops waiting at once; the daemon may still carry out the call.
     public func call(_ method: String, _ params: JSON = [:]) async throws(JobClientError) -> JSON {
         guard case .object(let members) = params else {
-            throw JobClientError(.misuse, "The params of \(method) must be an object: parameters are given by name.")
+            throw JobClientError(.misuse, "The params of \(method) must be an object, because they are named.")
         }
         let id = nextID.add(1, ordering: .relaxed).oldValue
         let line = Request(id: JSON(id), method: method, params: members).line
@@ -116,7 +114,7 @@ public final class JobClient: Sendable {
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 eventLoop.execute { handler.value.call(id, line: line, waiter: waiter) }
-                // A cancellation just before this would have come to the event loop ahead of the call.
+                // An earlier cancellation has reached the event loop before the call.
                 if Task.isCancelled { eventLoop.execute { handler.value.abandon(id) } }
             }
         } onCancel: {
@@ -125,11 +123,11 @@ public final class JobClient: Sendable {
         return try answer.get()
     }
 
-    /// Closes the connection. Calls that wait fail with the code `closed`; ``notifications`` end.
+    /// Closes the connection. Waiting calls fail with the code `closed`; ``notifications`` end.
     public func close() async {
         let handler = handler
-        channel.eventLoop.execute { handler.value.close() }
-        // Nothing is left to do where it was closed already.
+        channel.eventLoop.execute { handler.value.end(nil) }
+        // It may be closed already.
         try? await channel.closeFuture.get()
     }
 }

@@ -1,35 +1,32 @@
 public import JobModel
 import JobProtocol
 
-/// A notification of a watch: a job came further, or its state or link changed.
+/// A notification of a watch.
 public struct JobEvent: Sendable, Hashable {
-    /// What happened.
+    /// The progress or the new state of a job.
     public enum Change: Sendable, Hashable {
-        /// The job made progress; `coalesced` counts the reports that were merged into this one.
+        /// The job made progress; `coalesced` is the number of reports merged into this one.
         case progress(JobProgress, link: Int, links: Int, coalesced: Int)
-        /// The job is in this state, or at another link; the last one of a job holds its result or error.
+        /// The job has this state or link; its last state has its result or error.
         case state(JobSnapshot)
     }
 
-    /// The watch that it belongs to.
+    /// The watch's name.
     public let watch: String
     /// The job's id.
     public let job: Int64
-    /// Grows with each notification of that watch about that job.
+    /// A number that grows with each notification of the watch about the job.
     public let seq: Int
     /// What happened.
     public private(set) var change: Change
-    /// The length of the line that brought it.
+    /// The length of the line.
     let size: Int
 
     init?(_ method: JobNotification.Method, _ params: JSONObject, size: Int) {
         guard let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int else {
             return nil
         }
-        self.watch = watch
-        self.job = Int64(job)
-        self.seq = seq
-        self.size = size
+        (self.watch, self.job, self.seq, self.size) = (watch, Int64(job), seq, size)
         switch method {
         case .state:
             guard let snapshot = params["snapshot"].flatMap(JobSnapshot.init) else { return nil }
@@ -42,12 +39,12 @@ public struct JobEvent: Sendable, Hashable {
         }
     }
 
-    /// What no notification told, such as the state in the answer to a watch.
+    /// An event that did not come as a notification, such as the state in the answer to a watch.
     package init(watch: String, job: Int64, _ change: Change) {
         (self.watch, self.job, self.change, seq, size) = (watch, job, change, 0, 0)
     }
 
-    /// The notification as JSON-RPC writes it.
+    /// The notification in JSON-RPC.
     public var json: JSON {
         var params: JSONObject = ["watch": watch.json, "job": job.json, "seq": seq.json]
         let method: JobNotification.Method
@@ -66,7 +63,7 @@ public struct JobEvent: Sendable, Hashable {
         return ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)]
     }
 
-    /// This progress instead of `earlier`, which nobody had read yet; nil where one of them is no progress.
+    /// This progress merged with `earlier` progress that was not read; nil if either is not progress.
     func merging(_ earlier: JobEvent) -> JobEvent? {
         guard case .progress(_, _, _, let before) = earlier.change,
             case .progress(let progress, let link, let links, let coalesced) = change

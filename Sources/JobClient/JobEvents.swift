@@ -1,23 +1,23 @@
 import Synchronization
 
-/// The notifications of one connection, in the order in which they came.
+/// The notifications of one connection, in order, for one reader.
 ///
-/// They are for one reader. While it is slow, of the progress of each job only the latest waits, with the number of those
-/// merged into it; changes of state are all kept. When more than ``JobClient/maximumWaitingBytes`` wait, the connection is
-/// closed: the reader still gets what waits and then an error with the code `slowReader`.
+/// If the reader is slow, only the latest progress of each job waits, with the number of reports merged into it; all changes
+/// of state wait. If more than ``JobClient/maximumWaitingBytes`` wait, the connection is closed: the reader still gets the
+/// waiting notifications, and then an error with the code `slowReader`.
 ///
-/// The sequence ends after ``JobClient/close()`` and throws where the connection ends by itself.
+/// The sequence ends after ``JobClient/close()``, and throws if the connection ends by itself.
 public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
-    /// What the sequence throws.
+    /// The type of error that the sequence throws.
     public typealias Failure = JobClientError
 
-    /// The queue with the one reader that may wait for it.
+    /// The queue, and its reader while that waits.
     final class Storage: Sendable {
-        fileprivate struct State {
+        private struct State {
             var queue: EventQueue
             var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
 
-            /// Whom to resume with what, if that is possible now.
+            /// Resumes the reader, once the lock is released.
             mutating func handOver() -> (() -> Void)? {
                 guard let reader, let next = queue.next() else { return nil }
                 self.reader = nil
@@ -25,17 +25,13 @@ public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
             }
         }
 
-        fileprivate let state: Mutex<State>
+        private let state: Mutex<State>
 
-        init(limit: Int) {
-            state = Mutex(State(queue: EventQueue(limit: limit)))
-        }
+        init(limit: Int) { state = Mutex(State(queue: EventQueue(limit: limit))) }
 
-        /// Adds an event; false where too many wait.
+        /// Adds an event; returns false if too many wait.
         func append(_ event: JobEvent) -> Bool {
-            let (isTaken, handOver) = state.withLock { state in
-                (state.queue.append(event), state.handOver())
-            }
+            let (isTaken, handOver) = state.withLock { ($0.queue.append(event), $0.handOver()) }
             handOver?()
             return isTaken
         }
@@ -54,7 +50,7 @@ public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
                     let handOver: (() -> Void)? = state.withLock { state in
                         guard state.reader == nil else {
                             let error = JobClientError(
-                                .misuse, "Another task reads the notifications; one connection has one reader.")
+                                .misuse, "Another task reads the notifications; a connection has one reader.")
                             return { continuation.resume(returning: .failure(error)) }
                         }
                         if Task.isCancelled { return { continuation.resume(returning: .success(nil)) } }
@@ -75,9 +71,9 @@ public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     let storage: Storage
 
-    /// The next notification, or nil after the end or where the reading task is cancelled.
+    /// The next notification, or nil at the end, or if the task is cancelled.
     public func next() async throws(JobClientError) -> JobEvent? { try await storage.next().get() }
 
-    /// The reader's end of the notifications; there is one reader at a time.
+    /// The iterator, which is this sequence itself.
     public func makeAsyncIterator() -> JobEvents { self }
 }

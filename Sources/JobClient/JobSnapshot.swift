@@ -1,64 +1,60 @@
 public import JobModel
 
-/// A job object as the daemon showed it at one moment.
+/// A job at one moment.
 public struct JobSnapshot: Sendable, Hashable {
-    /// The object, with all members that the daemon wrote.
+    /// The job object with all members from the daemon.
     public let json: JSON
     /// The job's id.
     public let id: Int64
     /// `scheduled`, `queued`, `running`, `succeeded`, `failed` or `cancelled`.
     public let state: String
 
-    /// The job that a daemon wrote as `json`, or nil where it is none.
+    /// Reads a job object; nil if `json` is not one.
     public init?(_ json: JSON) {
         guard let id = json["job"]?.int, let state = json["state"]?.string else { return nil }
-        self.json = json
-        self.id = Int64(id)
-        self.state = state
+        (self.json, self.id, self.state) = (json, Int64(id), state)
     }
 
-    /// Whether the state is one that a job stays in.
+    /// Whether the state is final.
     public var isFinished: Bool { JobState(rawValue: state)?.isTerminal ?? false }
-    /// Whether it ended well.
+    /// Whether the job succeeded.
     public var isSucceeded: Bool { state == "succeeded" }
-    /// The result of a job that succeeded, which may be `null`; nil where it is longer than the daemon shows it in a job.
+    /// The result, which may be `null`; nil without one, or if it is too long for the job object.
     ///
-    /// ``JobClient/completed(_:)`` reads it then.
+    /// ``JobClient/completed(_:)`` then reads it.
     public var result: JSON? { json["result"] }
-    /// The bytes of a result's JSON that was left out for its length.
+    /// The size of a result's JSON that is too long for the job object, in bytes.
     public var resultSize: Int? { json["resultSize"]?.int }
-    /// Why it failed, or why it waits for another attempt.
+    /// The error of a failed job, or of the last attempt.
     public var error: JSON? { json["error"] }
-    /// How far it has come, while it runs.
+    /// The progress of a running job.
     public var progress: JobProgress? { json["progress"].flatMap(JobProgress.init) }
 }
 
-/// How far a job has come.
+/// The progress of a job.
 public struct JobProgress: Sendable, Hashable {
-    /// Bytes or jobs done.
+    /// The bytes or jobs done.
     public let completed: Int64
-    /// Bytes or jobs in all, or nil while that is not known.
+    /// The total of bytes or jobs, if known.
     public let total: Int64?
-    /// What is counted: `bytes` or `jobs`.
+    /// `bytes` or `jobs`.
     public let unit: String
-    /// The part done, 0 to 1, or nil while the total is not known.
+    /// The fraction done, 0 to 1, if the total is known.
     public let fraction: Double?
-    /// Units a second, or nil while that is not known.
+    /// Units per second, if known.
     public let rate: Double?
-    /// The seconds left, or nil while that is not known.
+    /// The remaining seconds, if known.
     public let eta: Double?
-    /// The value as the daemon wrote it.
+    /// The value from the daemon.
     public let json: JSON
 
-    /// The progress that a daemon wrote as `json`, or nil where it is none.
+    /// Reads a progress object; nil if `json` is not one.
     public init?(_ json: JSON) {
         guard let completed = json["completed"]?.int, let unit = json["unit"]?.string else { return nil }
-        self.completed = Int64(completed)
-        self.unit = unit
+        (self.completed, self.unit, self.json) = (Int64(completed), unit, json)
         total = json["total"]?.int.map(Int64.init)
         fraction = json["fraction"]?.double
         rate = json["rate"]?.double
         eta = json["eta"]?.double
-        self.json = json
     }
 }

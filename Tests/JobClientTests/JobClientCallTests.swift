@@ -165,6 +165,28 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
         }
     }
 
+    @Test func call_isRefused_whenTooManyWait_evenIfTheyWereCancelled() async throws {
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        try await withClient { daemon in
+            _ = daemon.calls(JobClient.maximumCalls)
+            arrival.finish()
+            daemon.waitForEnd()
+        } _: { client in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 1..<JobClient.maximumCalls {
+                    group.addTask { _ = await failure { _ = try await client.call("a") } }
+                }
+                let cancelled = Task { await failure { _ = try await client.call("a") } }
+                for await _ in arrivals {}
+                cancelled.cancel()
+                #expect(await cancelled.value?.code == .cancelled)
+                let refused = await failure { _ = try await client.call("b") }
+                #expect(refused?.code == .tooManyCalls)
+                group.cancelAll()
+            }
+        }
+    }
+
     @Test func call_throwsCancelled_whenItsTaskWasCancelledBefore() async throws {
         try await withClient { daemon in
             daemon.waitForEnd()
