@@ -10,10 +10,7 @@ extension CommandFailure {
     }
 }
 
-/// A file that is truncated and written in place, as by a shell's redirection, so that `/dev/stdout` and pipes work too.
-struct OutputFile {
-    private let output: FileOutput
-
+extension FileOutput {
     /// Throws if the file could not be opened now, so that no job runs in vain; changes nothing.
     static func check(path: String) throws(CommandFailure) {
         if access(path, W_OK) == 0 { return }
@@ -24,18 +21,17 @@ struct OutputFile {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
+    /// Truncates the file and writes in place, as a shell's redirection does, so that `/dev/stdout` and pipes work too.
     init(path: String) throws(CommandFailure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else { throw .unwritable(path) }
-        output = FileOutput(descriptor: descriptor, name: path)
+        self.init(descriptor: descriptor, name: path)
     }
-
-    func write(_ bytes: [UInt8]) throws(CommandFailure) { try output.write(bytes) }
 
     /// Closes the file; a full disk may show only now.
     func close() throws(CommandFailure) {
-        guard Glibc.close(output.descriptor) == 0 else {
-            throw CommandFailure(.output, "Writing to \(output.name) failed: \(Errno(rawValue: errno)).")
+        if Glibc.close(descriptor) != 0 {
+            throw CommandFailure(.output, "Writing to \(name) failed: \(Errno(rawValue: errno)).")
         }
     }
 }
@@ -69,7 +65,7 @@ enum DraftFile {
                 if !replacing { try checkAbsence(of: path) }
                 guard rename(draft, path) == 0 else { throw CommandFailure.unwritable(path) }
             }
-            let directory = open(OutputFile.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            let directory = open(FileOutput.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             fsync(directory)
             close(directory)
             return value

@@ -60,7 +60,7 @@ struct JobFollower: Sendable {
         }
         guard isGoingOn else { return }
         for try await event in client.notifications where event.watch == watch.id {
-            let isGoingOn = goesOn(event)
+            isGoingOn = goesOn(event)
             try await show(event)
             if !isGoingOn { return }
         }

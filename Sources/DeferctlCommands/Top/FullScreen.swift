@@ -1,58 +1,43 @@
 import Dispatch
 import Glibc
-import Synchronization
 
 /// The terminal while the program has it to itself: the alternate screen, no cursor, keys as they are typed.
-///
-/// ``enter()`` and ``leave()`` may be called in any order and number, as signals come.
-final class FullScreen: Sendable {
-    private let output: FileOutput
+struct FullScreen {
+    let output: FileOutput
     /// The source of keys, if standard input is a terminal.
-    let keys: Int32?
-    /// The settings of the terminal before, while it is entered.
-    private let before = Mutex<termios?>(nil)
-    private let isEntered = Mutex(false)
+    let keys: Int32? = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : nil
+    /// The settings of the terminal before.
+    private var before: termios?
+    private var isEntered = false
 
-    init(output: FileOutput) {
-        self.output = output
-        keys = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : nil
-    }
+    init(output: FileOutput) { self.output = output }
 
     /// Takes the terminal, also again after another program had it.
-    func enter() throws(CommandFailure) {
-        if let keys {
-            before.withLock { before in
-                var settings = termios()
-                guard tcgetattr(keys, &settings) == 0 else { return }
-                if before == nil { before = settings }
-                // No echo and no lines; Ctrl-C and Ctrl-Z remain signals.
-                settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-                tcsetattr(keys, TCSADRAIN, &settings)
-            }
+    mutating func enter() throws(CommandFailure) {
+        var settings = termios()
+        if let keys, tcgetattr(keys, &settings) == 0 {
+            before = before ?? settings
+            // No echo and no lines; Ctrl-C and Ctrl-Z remain signals.
+            settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            tcsetattr(keys, TCSADRAIN, &settings)
         }
-        isEntered.withLock { $0 = true }
+        isEntered = true
         // The alternate screen, no wrapping at its edge, no cursor.
         try output.write("\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l")
     }
 
     /// Restores the terminal.
-    func leave() {
-        let wasEntered = isEntered.withLock { isEntered in
-            defer { isEntered = false }
-            return isEntered
-        }
-        guard wasEntered else { return }
+    mutating func leave() {
+        guard isEntered else { return }
+        isEntered = false
         // A terminal that is gone needs nothing.
         try? output.write("\u{1B}[?25h\u{1B}[?7h\u{1B}[?1049l")
-        guard let keys else { return }
-        before.withLock { before in
-            guard var settings = before else { return }
-            before = nil
-            // In the background, this call would stop the program.
-            let handler = signal(SIGTTOU, SIG_IGN)
-            tcsetattr(keys, TCSADRAIN, &settings)
-            signal(SIGTTOU, handler)
-        }
+        guard let keys, var settings = before else { return }
+        before = nil
+        // In the background, tcsetattr would stop the program.
+        let handler = signal(SIGTTOU, SIG_IGN)
+        tcsetattr(keys, TCSADRAIN, &settings)
+        signal(SIGTTOU, handler)
     }
 
     /// Draws `lines` without clearing the screen first, which would flicker.

@@ -33,25 +33,12 @@ extension TopSample {
     }
 }
 
-/// What the daemon did per second between two samples.
+/// What the daemon does per second.
 struct TopRates: Sendable, Equatable {
     let submitted: Double
     let finished: Double
     let failed: Double
     let received: Double
-
-    /// The rates from `first` to `last`; nil if no time passed between them.
-    fileprivate init?(from first: TopSample, to last: TopSample) {
-        guard let begin = first.uptime, let end = last.uptime, end - begin > 0.01 else { return nil }
-        func rate(_ group: String, _ name: String) -> Double {
-            func value(_ sample: TopSample) -> Double { sample.stats[group]?[name]?.double ?? 0 }
-            return max(0, value(last) - value(first)) / (end - begin)
-        }
-        submitted = rate("totals", "submitted")
-        failed = rate("totals", "failed")
-        finished = rate("totals", "succeeded") + rate("totals", "cancelled") + failed
-        received = rate("bytes", "received")
-    }
 }
 
 /// The newest samples, and the rates between them.
@@ -62,15 +49,25 @@ struct TopHistory: Sendable {
 
     var newest: TopSample? { samples.last }
 
+    /// The rates, if time has passed between the first sample and the last.
     var rates: TopRates? {
-        guard let first = samples.first, let last = samples.last else { return nil }
-        return TopRates(from: first, to: last)
+        guard let first = samples.first, let last = samples.last, let begin = first.uptime, let end = last.uptime,
+            end - begin > 0.01
+        else { return nil }
+        func rate(_ group: String, _ names: String...) -> Double {
+            names.reduce(0) { sum, name in
+                let (before, now) = (first.stats[group]?[name]?.double ?? 0, last.stats[group]?[name]?.double ?? 0)
+                return sum + max(0, now - before) / (end - begin)
+            }
+        }
+        return TopRates(
+            submitted: rate("totals", "submitted"), finished: rate("totals", "succeeded", "failed", "cancelled"),
+            failed: rate("totals", "failed"), received: rate("bytes", "received"))
     }
 
     mutating func append(_ sample: TopSample) {
         // The daemon has restarted.
         if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
-        samples.append(sample)
-        if samples.count > Self.span { samples.removeFirst() }
+        samples = (samples + [sample]).suffix(Self.span)
     }
 }

@@ -29,18 +29,18 @@ struct TopScreen: Sendable {
 
     /// Shows samples until the end; returns the signal that ended it, except for Ctrl-C.
     private func show() async throws -> Int32? {
-        let screen = FullScreen(output: invocation.console.data)
+        var screen = FullScreen(output: invocation.console.data)
         // If events come faster than they are shown, the newest count.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(64))
         return try await ScreenEvent.tell(keys: screen.keys, to: { continuation.yield(.screen($0)) }) {
             defer { screen.leave() }
             try screen.enter()
-            return try await show(events, on: screen, continuation)
+            return try await show(events, on: &screen, continuation)
         }
     }
 
     private func show(
-        _ events: AsyncStream<Event>, on screen: FullScreen, _ continuation: AsyncStream<Event>.Continuation
+        _ events: AsyncStream<Event>, on screen: inout FullScreen, _ continuation: AsyncStream<Event>.Continuation
     ) async throws -> Int32? {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await sample(continuation) }

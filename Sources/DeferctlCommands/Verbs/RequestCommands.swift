@@ -25,7 +25,7 @@ struct FetchCommand: DaemonCommand {
     @Argument(help: "What to fetch.") var url: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        if let output { try OutputFile.check(path: output) }
+        if let output { try FileOutput.check(path: output) }
         let spec = options.spec(source: try await request.source(type: .url, url: url))
         return try await invocation.submit(spec, following) { job in
             if invocation.writesJSON, output == nil { return }

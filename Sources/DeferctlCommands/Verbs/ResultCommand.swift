@@ -46,7 +46,7 @@ struct ResultOutput: Sendable {
     func write(_ job: JobSnapshot, raw: Bool = false, to path: String? = nil) async throws {
         let result = job.result ?? .null
         if let path {
-            let file = try OutputFile(path: path)
+            let file = try FileOutput(path: path)
             try await body(of: job) { bytes throws(CommandFailure) in try file.write(bytes) }
             try file.close()
         } else if raw, let text = result.string {
