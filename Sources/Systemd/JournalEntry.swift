@@ -3,36 +3,26 @@ import Glibc
 import Logging
 
 /// One entry of the journal: fields in the order in which they are sent.
-struct JournalEntry: Equatable {
-    /// The maximum number of metadata fields of one entry.
+struct JournalEntry {
+    /// The maximum number of metadata fields.
     static let metadataLimit = 64
     /// The longest value in UTF-8 bytes; the rest is cut off.
     static let valueLimit = 16 * 1024
     /// The longest name of a field; the journal drops an entry with a longer one.
     static let nameLimit = 64
 
-    struct Field: Equatable {
-        var name: String
-        var value: String
-    }
+    private(set) var fields: [(name: String, value: String)]
 
-    private(set) var fields: [Field]
-
-    init(event: LogEvent, metadata: [(key: String, value: String)], identifier: String) {
+    init(_ event: LogEvent, metadata: [(key: String, value: String)]) {
         fields = [
-            Field(name: "MESSAGE", value: Self.cut(event.message.description)),
-            Field(name: "PRIORITY", value: Self.priority(of: event.level)),
-            Field(name: "SYSLOG_IDENTIFIER", value: identifier),
-            Field(name: "CODE_FILE", value: event.file),
-            Field(name: "CODE_LINE", value: "\(event.line)"),
-            Field(name: "CODE_FUNC", value: event.function),
+            ("MESSAGE", Self.cut(event.message.description)), ("PRIORITY", Self.priority(of: event.level)),
+            ("SYSLOG_IDENTIFIER", "deferd"), ("CODE_FILE", event.file), ("CODE_LINE", "\(event.line)"),
+            ("CODE_FUNC", event.function),
         ]
         if let id = metadata.first(where: { $0.key == MessageCatalog.key }).flatMap({ MessageCatalog.ids[$0.value] }) {
-            fields.append(Field(name: "MESSAGE_ID", value: id))
+            fields.append(("MESSAGE_ID", id))
         }
-        fields += metadata.prefix(Self.metadataLimit).map {
-            Field(name: Self.name(forKey: $0.key), value: Self.cut($0.value))
-        }
+        fields += metadata.prefix(Self.metadataLimit).map { (Self.name(forKey: $0.key), Self.cut($0.value)) }
     }
 
     /// Sends the entry; the result is 0 or a negative error number.
@@ -56,17 +46,16 @@ struct JournalEntry: Equatable {
 
     /// `DEFERD_` and the key, in the letters that the journal accepts.
     static func name(forKey key: String) -> String {
-        let letters = key.unicodeScalars.map { scalar -> Character in
+        let letters = key.unicodeScalars.map { scalar -> String in
             switch scalar {
-            case "a"..."z": Character(Unicode.Scalar(UInt8(scalar.value) - 32))
-            case "A"..."Z", "0"..."9": Character(scalar)
+            case "a"..."z", "A"..."Z", "0"..."9": String(scalar).uppercased()
             default: "_"
             }
         }
-        return String(("DEFERD_" + String(letters)).prefix(nameLimit))
+        return String(("DEFERD_" + letters.joined()).prefix(nameLimit))
     }
 
-    /// The syslog priority for the journal: 2 (critical) to 7 (debug).
+    /// The syslog priority: 2 (critical) to 7 (debug).
     static func priority(of level: Logger.Level) -> String {
         switch level {
         case .trace, .debug: "7"

@@ -22,10 +22,8 @@ package struct ListenSockets: Sendable {
         let count = sd_listen_fds_with_names(1, &names)
         guard count >= 0 else {
             throw SystemdError(
-                .listenEnvironment,
                 "LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES are inconsistent: start deferd with its socket unit.",
-                errorNumber: -count
-            )
+                errorNumber: -count)
         }
         defer {
             for index in 0..<Int(count) { free(names?[index]) }
@@ -37,10 +35,8 @@ package struct ListenSockets: Sendable {
             let descriptor = SD_LISTEN_FDS_START + index
             if let defect = Self.defect(of: descriptor) {
                 throw SystemdError(
-                    .notListening,
                     "The passed descriptor “\(ServiceNotifier.line(name))” is \(defect), not a listening AF_UNIX stream "
-                        + "socket: give the socket unit a path in ListenStream= and leave Accept= off."
-                )
+                        + "socket: give the socket unit a path in ListenStream= and leave Accept= off.")
             }
             sockets.append(Socket(name: name, descriptor: descriptor))
         }

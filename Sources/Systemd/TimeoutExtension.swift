@@ -20,7 +20,6 @@ package final class TimeoutExtension: Sendable {
             processor - earlier.processor >= .milliseconds(20) || blocks != earlier.blocks
         }
 
-        /// The kernel's current counters of this process.
         static func current() -> Work {
             var usage = rusage()
             guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else {
@@ -35,8 +34,8 @@ package final class TimeoutExtension: Sendable {
 
     /// The time between checks, less than half of any timeout in the units.
     private static let interval = 10
-    /// The extension to request each time.
-    private static let extent = Duration.seconds(60)
+    /// The extension to request each time, in seconds.
+    private static let extent = 60
     /// Checks for an hour: to the kernel, a busy loop is work too.
     private static let mostLooks = 360
 
@@ -51,13 +50,21 @@ package final class TimeoutExtension: Sendable {
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "deferd.patience")
     private let work: @Sendable () -> Work
-    private let extend: @Sendable (Duration) throws(SystemdError) -> Void
+    private let extend: @Sendable (Int) throws(SystemdError) -> Void
     private let logger: Logger
 
     package convenience init(logger: Logger) {
         self.init(
             logger: logger, work: Work.current,
-            extend: { (duration) throws(SystemdError) in try ServiceNotifier().extendTimeout(duration) })
+            extend: { (seconds) throws(SystemdError) in try ServiceNotifier().extendTimeout(seconds: seconds) })
+    }
+
+    init(
+        logger: Logger, work: @escaping @Sendable () -> Work,
+        extend: @escaping @Sendable (Int) throws(SystemdError) -> Void
+    ) {
+        (self.logger, self.work, self.extend) = (logger, work, extend)
+        state = Mutex(State(looked: work()))
     }
 
     /// Begins to check a start or stop, until ``end()``.
@@ -73,16 +80,6 @@ package final class TimeoutExtension: Sendable {
             state = State(looked: now, isOver: false, number: state.number + 1)
             return state.number
         }
-    }
-
-    init(
-        logger: Logger, work: @escaping @Sendable () -> Work,
-        extend: @escaping @Sendable (Duration) throws(SystemdError) -> Void
-    ) {
-        self.logger = logger
-        self.work = work
-        self.extend = extend
-        state = Mutex(State(looked: work()))
     }
 
     private func lookSoon(_ number: Int) {
@@ -101,15 +98,12 @@ package final class TimeoutExtension: Sendable {
             state.looks += 1
             return now.isMore(than: state.looked)
         }
-        guard let hasWorked else { return false }
-        if hasWorked { extendNow() }
-        return true
-    }
-
-    private func extendNow() {
-        do { try extend(Self.extent) } catch {
-            logger.warning("The service manager was not asked for more time.", metadata: ["error": "\(error)"])
+        if hasWorked == true {
+            do { try extend(Self.extent) } catch {
+                logger.warning("The service manager was not asked for more time.", metadata: ["error": "\(error)"])
+            }
         }
+        return hasWorked != nil
     }
 
     /// Ends the checks, because the start or stop is over.

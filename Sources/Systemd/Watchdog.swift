@@ -18,10 +18,7 @@ package struct Watchdog: Sendable {
         let result = sd_watchdog_enabled(0, &microseconds)
         guard result >= 0 else {
             throw SystemdError(
-                .watchdogEnvironment,
-                "WATCHDOG_USEC or WATCHDOG_PID is not a number: correct it or unset both.",
-                errorNumber: -result
-            )
+                "WATCHDOG_USEC or WATCHDOG_PID is not a number: correct it or unset both.", errorNumber: -result)
         }
         guard result > 0, microseconds > 0 else { return nil }
         let notifier = ServiceNotifier()
@@ -45,54 +42,38 @@ package struct Watchdog: Sendable {
     /// The default clock stops while the machine sleeps, like the manager's. A probe must return when its task is
     /// cancelled.
     package func run(
-        clock: any Clock<Duration> = SuspendingClock(),
-        logger: Logger,
-        probe: @Sendable () async -> Bool
+        clock: any Clock<Duration> = SuspendingClock(), logger: Logger, probe: @Sendable () async -> Bool
     ) async {
         while !Task.isCancelled {
-            let fed: Bool
-            let elapsed: Duration
-            (fed, elapsed) = await round(clock: clock, logger: logger, probe: probe)
+            let (fed, elapsed) = await round(clock: clock, logger: logger, probe: probe)
             // A failed round has used half of the interval already: the next one cannot wait for the other half.
             let pause = (fed ? interval / 2 : interval / 8) - elapsed
-            do {
-                try await clock.sleep(for: max(pause, .zero))
-            } catch {
-                return
-            }
+            do { try await clock.sleep(for: max(pause, .zero)) } catch { return }
         }
     }
 
     private func round(
-        clock: some Clock<Duration>,
-        logger: Logger,
-        probe: @Sendable () async -> Bool
+        clock: some Clock<Duration>, logger: Logger, probe: @Sendable () async -> Bool
     ) async -> (fed: Bool, elapsed: Duration) {
         let start = clock.now
         let passed = await probe()
         let elapsed = start.duration(to: clock.now)
         // The result of a cancelled probe says nothing about the process.
         guard !Task.isCancelled else { return (false, elapsed) }
-        guard passed, elapsed <= interval else {
+        let isGood = passed && elapsed <= interval
+        if !isGood {
             logger.warning(
                 "The watchdog was not fed, because the daemon failed its own probe.",
                 metadata: [
                     MessageCatalog.key: "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
                     "interval": "\(interval)",
-                ]
-            )
-            if !passed {
-                do { try trigger() } catch {
-                    logger.error("The watchdog was not triggered.", metadata: ["error": "\(error)"])
-                }
-            }
-            return (false, elapsed)
+                ])
         }
         do {
-            try feed()
-            return (true, elapsed)
+            if isGood { try feed() } else if !passed { try trigger() }
+            return (isGood, elapsed)
         } catch {
-            logger.error("The watchdog was not fed.", metadata: ["error": "\(error)"])
+            logger.error("The service manager's watchdog was not told.", metadata: ["error": "\(error)"])
             return (false, elapsed)
         }
     }

@@ -1,45 +1,58 @@
+import ArgumentParser
 import DataSources
 import Foundation
 import Glibc
 import JobModel
 
 extension Configuration {
-    /// What the command line says.
-    struct Flags: Sendable {
-        var config: String?
+    /// The settings on the command line.
+    struct Flags: ParsableArguments {
+        @Option(help: ArgumentHelp("Read settings from this YAML file.", valueName: "file")) var config: String?
+
+        @Option(
+            help: ArgumentHelp(
+                "Serve all users of the system, or only the user who runs it: system or user.", valueName: "kind"))
         var instance: Instance.Kind?
-        var socket: String?
-        var stateDirectory: String?
+
+        @Option(help: ArgumentHelp("Listen on this Unix socket.", valueName: "path")) var socket: String?
+        @Option(help: ArgumentHelp("Keep jobs in this directory.", valueName: "dir")) var stateDirectory: String?
+
+        @Option(help: ArgumentHelp("Put downloads with a relative path into this directory.", valueName: "dir"))
         var downloadsDirectory: String?
+
+        @Option(
+            help: ArgumentHelp(
+                "The lowest level to log: trace, debug, info, notice, warning, error, critical.", valueName: "level"))
         var logLevel: String?
     }
 
-    /// Reads defaults, file, variables and flags, the later over the earlier.
+    /// Reads defaults, file, variables and flags; each overrides those before it.
     ///
-    /// Credentials are read where the service manager passes some, and where they are needed; without `needsSecrets` only
-    /// whether they could be is checked.
+    /// Credentials are read if the service manager passes any, or if `needsSecrets`; otherwise they are only checked.
     static func load(
         _ flags: Flags, environment: [String: String], needsSecrets: Bool = true
     ) throws(ConfigurationErrors) -> Configuration {
         let instance = Instance(flags.instance, environment: environment)
         let path = flags.config ?? instance.configurationFile
         var configuration = Configuration(of: instance)
-        // What a file that cannot be read would have set is not missing.
+        // A file that cannot be read may have set the keys that seem to be missing.
         var (errors, isRead) = ([ConfigurationError](), true)
         if let path {
             do throws(ConfigurationError) {
-                errors += configuration.apply(try ConfigurationFile(path: path))
+                let file = try ConfigurationFile(path: path)
+                errors += file.faults
+                for (key, value, line) in file.entries {
+                    errors += configuration.apply(key, value, from: path, line: line)
+                }
+                errors.sort { ($0.line ?? 0) < ($1.line ?? 0) }
             } catch {
                 errors.append(error)
                 isRead = false
             }
         }
         for key in ConfigurationKey.all {
-            for variable in key.variables {
-                guard let text = environment[variable] else { continue }
-                errors += configuration.apply(key, .scalar(text), from: variable)
-                break
-            }
+            guard let variable = key.variables.first(where: { environment[$0] != nil }) else { continue }
+            errors += configuration.apply(key, .scalar(environment[variable] ?? ""), from: variable)
         }
         let overrides: [(String, String?, String)] = [
             ("socket.path", flags.socket.map(absolute), "--socket"),
@@ -53,61 +66,47 @@ extension Configuration {
         }
         if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
-        if needsSecrets || secrets != nil {
-            for entry in configuration.credentials {
-                do throws(ConfigurationValue.Misfit) {
-                    configuration.http.credentials.append(try entry.reading(from: secrets))
-                } catch {
-                    let location = error.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
-                    errors.append(
-                        ConfigurationError(
-                            location: location, line: error.line, key: "http.credentials", reason: error.reason))
-                }
+        for entry in needsSecrets || secrets != nil ? configuration.credentials : [] {
+            do throws(Misfit) {
+                configuration.http.credentials.append(try entry.reading(from: secrets))
+            } catch {
+                let location = entry.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
+                errors += error.errors(at: location, line: nil, of: "http.credentials")
             }
         }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
     }
 
-    /// What is right as it is written and will not work all the same, each as a sentence. Looks at the disk, which blocks.
+    /// Values that are valid but will not work, each as a sentence. Reads the disk, which blocks.
     var warnings: [String] {
         downloads.roots.filter(Self.isMissing).map { root in
-            "downloads.roots: there is no directory \"\(root)\", and no download or upload there can succeed; make it, as deferd "
-                + "does not, or take it out of the list."
+            "downloads.roots: there is no directory \"\(root)\", so every download or upload there will fail; create it, or "
+                + "remove it from the list."
         }
     }
 
-    /// Whether there is surely no directory of this path. One that only others may look into can be there.
+    /// Whether there is certainly no directory at this path; it may be invisible to this user.
     private static func isMissing(_ path: String) -> Bool {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return [ENOENT, ENOTDIR].contains(errno) }
         return facts.st_mode & S_IFMT != S_IFDIR
     }
 
-    /// Takes a file over, and gives what is wrong with it in the order of its lines.
-    private mutating func apply(_ file: ConfigurationFile) -> [ConfigurationError] {
-        var errors = file.faults
-        for entry in file.entries { errors += apply(entry.key, entry.value, from: file.path, line: entry.line) }
-        return errors.sorted { ($0.line ?? 0) < ($1.line ?? 0) }
-    }
-
-    /// Takes one value over, or leaves all as it was and gives what is wrong with it.
+    /// Applies one value, or changes nothing and returns what is wrong with it.
     private mutating func apply(
         _ key: ConfigurationKey, _ value: ConfigurationValue, from location: String, line: Int? = nil
     ) -> [ConfigurationError] {
         var changed = self
-        do throws(ConfigurationValue.Misfit) {
-            try key.apply(&changed, value)
-        } catch {
-            return misfits(of: key, value, error).map {
-                ConfigurationError(location: location, line: $0.line ?? line, key: key.name, reason: $0.reason)
-            }
+        do { try key.apply(&changed, value) } catch {
+            let misfit = error as? Misfit ?? Misfit("\(error)")
+            return misfit.errors(at: location, line: line, of: key.name)
         }
-        // Values that only the sources can check are checked at once, while the line is known.
+        // Only the sources can check some values; here the line is still known.
         do throws(JobError) {
             try changed.sources.check()
         } catch {
-            // What was wrong before is no fault of this value.
+            // A flaw from before is not this value's fault.
             if (try? sources.check()) != nil {
                 return [ConfigurationError(location: location, line: line, key: key.name, reason: error.message)]
             }
@@ -116,24 +115,7 @@ extension Configuration {
         return []
     }
 
-    /// All misfits of a value that has one: each pair of a map may have its own.
-    private func misfits(
-        of key: ConfigurationKey, _ value: ConfigurationValue, _ first: ConfigurationValue.Misfit
-    ) -> [ConfigurationValue.Misfit] {
-        guard case .map(let members) = value else { return [first] }
-        var misfits: [ConfigurationValue.Misfit] = []
-        for member in members {
-            var scratch = self
-            do throws(ConfigurationValue.Misfit) {
-                try key.apply(&scratch, .map([member]))
-            } catch {
-                if !misfits.contains(error) { misfits.append(error) }
-            }
-        }
-        return misfits.isEmpty ? [first] : misfits
-    }
-
-    /// The keys that have no value, but for those of which something else is wrong.
+    /// The keys that have no value, except those that have another error.
     private func missing(besides keys: Set<String>) -> [ConfigurationError] {
         let needed = [
             ("socket.path", socketPath, "as XDG_RUNTIME_DIR is not set", "--socket"),
@@ -141,11 +123,17 @@ extension Configuration {
         ]
         return needed.filter { $0.1.isEmpty && !keys.contains($0.0) }.map { key, _, why, flag in
             ConfigurationError(
-                location: "defaults", key: key, reason: "has no default, \(why); set it in the file or by \(flag)")
+                location: "defaults", key: key, reason: "has no default, \(why); set it in the file or with \(flag)")
         }
     }
 
     private static func absolute(_ path: String) -> String {
         path.isEmpty || path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+    }
+}
+
+extension Misfit {
+    fileprivate func errors(at location: String, line: Int?, of key: String) -> [ConfigurationError] {
+        flaws.map { ConfigurationError(location: location, line: $0.line ?? line, key: key, reason: $0.reason) }
     }
 }

@@ -11,14 +11,14 @@ struct Configuration: Sendable {
     var socketGroup: String?
     var stateDirectory: String
     var downloads: DownloadSettings
-    /// Whether it serves several users, or only the one who started it.
+    /// Whether it serves all users, or only the one who started it.
     let isSystemInstance: Bool
-    /// By name; a queue's `perUser` is nil where the instance's share of slots holds.
+    /// By name; a queue without `perUser` has the instance's share.
     var queues = ["default": QueueSettings(name: "default", concurrency: 16)]
     var programs = ProgramEntries()
     var limits = JobLimits()
+    /// `http.credentials` has the secrets of ``credentials`` once they are read.
     var http = HTTPSettings()
-    /// Of which `http.credentials` has the secrets, once they were read.
     var credentials: [CredentialEntry] = []
     var policy = PolicySettings()
     var retentionAge = 604_800.0
@@ -28,7 +28,7 @@ struct Configuration: Sendable {
     var adminGroup: AdminGroup?
     var logLevel = Logger.Level.info
 
-    /// The configuration without any file, variable or flag.
+    /// The configuration without a file, variables or flags.
     init(of instance: Instance) {
         isSystemInstance = instance.isSystem
         socketPath = instance.socketPath
@@ -38,8 +38,7 @@ struct Configuration: Sendable {
         downloads.isSystemInstance = instance.isSystem
     }
 
-    /// The configuration that a daemon that runs by this one goes by from now on, where `read` is what it says now; and the
-    /// names of the keys whose new values need a restart, which keep their old ones.
+    /// The configuration after a reload of `read`, and the keys whose new values wait for a restart.
     func reloaded(_ read: Configuration) -> (configuration: Configuration, kept: [String]) {
         var configuration = read
         let kept = ConfigurationKey.all.filter { $0.keep(self, &configuration) }
@@ -72,24 +71,23 @@ struct Configuration: Sendable {
     var sources: SourceSettings {
         var settings = SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads)
         settings.programs.entries = programs.entries
-        // One who runs a daemon of their own can run any program anyhow.
+        // Users who run a daemon of their own can run any program anyway.
         settings.programs.allowsAny = programs.allowsAny ?? !isSystemInstance
         settings.programs.directory = stateDirectory + "/programs"
         return settings
     }
 }
 
-/// The group whose members are administrators, looked up when the configuration is read.
+/// The group of administrators, looked up when the configuration is read.
 struct AdminGroup: Sendable, Equatable {
     let name: String
     let id: UInt32
 }
 
-/// One thing that is wrong with the configuration, and where.
+/// An error in the configuration, and where it is.
 struct ConfigurationError: Error, CustomStringConvertible {
     /// The file, the variable or the flag.
     let location: String
-    /// The line in the file.
     var line: Int?
     let key: String?
     let reason: String
@@ -99,13 +97,13 @@ struct ConfigurationError: Error, CustomStringConvertible {
     }
 }
 
-/// All that is wrong with the configuration, as far as one look at it can tell; at least one thing.
+/// All errors in the configuration; at least one.
 struct ConfigurationErrors: Error, CustomStringConvertible {
     let errors: [ConfigurationError]
 
-    /// The first of them, where there is room for one sentence.
+    /// The first error, where there is room for one sentence.
     var description: String {
         let first = errors.first?.description ?? ""
-        return errors.count > 1 ? "\(first) (and \(errors.count - 1) more, which deferd --check tells)" : first
+        return errors.count > 1 ? "\(first) (and \(errors.count - 1) more; see them with deferd --check)" : first
     }
 }

@@ -2,19 +2,16 @@ import Foundation
 import JobEngine
 import Yams
 
-/// A configuration file in YAML: its keys in their order, each with its line, and what is wrong with its form.
+/// A configuration file in YAML: its keys in order, each with its line, and what is wrong with its form.
 struct ConfigurationFile {
-    struct Entry {
-        let key: ConfigurationKey
-        let value: ConfigurationValue
-        let line: Int
-    }
-
-    let path: String
-    private(set) var entries: [Entry] = []
+    private let path: String
+    private(set) var entries: [(key: ConfigurationKey, value: ConfigurationValue, line: Int)] = []
     private(set) var faults: [ConfigurationError] = []
 
-    /// Throws where it cannot be read at all.
+    /// The maximum size in bytes; parsing takes many times as much memory while the daemon serves.
+    private static let longest = 1 << 20
+
+    /// Throws if the file cannot be read at all.
     init(path: String) throws(ConfigurationError) {
         self.path = path
         let text = try Self.text(of: path)
@@ -29,9 +26,6 @@ struct ConfigurationFile {
         if let root { read(root, prefix: "") }
     }
 
-    /// The most bytes of a file. What is made of it takes many times as much, while the daemon serves.
-    private static let longest = 1 << 20
-
     private static func text(of path: String) throws(ConfigurationError) -> String {
         var reason = "cannot be read; check its path, its mode and that it is a file in UTF-8"
         do {
@@ -40,7 +34,7 @@ struct ConfigurationFile {
         } catch .missing {
             reason = "there is no such file; check its path"
         } catch .tooLong {
-            reason = "is longer than \(longest) bytes, and no more are read; take out what is no setting"
+            reason = "is longer than \(longest) bytes, and no more are read; take out what is not a setting"
         } catch {}
         throw ConfigurationError(location: path, key: nil, reason: reason)
     }
@@ -58,7 +52,7 @@ struct ConfigurationFile {
         }
     }
 
-    /// A key that is repeated in one section; the parser only says in which.
+    /// The error for a key that is repeated in one section; the parser names only the section's line.
     private static func duplicate(
         _ name: String, from first: Int, _ path: String, _ text: String
     ) -> ConfigurationError {
@@ -71,15 +65,15 @@ struct ConfigurationFile {
         }
         let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
         return ConfigurationError(
-            location: path, line: place + 1, key: "\(prefix)\(name)", reason: "stands there twice; keep one of them")
+            location: path, line: place + 1, key: "\(prefix)\(name)", reason: "is there twice; keep one of them")
     }
 
-    /// Reads the keys of a section; one that is wrong keeps none of the others from being read.
+    /// Reads the keys of a section; an invalid key does not affect the others.
     private mutating func read(_ node: Node, prefix: String) {
         guard case .mapping(let mapping) = node else {
-            // A section whose keys are all commented out.
+            // All keys of the section may be commented out.
             if case .scalar(let scalar) = node, scalar.string.isEmpty || scalar.string == "null" { return }
-            faults.append(fault(node, prefix.isEmpty ? nil : prefix, "must hold keys with values"))
+            faults.append(fault(node, prefix.isEmpty ? nil : prefix, "must be keys with values"))
             return
         }
         for (name, value) in mapping {
@@ -90,7 +84,7 @@ struct ConfigurationFile {
             let path = prefix.isEmpty ? text : "\(prefix).\(text)"
             if let key = ConfigurationKey.named(path) {
                 do throws(ConfigurationError) {
-                    entries.append(Entry(key: key, value: try self.value(value, path), line: name.mark?.line ?? 1))
+                    entries.append((key, try self.value(value, path), name.mark?.line ?? 1))
                 } catch {
                     faults.append(error)
                 }
@@ -127,8 +121,7 @@ struct ConfigurationFile {
             var members: [ConfigurationValue.Member] = []
             for (name, value) in mapping {
                 guard let text = name.scalar?.string else { throw fault(name, key, "must be names with values") }
-                members.append(
-                    ConfigurationValue.Member(name: text, value: try self.value(value, key), line: name.mark?.line))
+                members.append(.init(name: text, value: try self.value(value, key), line: name.mark?.line))
             }
             return .map(members)
         case .alias: throw fault(node, key, "aliases are not supported")

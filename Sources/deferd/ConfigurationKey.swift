@@ -3,139 +3,140 @@ import JobModel
 import JobServer
 import Logging
 
-/// A key of the configuration: its name, what its value changes, and whether a reload takes it over.
-struct ConfigurationKey: Sendable {
-    typealias Apply = @Sendable (inout Configuration, ConfigurationValue) throws(ConfigurationValue.Misfit) -> Void
-
+/// A named setting of `Root`: how its value is read, and whether a reload can change it.
+struct ConfigurationSetting<Root>: Sendable {
     let name: String
-    let apply: Apply
-    /// Gives the second configuration the value of the first where a reload cannot change it; true where it was another one.
-    let keep: @Sendable (_ present: Configuration, _ read: inout Configuration) -> Bool
+    let apply: @Sendable (inout Root, ConfigurationValue) throws -> Void
+    /// Gives `read` the present value if a reload cannot change it; returns whether it was another one.
+    let keep: @Sendable (_ present: Root, _ read: inout Root) -> Bool
 
-    /// `merge` says what becomes of the value that is there and the one that was read.
-    private init<Value: Equatable & Sendable>(
-        _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable, needsRestart: Bool = false,
-        merge: @escaping @Sendable (Value, Value) throws(ConfigurationValue.Misfit) -> Value = { $1 },
-        _ read: @escaping @Sendable (ConfigurationValue) -> () throws(ConfigurationValue.Misfit) -> Value
+    /// `merge` combines the present value with the one that was read.
+    init<Value: Equatable & Sendable>(
+        _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, needsRestart: Bool = false,
+        merge: @escaping @Sendable (Value, Value) throws -> Value = { $1 },
+        _ read: @escaping @Sendable (ConfigurationValue) throws -> Value
     ) {
         self.name = name
-        apply = { (configuration, value) throws(ConfigurationValue.Misfit) in
-            configuration[keyPath: path] = try merge(configuration[keyPath: path], try read(value)())
-        }
+        apply = { root, value in root[keyPath: path] = try merge(root[keyPath: path], try read(value)) }
         keep = { present, read in
             guard needsRestart, present[keyPath: path] != read[keyPath: path] else { return false }
             read[keyPath: path] = present[keyPath: path]
             return true
         }
     }
+}
 
-    private static func count(
-        _ name: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable, _ range: ClosedRange<Int>
-    ) -> ConfigurationKey {
-        ConfigurationKey(name, path) { value in { () throws(ConfigurationValue.Misfit) in try value.integer(range) } }
-    }
+typealias ConfigurationKey = ConfigurationSetting<Configuration>
 
-    private static func seconds(
-        _ name: String, _ path: any WritableKeyPath<Configuration, Double> & Sendable, _ range: ClosedRange<Double>
-    ) -> ConfigurationKey {
-        ConfigurationKey(name, path) { value in { () throws(ConfigurationValue.Misfit) in try value.seconds(range) } }
-    }
-
-    /// The largest size or count that a limit takes.
+extension ConfigurationKey {
+    /// The largest size or count.
     private static let most = 1 << 40
 
-    /// The queues with those that `later` adds or changes. A reload opens all of them while calls wait.
-    private static func merged(
-        _ queues: [String: QueueSettings], _ later: [String: QueueSettings]
-    ) throws(ConfigurationValue.Misfit) -> [String: QueueSettings] {
-        let merged = queues.merging(later) { $1 }
-        guard merged.count <= QueueSettings.most else {
-            let others = queues.keys.contains { later[$0] == nil } ? ", with those that are there without it" : ""
-            throw ConfigurationValue.Misfit(
-                reason: "makes \(merged.count) queues\(others), and there can be \(QueueSettings.most); take some out")
-        }
-        return merged
-    }
-
     static let all: [ConfigurationKey] = [
-        ConfigurationKey("socket.path", \.socketPath, needsRestart: true, ConfigurationValue.path),
-        ConfigurationKey("socket.mode", \.socketMode, needsRestart: true, ConfigurationValue.octal),
-        ConfigurationKey("socket.group", \.socketGroup, needsRestart: true, ConfigurationValue.optionalText),
-        ConfigurationKey("state.directory", \.stateDirectory, needsRestart: true, ConfigurationValue.path),
-        ConfigurationKey("downloads.directory", \.downloads.directory, needsRestart: true, ConfigurationValue.path),
-        ConfigurationKey("downloads.roots", \.downloads.roots, needsRestart: true, ConfigurationValue.paths),
-        count("downloads.minimumFree", \.downloads.minimumFree, 0...most),
-        ConfigurationKey("queues", \.queues, merge: merged, ConfigurationValue.queues),
-        ConfigurationKey("programs", \.programs, merge: { $0.overridden(by: $1) }, ConfigurationValue.programs),
-        // In a file it stands among the programs.
-        ConfigurationKey("programs.any", \.programs.allowsAny, ConfigurationValue.flag),
-        count("limits.line", \.limits.line, 64...1 << 30),
-        count("limits.outbound", \.limits.outbound, 1024...1 << 32),
-        count("limits.connections", \.limits.connections, 1...1_000_000),
-        count("limits.connectionsPerUser", \.limits.connectionsPerUser, 1...1_000_000),
-        count("limits.inFlight", \.limits.inFlight, 1...1_000_000),
-        count("limits.queuedJobs", \.limits.queuedJobs, 1...most),
-        count("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser, 1...most),
-        count("limits.schedulesPerUser", \.limits.schedulesPerUser, 0...100_000),
-        count("limits.storedPerUser", \.storedPerUser, 1...most),
-        count("limits.inlineResult", \.limits.inlineResult, 0...JobPage.mostResults),
-        count("limits.body", \.limits.body, 1...1 << 32),
-        count("limits.documents", \.limits.documents, 1 << 20...most),
-        count("limits.memoryPerUser", \.limits.memoryPerUser, 1 << 20...most),
-        count("limits.header", \.limits.header, 1024...1 << 20),
-        count("limits.children", \.limits.children, 1...1_000_000),
-        count("limits.links", \.limits.links, 0...10_000),
-        count("limits.depth", \.limits.depth, 0...32),
-        count("http.perHost", \.http.perHost, 1...10_000),
-        seconds("http.connectTimeout", \.http.connectTimeout, 0.01...3600),
-        seconds("http.idleTimeout", \.http.idleTimeout, 0.01...86_400),
-        count("http.lowSpeed.bytes", \.http.lowSpeed.bytes, 1...1 << 40),
-        seconds("http.lowSpeed.seconds", \.http.lowSpeed.seconds, 0...86_400),
-        seconds("http.retryAfter", \.http.retryAfter, 0...31_622_400),
-        count("http.redirects", \.http.redirects, 0...100),
-        ConfigurationKey("http.proxy", \.http.proxy, ConfigurationValue.optionalText),
-        ConfigurationKey("http.credentials", \.credentials, ConfigurationValue.credentials),
-        ConfigurationKey("http.userAgent", \.http.userAgent, ConfigurationValue.text),
-        ConfigurationKey("policy.schemes", \.policy.schemes, ConfigurationValue.strings),
-        ConfigurationKey("policy.allowHosts", \.policy.allowHosts, ConfigurationValue.strings),
-        ConfigurationKey("policy.denyHosts", \.policy.denyHosts, ConfigurationValue.strings),
-        ConfigurationKey("policy.denyAddresses", \.policy.denyAddresses, ConfigurationValue.strings),
-        ConfigurationKey("policy.allowAddresses", \.policy.allowAddresses, ConfigurationValue.strings),
-        seconds("retention.age", \.retentionAge, 0...3_153_600_000),
-        count("retention.count", \.retentionCount, 0...most),
-        count("retention.bytes", \.retentionBytes, 0...most),
-        ConfigurationKey("access.adminGroup", \.adminGroup, ConfigurationValue.adminGroup),
-        ConfigurationKey("log.level", \.logLevel, ConfigurationValue.logLevel),
+        .init("socket.path", \.socketPath, needsRestart: true) { try $0.path() },
+        .init("socket.mode", \.socketMode, needsRestart: true) { try $0.octal() },
+        .init("socket.group", \.socketGroup, needsRestart: true) { try $0.optionalText() },
+        .init("state.directory", \.stateDirectory, needsRestart: true) { try $0.path() },
+        .init("downloads.directory", \.downloads.directory, needsRestart: true) { try $0.path() },
+        .init("downloads.roots", \.downloads.roots, needsRestart: true) { try $0.paths() },
+        .init("downloads.minimumFree", \.downloads.minimumFree) { try $0.integer(0...most) },
+        .init("queues", \.queues, merge: merged) { try $0.queues() },
+        .init("programs", \.programs, merge: { $0.overridden(by: $1) }) { try $0.programs() },
+        // In a file, it is a member of programs.
+        .init("programs.any", \.programs.allowsAny) { try $0.flag() },
+        .init("limits.line", \.limits.line) { try $0.integer(64...1 << 30) },
+        .init("limits.outbound", \.limits.outbound) { try $0.integer(1024...1 << 32) },
+        .init("limits.connections", \.limits.connections) { try $0.integer(1...1_000_000) },
+        .init("limits.connectionsPerUser", \.limits.connectionsPerUser) { try $0.integer(1...1_000_000) },
+        .init("limits.inFlight", \.limits.inFlight) { try $0.integer(1...1_000_000) },
+        .init("limits.queuedJobs", \.limits.queuedJobs) { try $0.integer(1...most) },
+        .init("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser) { try $0.integer(1...most) },
+        .init("limits.schedulesPerUser", \.limits.schedulesPerUser) { try $0.integer(0...100_000) },
+        .init("limits.storedPerUser", \.storedPerUser) { try $0.integer(1...most) },
+        .init("limits.inlineResult", \.limits.inlineResult) { try $0.integer(0...JobPage.mostResults) },
+        .init("limits.body", \.limits.body) { try $0.integer(1...1 << 32) },
+        .init("limits.documents", \.limits.documents) { try $0.integer(1 << 20...most) },
+        .init("limits.memoryPerUser", \.limits.memoryPerUser) { try $0.integer(1 << 20...most) },
+        .init("limits.header", \.limits.header) { try $0.integer(1024...1 << 20) },
+        .init("limits.children", \.limits.children) { try $0.integer(1...1_000_000) },
+        .init("limits.links", \.limits.links) { try $0.integer(0...10_000) },
+        .init("limits.depth", \.limits.depth) { try $0.integer(0...32) },
+        .init("http.perHost", \.http.perHost) { try $0.integer(1...10_000) },
+        .init("http.connectTimeout", \.http.connectTimeout) { try $0.seconds(0.01...3600) },
+        .init("http.idleTimeout", \.http.idleTimeout) { try $0.seconds(0.01...86_400) },
+        .init("http.lowSpeed.bytes", \.http.lowSpeed.bytes) { try $0.integer(1...1 << 40) },
+        .init("http.lowSpeed.seconds", \.http.lowSpeed.seconds) { try $0.seconds(0...86_400) },
+        .init("http.retryAfter", \.http.retryAfter) { try $0.seconds(0...31_622_400) },
+        .init("http.redirects", \.http.redirects) { try $0.integer(0...100) },
+        .init("http.proxy", \.http.proxy) { try $0.optionalText() },
+        .init("http.credentials", \.credentials) { try $0.credentials() },
+        .init("http.userAgent", \.http.userAgent) { try $0.text() },
+        .init("policy.schemes", \.policy.schemes) { try $0.strings() },
+        .init("policy.allowHosts", \.policy.allowHosts) { try $0.strings() },
+        .init("policy.denyHosts", \.policy.denyHosts) { try $0.strings() },
+        .init("policy.denyAddresses", \.policy.denyAddresses) { try $0.strings() },
+        .init("policy.allowAddresses", \.policy.allowAddresses) { try $0.strings() },
+        .init("retention.age", \.retentionAge) { try $0.seconds(0...3_153_600_000) },
+        .init("retention.count", \.retentionCount) { try $0.integer(0...most) },
+        .init("retention.bytes", \.retentionBytes) { try $0.integer(0...most) },
+        .init("access.adminGroup", \.adminGroup) { try $0.adminGroup() },
+        .init("log.level", \.logLevel) { try $0.logLevel() },
     ]
 
     static func named(_ name: String) -> ConfigurationKey? { all.first { $0.name == name } }
 
-    /// The names of the variables that set it: `DEFERD_LIMITS_CONNECTIONSPERUSER`, and for reading
-    /// `DEFERD_LIMITS_CONNECTIONS_PER_USER`.
+    /// The variables that set it: `DEFERD_LIMITS_CONNECTIONSPERUSER` and `DEFERD_LIMITS_CONNECTIONS_PER_USER`.
     var variables: [String] {
         let spaced = name.reduce(into: "") { text, character in
             if character.isUppercase { text.append("_") }
             text.append(character == "." ? "_" : character)
         }
-        let plain = name.replacing(".", with: "_")
-        return [plain, spaced].map { "DEFERD_" + $0.uppercased() }
+        return [name.replacing(".", with: "_"), spaced].map { "DEFERD_" + $0.uppercased() }
+    }
+
+    /// The queues with those that `later` adds or changes.
+    @Sendable private static func merged(
+        _ queues: [String: QueueSettings], _ later: [String: QueueSettings]
+    ) throws -> [String: QueueSettings] {
+        let merged = queues.merging(later) { $1 }
+        guard merged.count <= QueueSettings.most else {
+            let others = queues.keys.contains { later[$0] == nil } ? ", with those that exist anyway" : ""
+            throw Misfit("makes \(merged.count) queues\(others), but there can be \(QueueSettings.most); remove some")
+        }
+        return merged
     }
 }
 
 extension ConfigurationValue {
-    fileprivate func adminGroup() throws(Misfit) -> AdminGroup? {
+    private static let queueSettings: [ConfigurationSetting<QueueSettings>] = [
+        .init("concurrency", \.concurrency) { try $0.integer(1...100_000) },
+        .init("perUser", \.perUser) { try $0.integer(1...100_000) },
+    ]
+
+    /// Queues by name, each with its concurrency or a map; in a variable, `name=concurrency` separated by commas.
+    fileprivate func queues() throws -> [String: QueueSettings] {
+        var queues: [String: QueueSettings] = [:]
+        try forEach("must be names with numbers, such as \"default: 16\"") { member in
+            try member.checkName()
+            var queue = QueueSettings(name: member.name, concurrency: 16)
+            try member.read(into: &queue, Self.queueSettings)
+            queues[member.name] = queue
+        }
+        return queues
+    }
+
+    fileprivate func adminGroup() throws -> AdminGroup? {
         guard let name = try optionalText() else { return nil }
-        do throws(ListenerError) {
+        do {
             return AdminGroup(name: name, id: try Listener.group(name))
         } catch {
-            throw Misfit(reason: error.message)
+            throw Misfit(error.message)
         }
     }
 
-    fileprivate func logLevel() throws(Misfit) -> Logger.Level {
+    fileprivate func logLevel() throws -> Logger.Level {
         guard let level = Logger.Level(rawValue: try text()) else {
-            let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Misfit(reason: "must be one of \(known)")
+            throw Misfit("must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return level
     }

@@ -17,9 +17,9 @@ import ServiceLifecycle
 import Systemd
 import UnixSignals
 
-/// The daemon, put together from its configuration.
+/// The daemon, assembled from its configuration.
 struct Daemon {
-    /// Why it cannot start: a sentence, and the exit code that tells what kind of trouble it is.
+    /// Why it cannot start: an exit code, and a sentence.
     struct StartError: Error {
         let code: ExitStatus
         let message: String
@@ -28,44 +28,40 @@ struct Daemon {
     let configuration: Configuration
     let flags: Configuration.Flags
     let sockets: ListenSockets
-    let level: LevelledLogHandler.Level
+    let level: DaemonLogHandler.Level
     let hangUps: UnixSignalsSequence
     let logger: Logger
 
     /// Runs until it is told to stop.
     func run() async throws {
-        // Until requests are served, however many jobs there are to be read.
+        // A start with very many jobs takes long.
         let timeout = TimeoutExtension(logger: logger)
         timeout.begin()
         defer { timeout.end() }
         StartSignals.opensState()
-        // It is the engine's until that has stopped.
         let store = try openStore()
         let clock = try clock(of: store)
         let startedAt = clock.wall()
         let group = MultiThreadedEventLoopGroup.singleton
-        let settings = configuration.engine
         try makeDirectory(store.blobs)
         if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let listener: Listener
-        do {
-            listener = try listen()
-        } catch {
+        do { listener = try listen() } catch {
             throw StartError(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
         }
         let library: SourceLibrary
         do {
-            // From here on it must be shut down.
+            // It must be shut down from here on.
             library = try SourceLibrary(settings: configuration.sources, group: group, logger: logger)
         } catch {
             throw StartError(code: .configuration, message: error.message)
         }
         let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
-        // What libraries count comes with it.
+        // Libraries use the registry too.
         MetricsSystem.bootstrap(registry)
         let engine = Engine(
-            settings: settings, store: store, reader: store.reader, library: library, life: store.life,
+            settings: configuration.engine, store: store, reader: store.reader, library: library, life: store.life,
             blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
         do {
             try await engine.start(store.isAfterCleanStop ? .clean : .crashed)
@@ -78,7 +74,7 @@ struct Daemon {
             identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
             adminGroup: configuration.adminGroup?.id, metrics: registry, logger: logger)
         let reload = Reload(
-            of: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
+            present: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
         let supervision = Supervision(
             engine: engine, group: group, reload: reload, hangUps: hangUps, timeout: timeout, logger: logger)
         logger.notice(
@@ -97,12 +93,11 @@ struct Daemon {
             gracefulShutdownSignals: [.sigterm, .sigint],
             logger: Logger(label: "deferd.services") { _ in SwiftLogNoOpLogHandler() })
         plan.maximumGracefulShutdownDuration = .seconds(4)
-        let services = ServiceGroup(configuration: plan)
         do {
-            try await services.run()
+            try await ServiceGroup(configuration: plan).run()
         } catch {
             // A client that does not read must not keep the daemon from storing and closing the rest.
-            logger.warning("Not every connection ended in time.", metadata: ["error": "\(error)"])
+            logger.warning("Not all connections ended in time.", metadata: ["error": "\(error)"])
         }
         let isClean = await engine.stop()
         store.close(isClean: isClean)
@@ -111,9 +106,9 @@ struct Daemon {
             metadata: ["event": "\(CatalogEvent.stopped.rawValue)"])
     }
 
-    /// Whatever the umask is: callers can reach their own directories through it, but not list it.
+    /// Users can pass through the directory to their own, but not list it, whatever the umask is.
     private func makeDownloads(_ path: String) {
-        // Where it cannot be made, the first download says so.
+        // If this fails, the first download reports it.
         guard mkdir(path, 0o711) == 0 else { return }
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard directory >= 0 else { return }
@@ -125,40 +120,37 @@ struct Daemon {
         let logger = logger
         do {
             return try SQLiteStore(path: configuration.stateDirectory) { error in
-                if error.code == .damaged { return Self.tellOfDamage(error.message, logger) }
+                if error.code == .damaged { return Self.reportDamage(error.message, logger) }
                 logger.error(
                     "A stored job cannot be read.",
                     metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
             } reportLog: { error in
-                if let error {
-                    logger.warning(
-                        "The log cannot be written into the database, and grows.",
-                        metadata: ["event": "\(CatalogEvent.logStuck.rawValue)", "error": "\(error.message)"])
-                } else {
-                    logger.notice("The log can be written into the database again.")
-                }
+                guard let error else { return logger.notice("The log can be written into the database again.") }
+                logger.warning(
+                    "The log cannot be written into the database, so it grows.",
+                    metadata: ["event": "\(CatalogEvent.logStuck.rawValue)", "error": "\(error.message)"])
             }
         } catch {
             throw StartError(error)
         }
     }
 
-    /// Has the database checked where the last daemon did not close it, beside the work.
+    /// Checks the database in the background if the last daemon did not close it.
     private func check(_ store: SQLiteStore) {
         guard store.wasLeftOpen else { return }
         store.reader.check { [logger] flaws in
-            for flaw in flaws { Self.tellOfDamage(flaw, logger) }
-            if flaws.isEmpty { logger.notice("The last daemon did not close its database; a check finds it whole.") }
+            for flaw in flaws { Self.reportDamage(flaw, logger) }
+            if flaws.isEmpty { logger.notice("The last daemon did not close its database; a check found it whole.") }
         }
     }
 
-    private static func tellOfDamage(_ flaw: String, _ logger: Logger) {
+    private static func reportDamage(_ flaw: String, _ logger: Logger) {
         logger.error(
             "The database is damaged.",
             metadata: ["event": "\(CatalogEvent.stateDamaged.rawValue)", "error": "\(flaw)"])
     }
 
-    /// The steady clock goes on where it was in this boot, or after another boot by the time of day.
+    /// A steady clock that continues within a boot; after another boot, it starts from the time of day.
     private func clock(of store: SQLiteStore) throws(StartError) -> EngineClock {
         let sinceBoot = EngineClock.system(steadyAnchor: 0)
         let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
@@ -184,40 +176,36 @@ struct Daemon {
             forget(stored)
             return Listener(adopting: passed.descriptor)
         }
+        let (path, mode, group) = (configuration.socketPath, configuration.socketMode, configuration.socketGroup)
         if let socket = stored.first {
-            let resumed = try Listener(
-                resuming: socket.descriptor, path: configuration.socketPath, mode: configuration.socketMode,
-                group: configuration.socketGroup)
+            let resumed = try Listener(resuming: socket.descriptor, path: path, mode: mode, group: group)
             if let resumed { return resumed }
             forget(stored)
         }
-        let directory = configuration.socketPath.split(separator: "/").dropLast().joined(separator: "/")
-        try? makeDirectory("/" + directory, mode: 0o755)
-        var listener = try Listener(
-            path: configuration.socketPath, mode: configuration.socketMode, group: configuration.socketGroup)
+        try? makeDirectory("/" + path.split(separator: "/").dropLast().joined(separator: "/"), mode: 0o755)
+        var listener = try Listener(path: path, mode: mode, group: group)
         listener.isKept = store(listener.descriptor)
         return listener
     }
 
-    /// Under which the service manager keeps a socket that the daemon made itself.
+    /// The name of the daemon's own socket in the service manager's store.
     private static let storedName = "listener"
 
-    /// Has the service manager keep the socket for the next daemon, so that nobody who connects meanwhile is refused; false
-    /// where it keeps nothing.
+    /// Stores the socket for the next daemon, so that clients can connect meanwhile; returns whether it was stored.
     private func store(_ descriptor: Int32) -> Bool {
-        // systemd 254 and later says so by itself; before, the unit does.
+        // systemd 254 and later set this variable; for earlier versions, the unit does.
         let room = ProcessInfo.processInfo.environment["FDSTORE"].flatMap { Int($0) } ?? 0
         guard room > 0, ServiceNotifier().isActive else { return false }
         do {
             try ServiceNotifier().storeDescriptor(descriptor, name: Self.storedName)
             return true
         } catch {
-            logger.warning("The service manager does not keep the socket.", metadata: ["error": "\(error)"])
+            logger.warning("The service manager did not store the socket.", metadata: ["error": "\(error)"])
             return false
         }
     }
 
-    /// Closes sockets that an earlier daemon listened on and this one does not.
+    /// Closes the sockets of an earlier daemon that this one does not use.
     private func forget(_ stored: [ListenSockets.Socket]) {
         guard !stored.isEmpty else { return }
         for socket in stored { close(socket.descriptor) }
@@ -226,24 +214,23 @@ struct Daemon {
 
     private func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(StartError) {
         guard mkdir(path, mode) == 0 || errno == EEXIST else {
-            let mayPass = [ENOSPC, EDQUOT, EIO].contains(errno)
             throw StartError(
-                code: mayPass ? .tryAgain : .configuration,
+                code: [ENOSPC, EDQUOT, EIO].contains(errno) ? .tryAgain : .configuration,
                 message:
-                    "The directory \(path) cannot be made: \(Errno(rawValue: errno)); check the one above it."
-            )
+                    "The directory \(path) cannot be created: \(Errno(rawValue: errno)); check the directory above it.")
         }
     }
 }
 
 extension Daemon.StartError {
     init(_ error: StoreError) {
-        switch error.code {
-        case .damaged: self.init(code: .badData, message: error.message)
-        case .otherVersion: self.init(code: .configuration, message: error.message)
-        case .locked: self.init(code: .unavailable, message: error.message)
-        case .write, .read, .closed:
-            self.init(code: error.isLasting ? .configuration : .tryAgain, message: error.message)
-        }
+        let code: ExitStatus =
+            switch error.code {
+            case .damaged: .badData
+            case .otherVersion: .configuration
+            case .locked: .unavailable
+            case .write, .read, .closed: error.isLasting ? .configuration : .tryAgain
+            }
+        self.init(code: code, message: error.message)
     }
 }

@@ -13,56 +13,31 @@ import UnixSignals
 struct Deferd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deferd",
-        abstract: "Carries deferred jobs out that clients write down and send over a Unix socket.",
+        abstract: "Run deferred jobs that clients submit over a Unix socket.",
         discussion: """
-            Without flags an ordinary user gets an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock), and root
-            and the user deferd the system's (/run/deferd/deferd.sock). Settings come from the file, over these from variables such as
-            DEFERD_LIMITS_LINE, over these from flags. SIGTERM stops the daemon, SIGHUP makes it read its file again.
+            Without flags, an ordinary user runs an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock); root
+            and the user deferd run the system's (/run/deferd/deferd.sock). Variables such as DEFERD_LIMITS_LINE override
+            the file, and flags override variables. SIGTERM stops the daemon; SIGHUP makes it reload its file.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or too few threads,
-            78 configuration, or
-            a state of another version.
+            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or
+            too few threads, 78 configuration, or a state of another version.
             """,
         version: ProductVersion.current)
 
-    @Option(help: ArgumentHelp("Read settings from this YAML file.", valueName: "file"))
-    var config: String?
+    @OptionGroup var flags: Configuration.Flags
 
-    @Option(
-        help: ArgumentHelp(
-            "Serve every user of the system, or only the one who runs it: system or user.", valueName: "kind"))
-    var instance: Instance.Kind?
-
-    @Option(help: ArgumentHelp("Listen on this Unix socket.", valueName: "path"))
-    var socket: String?
-
-    @Option(help: ArgumentHelp("Keep jobs in this directory.", valueName: "dir"))
-    var stateDirectory: String?
-
-    @Option(help: ArgumentHelp("Put downloads with a relative path into this directory.", valueName: "dir"))
-    var downloadsDirectory: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Log from this level on: trace, debug, info, notice, warning, error, critical.", valueName: "level"))
-    var logLevel: String?
-
-    @Flag(
-        help:
-            "Say what is wrong with the state directory, or with the backup that --state-directory names, and exit with 0 or 65."
-    )
+    @Flag(help: "Check the state directory, or the backup that --state-directory names, and exit with 0 or 65.")
     var verifyState = false
 
-    @Flag(help: "Read the configuration, say all that is wrong with it, and exit with 0 or 78.")
+    @Flag(help: "Check the configuration, print all errors, and exit with 0 or 78.")
     var check = false
 
-    /// Runs on the main actor and, whatever leaves it, on an event loop: libdispatch's pool, where tasks run otherwise, wakes
-    /// up every second from its first task on.
+    /// Runs on the main actor and event loops: libdispatch's pool would wake up every second after its first task.
     @MainActor static func main() async {
-        // Who has just changed the file may say so before there is a handler, and the file is read after that. What the daemon
-        // starts does not inherit it: the program guard has all signals do what they do by default.
+        // A SIGHUP before there is a handler must not end the process; the file is read later anyway. Programs do not inherit
+        // this: the program guard resets all signals.
         signal(SIGHUP, SIG_IGN)
-        // The main queue's thread asks for a priority that only root may have, and libdispatch would complain in the journal.
+        // Only root may have the priority that the main queue's thread asks for, and libdispatch would log that.
         setenv("LIBDISPATCH_LOG", "NO", 0)
         Tuning.begin()
         do {
@@ -72,13 +47,11 @@ struct Deferd: AsyncParsableCommand {
                 var command = command
                 return try command.run()
             }
-            // What starts no thread needs none, so it answers whatever the limits are.
+            // This check starts no thread, so it works whatever the limits are.
             if deferd.check { return try deferd.checkConfiguration() }
-            // The others that end by themselves have not done what they were asked for where a signal ends them.
+            // A check of the state that a signal ends is no success.
             if !deferd.verifyState { StartSignals.begin() }
-            do { try ThreadLimit.check() } catch {
-                throw ended([error.message], error.code, JournalLogHandler.isJournal())
-            }
+            do { try ThreadLimit.check() } catch { throw ended([error.message], error.code, .current()) }
             try await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) {
                 try await deferd.run()
             }
@@ -87,49 +60,40 @@ struct Deferd: AsyncParsableCommand {
         }
     }
 
-    /// Says whether the configuration is good, and ends with 78 where it is not.
     private func checkConfiguration() throws {
-        let configuration = try loadConfiguration(JournalLogHandler.isJournal())
+        let configuration = try loadConfiguration(.current())
         for warning in configuration.warnings {
             FileHandle.standardError.write(Data("deferd: warning: \(warning)\n".utf8))
         }
-        let file = config ?? Instance(instance, environment: ProcessInfo.processInfo.environment).configurationFile
+        let instance = Instance(flags.instance, environment: ProcessInfo.processInfo.environment)
+        let file = flags.config ?? instance.configurationFile
         print(
             "The configuration is good; "
                 + (file.map { "the file is \($0)." } ?? "there is no file, and the defaults hold."))
     }
 
-    private var flags: Configuration.Flags {
-        Configuration.Flags(
-            config: config, instance: instance, socket: socket, stateDirectory: stateDirectory,
-            downloadsDirectory: downloadsDirectory, logLevel: logLevel)
-    }
-
-    private func loadConfiguration(_ isJournal: Bool) throws -> Configuration {
+    private func loadConfiguration(_ destination: LogDestination) throws -> Configuration {
         do {
             return try Configuration.load(
                 flags, environment: ProcessInfo.processInfo.environment,
                 needsSecrets: !check && !verifyState)
         } catch {
-            throw Self.ended(error.errors.map(\.description), .configuration, isJournal)
+            throw Self.ended(error.errors.map(\.description), .configuration, destination)
         }
     }
 
     func run() async throws {
-        // Before there are threads, as it changes the environment.
+        // Before starting threads, because it changes the environment.
         let sockets = Result { () throws(SystemdError) in try ListenSockets() }
         // A client that goes away must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
-        // With the signal ignored, a limit on the size of files makes writing fail, which is reported like a full disk.
+        // A limit on the size of files then makes writing fail, which is reported like a full disk.
         signal(SIGXFSZ, SIG_IGN)
-        // From here on one may come, by whoever has just changed the file.
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
-        let isJournal = JournalLogHandler.isJournal()
-        var settings = try loadConfiguration(isJournal)
-        let level = LevelledLogHandler.Level(settings.logLevel)
-        LoggingSystem.bootstrap { _ in
-            LevelledLogHandler(isJournal ? JournalLogHandler() : StandardErrorLogHandler(), level: level)
-        }
+        let destination = LogDestination.current()
+        var settings = try loadConfiguration(destination)
+        let level = DaemonLogHandler.Level(settings.logLevel)
+        LoggingSystem.bootstrap { _ in DaemonLogHandler(destination: destination, level: level) }
         let logger = Logger(label: "deferd")
         settings.limits.connections = DescriptorLimit.raise(for: settings.limits.connections, logger)
         do {
@@ -139,37 +103,38 @@ struct Deferd: AsyncParsableCommand {
                 logger: logger)
             try await daemon.run()
         } catch let error as Daemon.StartError {
-            throw Self.ended([error.message], error.code, isJournal)
+            throw Self.ended([error.message], error.code, destination)
         } catch let error as SystemdError {
-            throw Self.ended([error.description], .configuration, isJournal)
+            throw Self.ended([error.description], .configuration, destination)
         }
     }
 
-    /// Says why the daemon ends, to the service manager, which has room for the first reason, and all of it in the journal or on
-    /// standard error.
-    private static func ended(_ messages: [String], _ status: ExitStatus, _ isJournal: Bool) -> ExitCode {
-        // Nobody else can be told that this fails.
+    /// Reports why the daemon ends: all reasons in the journal or on standard error, the first one to the service manager.
+    private static func ended(_ messages: [String], _ status: ExitStatus, _ destination: LogDestination) -> ExitCode {
+        // A failure to report cannot be reported.
         try? ServiceNotifier().failed(
             status: messages.first ?? "", errorNumber: status.errorNumber, exitStatus: status.rawValue)
+        let logger = Logger(label: "deferd") { _ in
+            DaemonLogHandler(destination: destination, level: DaemonLogHandler.Level(.info))
+        }
         for message in messages {
-            if isJournal {
-                Logger(label: "deferd") { _ in JournalLogHandler() }.critical(
-                    "\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
-            } else {
-                FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
+            switch destination {
+            case .journal:
+                logger.critical("\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
+            case .standardError: FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
             }
         }
         return ExitCode(status.rawValue)
     }
 }
 
-/// What the daemon's exit code tells, by sysexits.h.
+/// The exit codes of the daemon, from sysexits.h.
 enum ExitStatus: Int32 {
     /// The database is damaged.
     case badData = 65
     /// Another daemon has the state directory or the socket.
     case unavailable = 69
-    /// What keeps it from starting may pass: a full disk, or one that fails.
+    /// The obstacle may pass: a full disk, or one that fails.
     case tryAgain = 75
     case configuration = 78
 

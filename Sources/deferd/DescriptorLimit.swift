@@ -1,14 +1,14 @@
 import Glibc
 import Logging
 
-/// How many descriptors the daemon may have open: a client each, a connection of a source, a file.
+/// The limit on open descriptors.
 enum DescriptorLimit {
-    /// What is left for everything but clients, where there are so many: the daemon's own, sources, downloads.
+    /// The descriptors kept for everything but clients: sources, downloads, the daemon's own.
     private static let others = 512
 
-    /// Raises the limit as far as the system allows, as a shell's or a user manager's own is for programs that use
-    /// select(2). Gives how many clients can be served with it, at most `connections`, and says where those are fewer: one
-    /// too many can be told so only while a descriptor is left to accept it with.
+    /// Raises the limit as far as the system allows, and returns how many clients can be served, at most `connections`.
+    ///
+    /// A descriptor must be left to accept one client too many, who is then refused with a reason.
     static func raise(for connections: Int, _ logger: Logger) -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return connections }
@@ -17,14 +17,12 @@ enum DescriptorLimit {
             limit.rlim_cur = limit.rlim_max
             if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) != 0 { limit.rlim_cur = soft }
         }
-        let clients = clients(of: Int(clamping: limit.rlim_cur))
+        let descriptors = Int(clamping: limit.rlim_cur)
+        let clients = max(1, descriptors - min(others, descriptors / 2))
         guard clients < connections else { return connections }
         logger.warning(
-            "Fewer clients are served than limits.connections says, as too few descriptors can be open; raise LimitNOFILE.",
-            metadata: ["descriptors": "\(limit.rlim_cur)", "connections": "\(clients)"])
+            "Too few descriptors are allowed for limits.connections, so fewer clients are served; raise LimitNOFILE=.",
+            metadata: ["descriptors": "\(descriptors)", "connections": "\(clients)"])
         return clients
     }
-
-    /// How many of so many descriptors clients may have.
-    private static func clients(of descriptors: Int) -> Int { max(1, descriptors - min(others, descriptors / 2)) }
 }

@@ -13,19 +13,19 @@ enum StateCheck {
             throw Daemon.StartError(
                 code: .badData,
                 message: "The state in \(found.database) is not whole: \(found.flaws.count) flaws; "
-                    + "go back to a backup, as deferd(8) says.")
+                    + "restore a backup, as deferd(8) says.")
         }
         print("The state in \(found.database) is whole: \(found.jobs) jobs, \(found.bytes) bytes.")
     }
 
-    /// Root looks as the owner, so that the index which SQLite makes beside a log is the owner's too.
+    /// Root acts as the owner, so that the index which SQLite creates beside a log belongs to the owner too.
     private static func becomeOwner(of path: String) throws(Daemon.StartError) {
         var status = stat()
         guard geteuid() == 0, stat(path, &status) == 0, status.st_uid != 0 else { return }
         guard setgroups(0, nil) == 0, setgid(status.st_gid) == 0, setuid(status.st_uid) == 0 else {
             throw Daemon.StartError(
                 code: .tryAgain,
-                message: "The check cannot become user \(status.st_uid), whose \(path) is; run it as that user.")
+                message: "The check cannot become user \(status.st_uid), the owner of \(path); run it as that user.")
         }
     }
 }

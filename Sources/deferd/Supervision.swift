@@ -17,24 +17,21 @@ struct Supervision: Service {
     let engine: Engine
     let group: MultiThreadedEventLoopGroup
     let reload: Reload
-    /// SIGHUPs, also those that came while the daemon started.
+    /// SIGHUPs, including those during the start.
     let hangUps: UnixSignalsSequence
-    /// Looked at while the daemon starts and while it stops.
+    /// Runs during the start and the stop.
     let timeout: TimeoutExtension
     let logger: Logger
-    private let status = StatusLine()
+    private let notifier = ServiceNotifier()
+    private let remark = Remark()
 
     func run() async throws {
-        // Signals that come from here on are the service group's, which takes the end of this for one.
+        // Signals from here on go to the service group, which takes this return for one.
         if StartSignals.wasToldToStop { return }
-        let notifier = ServiceNotifier()
-        if notifier.isActive {
-            let text = status.text { $0.counts = Self.text(engine.status) }
-            Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
-        }
+        if notifier.isActive { note { () throws(SystemdError) in try notifier.status(status) } }
         timeout.end()
-        Self.note(logger) { () throws(SystemdError) in
-            // The manager may have started something else that started this.
+        note { () throws(SystemdError) in
+            // The manager may have started another process that started this one.
             try notifier.mainPID(getpid())
             try notifier.ready()
         }
@@ -48,40 +45,42 @@ struct Supervision: Service {
                             await watchdog.run(clock: LoopClock(group.any()), logger: logger) { await probe() }
                         }
                     }
-                    if notifier.isActive { tasks.addTask { await report(to: notifier) } }
-                    tasks.addTask { await reload(notifier) }
+                    if notifier.isActive { tasks.addTask { await report() } }
+                    tasks.addTask { await reloadOnHangUp() }
                 }
             }
-        } onGracefulShutdown: { [logger, timeout] in
-            Self.note(logger) { () throws(SystemdError) in try notifier.stopping(status: "Stopping; jobs are stored.") }
-            // Until the process ends: what is stored last may be much.
+        } onGracefulShutdown: {
+            note { () throws(SystemdError) in try notifier.stopping(status: "Stopping; jobs are stored.") }
+            // Until the process ends: there may be much to store.
             timeout.begin()
         }
     }
 
-    private static func note(_ logger: Logger, _ body: () throws(SystemdError) -> Void) {
+    private func note(_ body: () throws(SystemdError) -> Void) {
         do { try body() } catch {
-            logger.warning("The service manager was not told.", metadata: ["error": "\(error)"])
+            logger.warning("The service manager was not notified.", metadata: ["error": "\(error)"])
         }
     }
-
-    private static func text(_ status: EngineStatus) -> String {
-        if let failure = status.storageFailure ?? status.shortage { return "Nothing can be stored: \(failure)" }
+    /// The line in `systemctl status`: counts of jobs, and a remark about the last reload.
+    private var status: String {
+        let status = engine.status
         let (jobs, totals) = (status.jobs(), status.totals())
         func count(_ state: JobState) -> Int { jobs[state, default: 0] }
-        return "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
+        let counts =
+            (status.storageFailure ?? status.shortage).map { "Nothing can be stored: \($0)" }
+            ?? "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
             + "\(totals.succeeded) succeeded, \(totals.failed) failed"
+        return remark.text.withLock { $0.map { "\(counts); \($0)" } ?? counts }
     }
 
-    /// Tells the counts, at most once a second.
-    private func report(to notifier: ServiceNotifier) async {
+    /// Updates the status line, at most once a second.
+    private func report() async {
         var told = ""
         for await _ in engine.statusChanges {
-            let counts = Self.text(engine.status)
-            guard counts != told else { continue }
-            told = counts
-            let text = status.text { $0.counts = counts }
-            Self.note(logger) { () throws(SystemdError) in try notifier.status(text) }
+            let text = status
+            guard text != told else { continue }
+            told = text
+            note { () throws(SystemdError) in try notifier.status(text) }
             guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
     }
@@ -94,24 +93,18 @@ struct Supervision: Service {
         return await engine.probe()
     }
 
-    private func reload(_ notifier: ServiceNotifier) async {
+    private func reloadOnHangUp() async {
+        var reload = reload
         for await _ in hangUps {
-            Self.note(logger) { () throws(SystemdError) in try notifier.reloading() }
-            let remark = await reload.run()
-            let text = status.text { $0.remark = remark }
-            Self.note(logger) { () throws(SystemdError) in try notifier.ready(status: text) }
+            note { () throws(SystemdError) in try notifier.reloading() }
+            let text = await reload.run()
+            remark.text.withLock { $0 = text }
+            note { () throws(SystemdError) in try notifier.ready(status: status) }
         }
     }
 }
 
-/// What `systemctl status` shows: counts of jobs, and what the last reload came to where that is to be known.
-private final class StatusLine: Sendable {
-    private let parts = Mutex((counts: "", remark: String?.none))
-
-    func text(_ change: (inout (counts: String, remark: String?)) -> Void) -> String {
-        parts.withLock { parts in
-            change(&parts)
-            return [parts.counts, parts.remark ?? ""].filter { !$0.isEmpty }.joined(separator: "; ")
-        }
-    }
+/// What to know about the last reload.
+private final class Remark: Sendable {
+    let text = Mutex<String?>(nil)
 }

@@ -1,18 +1,18 @@
 import CLinux
 import Dispatch
 
-/// Whether the process may have the threads that it needs, as `TasksMax=` and RLIMIT_NPROC bound them.
+/// The limit on threads, set by `TasksMax=` and RLIMIT_NPROC.
 enum ThreadLimit {
-    /// Event loops, the store's writer and readers, files, timers. What else there is does with fewer.
+    /// Event loops, the store's writer and readers, files, timers.
     private static let needed = 36
 
-    /// Starts so many threads and lets them end: those below start their own where nothing can be done about one that does not.
+    /// Starts as many threads as the daemon needs and ends them again: later, a missing thread could not be reported.
     static func check() throws(Daemon.StartError) {
         let gate = Gate()
         var started = 0
         defer {
             for _ in 0..<started { gate.opening.signal() }
-            // Gone, so that they do not count when the real ones start.
+            // They must be gone when the real ones start.
             for _ in 0..<started { gate.leaving.wait() }
         }
         while started < needed {

@@ -27,12 +27,12 @@ import Testing
         let event = LogEvent(
             level: .error, message: "m", error: nil, metadata: nil, source: nil, file: "f.swift", function: "f", line: 1
         )
-        let entry = JournalEntry(event: event, metadata: [("event", "storage-failed"), ("job", "42")], identifier: "i")
-        #expect(
-            entry.fields.contains(.init(name: "MESSAGE_ID", value: MessageCatalog.ids["storage-failed"] ?? "")))
-        #expect(entry.fields.contains(.init(name: "DEFERD_JOB", value: "42")))
-        #expect(entry.fields.contains(.init(name: "DEFERD_EVENT", value: "storage-failed")))
-        let other = JournalEntry(event: event, metadata: [("event", "unknown")], identifier: "i")
+        let entry = JournalEntry(event, metadata: [("event", "storage-failed"), ("job", "42")])
+        let id = MessageCatalog.ids["storage-failed"] ?? ""
+        for field in [("MESSAGE_ID", id), ("DEFERD_JOB", "42"), ("DEFERD_EVENT", "storage-failed")] {
+            #expect(entry.fields.contains { $0 == field })
+        }
+        let other = JournalEntry(event, metadata: [("event", "unknown")])
         #expect(!other.fields.contains { $0.name == "MESSAGE_ID" })
     }
 }

@@ -31,8 +31,8 @@ import Testing
             #expect(try socket.receive().assignments == ["STOPPING=1", "STATUS=draining"])
             try notifier.watchdog()
             #expect(try socket.receive().assignments == ["WATCHDOG=1"])
-            try notifier.extendTimeout(.milliseconds(1500))
-            #expect(try socket.receive().assignments == ["EXTEND_TIMEOUT_USEC=1500000"])
+            try notifier.extendTimeout(seconds: 2)
+            #expect(try socket.receive().assignments == ["EXTEND_TIMEOUT_USEC=2000000"])
             try notifier.mainPID(4711)
             #expect(try socket.receive().assignments == ["MAINPID=4711"])
             try notifier.watchdogTrigger()
@@ -107,27 +107,12 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "a:b", "a\nREADY=1", "ü", String(repeating: "a", count: 256)])
-    func storeDescriptor_throws_whenTheManagerWouldRefuseTheName(name: String) {
-        let error = #expect(throws: SystemdError.self) {
-            try ServiceNotifier().storeDescriptor(0, name: name)
-        }
-        #expect(error?.code == .descriptorName)
-    }
-
     @Test func notifier_throws_whenTheManagersSocketIsGone() async {
         await #expect(processExitsWith: .success) {
             setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1)
             let error = #expect(throws: SystemdError.self) { try ServiceNotifier().ready(status: "serving") }
-            #expect(error?.code == .notificationNotSent)
             #expect(error?.errorNumber == ENOENT)
             #expect(error?.description.contains("READY and STATUS") == true)
         }
-    }
-
-    @Test func microseconds_areHeldWithinWhatFits_whenTheDurationIsHuge() {
-        #expect(Duration.nanoseconds(1_999).microseconds == 1)
-        #expect(Duration.seconds(Int64.max).microseconds == .max)
-        #expect(Duration.seconds(Int64.min).microseconds == .min)
     }
 }

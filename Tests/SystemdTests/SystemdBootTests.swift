@@ -240,11 +240,11 @@ struct SystemdBootTests {
             links
             configure "${credentials[@]}" 'limits:' '  links: 7' 'socket:' '  mode: "0666"'
             systemctl reload deferd.service
-            awaiting 'The configuration was read again' >/dev/null
+            awaiting 'The configuration was reloaded' >/dev/null
             links
             configure "${credentials[@]}" 'limits:' '  links: many'
             systemctl reload deferd.service
-            awaiting 'The configuration was not taken over' >/dev/null
+            awaiting 'The new configuration was not applied' >/dev/null
             links
             say status "$(show StatusText)"
             say main "$main $(show MainPID)"

@@ -74,7 +74,7 @@ final class Daemon: Sendable {
     func reload(_ configuration: String, isRefused: Bool = false) async throws {
         try directory.write(configuration, to: "deferd.yaml")
         process.send(signal: SIGHUP)
-        try await process.line(containing: isRefused ? "not taken over" : "read again")
+        try await process.line(containing: isRefused ? "not applied" : "was reloaded")
     }
 
     /// A connection.

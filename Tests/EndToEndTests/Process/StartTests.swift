@@ -241,7 +241,7 @@ import Testing
             let wire = try daemon.connect()
             try household.directory.write("queues:\n  default: 9\n  more: 1\nlog:\n  level: debug\n", to: "deferd.yaml")
             daemon.process.send(signal: SIGHUP)
-            try await daemon.process.line(containing: "read again")
+            try await daemon.process.line(containing: "was reloaded")
             let queues = try await wire.call("queue.list")["queues"]?.array ?? []
             #expect(queues.map { [$0["queue"], $0["concurrency"]] } == [["default", 9], ["more", 1]])
             try household.directory.write("queues:\n  default: none\n", to: "deferd.yaml")

@@ -13,10 +13,8 @@ import JobModel
 
     private static func check(_ input: [UInt8]) throws(Finding) {
         guard FileManager.default.createFile(atPath: path, contents: Data(input)) else { return }
-        var flags = Configuration.Flags()
-        flags.config = path
-        flags.instance = .user
         do {
+            let flags = try Configuration.Flags.parse(["--config", path, "--instance", "user"])
             let configuration = try Configuration.load(flags, environment: ["HOME": "/h", "XDG_RUNTIME_DIR": "/r"])
             // Only paths that nothing is relative to, and numbers within their bounds.
             try Finding.unless(

@@ -4,37 +4,17 @@ import Testing
 
 @testable import Systemd
 
-@Suite struct LogHandlerTests {
-    private struct Failure: Error, CustomStringConvertible {
-        var description: String { "the disk is full" }
-    }
-
-    private func event(
-        _ level: Logger.Level = .info,
-        _ message: Logger.Message = "stored",
-        error: (any Error)? = nil,
-        metadata: Logger.Metadata? = nil
-    ) -> LogEvent {
-        LogEvent(
-            level: level,
-            message: message,
-            error: error,
-            metadata: metadata,
-            source: nil,
-            file: "JobStore/Store.swift",
-            function: "commit()",
-            line: 42
-        )
-    }
-
-    private func entry(_ event: LogEvent, base: Logger.Metadata = [:]) -> [String] {
-        JournalEntry(event: event, metadata: event.metadata(over: base, provider: nil), identifier: "deferd")
-            .fields.map { "\($0.name)=\($0.value)" }
+@Suite struct LogDestinationTests {
+    private func entry(_ metadata: [(key: String, value: String)]) -> [String] {
+        let event = LogEvent(
+            level: .warning, message: "two\nlines", error: nil, metadata: nil, source: nil,
+            file: "JobStore/Store.swift", function: "commit()", line: 42)
+        return JournalEntry(event, metadata: metadata).fields.map { "\($0.name)=\($0.value)" }
     }
 
     @Test func entry_namesMessagePriorityAndPlace_whenAnEventIsLogged() {
         #expect(
-            entry(event(.warning, "two\nlines"), base: ["job": "7"]) == [
+            entry([("job", "7")]) == [
                 "MESSAGE=two\nlines", "PRIORITY=4", "SYSLOG_IDENTIFIER=deferd", "CODE_FILE=JobStore/Store.swift",
                 "CODE_LINE=42", "CODE_FUNC=commit()", "DEFERD_JOB=7",
             ]
@@ -56,24 +36,13 @@ import Testing
         #expect(JournalEntry.name(forKey: key) == name)
     }
 
-    @Test func metadata_ofTheEventWins_whenTheLoggerHasTheSameKey() {
-        let provider = Logger.MetadataProvider { ["job": "provided", "queue": "default"] }
-        let event = event(error: Failure(), metadata: ["job": "own", "list": ["a", "b"]])
-        let fields = event.metadata(over: ["job": "base", "pid": "1"], provider: provider).map {
-            "\($0.key)=\($0.value)"
-        }
-        #expect(fields == ["error=the disk is full", "job=own", #"list=["a", "b"]"#, "pid=1", "queue=default"])
-    }
-
     @Test func entry_staysBounded_whenMetadataIsHuge() throws {
-        var metadata = Logger.Metadata()
-        for key in 0..<1000 { metadata["key\(key)"] = "\(String(repeating: "ä", count: 20_000))" }
-        let fields = entry(event(metadata: metadata))
+        let fields = entry((0..<1000).map { ("key\($0)", String(repeating: "ä", count: 20_000)) })
         #expect(fields.count == 6 + JournalEntry.metadataLimit)
         #expect(try #require(fields.last).utf8.count <= JournalEntry.valueLimit + JournalEntry.nameLimit + 8)
     }
 
-    @Test func isJournal_comparesDeviceAndInode_whenTheVariableIsSet() throws {
+    @Test func destination_comparesDeviceAndInode_whenTheVariableIsSet() throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "deferd-stream-\(UUID().uuidString)")
         try Data().write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -82,15 +51,15 @@ import Testing
         let device = try #require(attributes[.systemNumber] as? NSNumber)
         let inode = try #require(attributes[.systemFileNumber] as? NSNumber)
         let descriptor = handle.fileDescriptor
-        #expect(JournalLogHandler.isJournal(descriptor, stream: "\(device):\(inode)"))
-        #expect(!JournalLogHandler.isJournal(descriptor, stream: "\(device):\(inode.uint64Value + 1)"))
-        #expect(!JournalLogHandler.isJournal(descriptor, stream: nil))
-        #expect(!JournalLogHandler.isJournal(descriptor, stream: "\(device)"))
-        #expect(!JournalLogHandler.isJournal(-1, stream: "\(device):\(inode)"))
+        #expect(LogDestination.current(descriptor, stream: "\(device):\(inode)") == .journal)
+        #expect(LogDestination.current(descriptor, stream: "\(device):\(inode.uint64Value + 1)") == .standardError)
+        #expect(LogDestination.current(descriptor, stream: nil) == .standardError)
+        #expect(LogDestination.current(descriptor, stream: "\(device)") == .standardError)
+        #expect(LogDestination.current(-1, stream: "\(device):\(inode)") == .standardError)
     }
 
     @Test func line_isOne_whenMessageAndMetadataHoldLineEnds() {
-        let line = StandardErrorLogHandler.line(
+        let line = StandardErrorLine.text(
             at: .seconds(1_767_323_045) + .microseconds(6_999),
             level: .error,
             message: "first\nsecond \u{1B}[31mred",

@@ -1,46 +1,19 @@
 // The compiler counts timespec as a member of the module that includes its header first.
 import CSystemd
 import Glibc
-package import Logging
+import Logging
 
-/// Writes log messages to standard error, one line each: time in UTC, level, message, metadata.
-package struct StandardErrorLogHandler: LogHandler {
-    package var logLevel: Logger.Level
-    package var metadata: Logger.Metadata = [:]
-    package var metadataProvider: Logger.MetadataProvider?
-
-    package init(logLevel: Logger.Level = .info) {
-        self.logLevel = logLevel
-    }
-
-    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    package func log(event: LogEvent) {
-        Self.write(
-            Self.line(
-                level: event.level,
-                message: event.message.description,
-                metadata: event.metadata(over: metadata, provider: metadataProvider)
-            )
-        )
-    }
-
-    static func line(
-        at time: Duration = Self.sinceEpoch(),
-        level: Logger.Level,
-        message: String,
+/// A log message as a line: time in UTC, level, message, metadata.
+enum StandardErrorLine {
+    static func text(
+        at time: Duration = Self.sinceEpoch(), level: Logger.Level, message: String,
         metadata: [(key: String, value: String)]
     ) -> String {
         let fields = metadata.map { "\(escaped($0.key))=\(quoted($0.value))" }
         return ([timestamp(time), level.rawValue, escaped(message)] + fields).joined(separator: " ") + "\n"
     }
 
-    /// One system call per line, so that lines of several threads do not mix.
-    ///
-    /// If standard error is gone, its messages are lost.
+    /// Writes the line in one system call, so that lines of several threads do not mix. If standard error is gone, it is lost.
     static func write(_ line: String) {
         var rest = Array(line.utf8)[...]
         while !rest.isEmpty {
@@ -51,7 +24,6 @@ package struct StandardErrorLogHandler: LogHandler {
         }
     }
 
-    /// The time since the start of 1970 in UTC.
     private static func sinceEpoch() -> Duration {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
@@ -81,8 +53,6 @@ package struct StandardErrorLogHandler: LogHandler {
 
     private static func quoted(_ value: String) -> String {
         let plain = !value.isEmpty && !value.contains { $0 == " " || $0 == "\"" || $0 == "=" }
-        guard !plain else { return escaped(value) }
-        let parts = escaped(value).split(separator: "\"", omittingEmptySubsequences: false)
-        return "\"" + parts.joined(separator: "\\\"") + "\""
+        return plain ? escaped(value) : "\"" + escaped(value).replacing("\"", with: "\\\"") + "\""
     }
 }

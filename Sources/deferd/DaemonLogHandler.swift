@@ -1,0 +1,41 @@
+import JobModel
+import Logging
+import Synchronization
+import Systemd
+
+/// The log handler of the daemon, whose level a reload changes for all loggers at once.
+struct DaemonLogHandler: LogHandler {
+    final class Level: Sendable {
+        private let value: Mutex<Logger.Level>
+
+        init(_ level: Logger.Level) { value = Mutex(level) }
+
+        var current: Logger.Level {
+            get { value.withLock(\.self) }
+            set { value.withLock { $0 = newValue } }
+        }
+    }
+
+    let destination: LogDestination
+    let level: Level
+    var metadata: Logger.Metadata = [:]
+
+    var logLevel: Logger.Level {
+        get { level.current }
+        set { level.current = newValue }
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    /// URLs are logged without their queries, which may contain tokens.
+    func log(event: LogEvent) {
+        var event = event
+        event.message = "\(Masking.masked(log: event.message.description))"
+        var all = metadata.merging(event.metadata ?? [:]) { $1 }
+        if let error = event.error, all["error"] == nil { all["error"] = "\(error)" }
+        destination.write(event, metadata: all.mapValues { Masking.masked(log: $0.description) })
+    }
+}
