@@ -1,4 +1,5 @@
 package import CoreMetrics
+package import JobModel
 import Synchronization
 
 /// A backend of swift-metrics that keeps values in memory and returns them on request.
@@ -10,30 +11,15 @@ package final class MetricsRegistry: MetricsFactory {
     /// The maximum number of values.
     package static let limit = 6000
 
-    /// The name and labels of a value.
-    struct Key: Hashable {
+    private struct Key: Hashable {
         let name: String
-        let labels: [MetricFamily.Label]
-    }
-
-    enum Instrument {
-        case counter(CounterValue)
-        case gauge(GaugeValue)
-        case summary(SummaryValue)
-
-        var kind: MetricFamily.Kind {
-            switch self {
-            case .counter: .counter
-            case .gauge: .gauge
-            case .summary: .summary
-            }
-        }
+        let labels: [String: String]
     }
 
     private struct State {
-        var instruments: [Key: Instrument] = [:]
-        /// The kind of each name: all values of one name have the same kind.
-        var kinds: [String: MetricFamily.Kind] = [:]
+        var values: [Key: MetricValue] = [:]
+        /// The kind of all values with a name.
+        var kinds: [String: MetricValue.Kind] = [:]
     }
 
     private let descriptions: [String: MetricDescription]
@@ -44,38 +30,42 @@ package final class MetricsRegistry: MetricsFactory {
         self.descriptions = descriptions
     }
 
-    /// All values, sorted by name and labels.
-    package var families: [MetricFamily] {
-        let instruments = state.withLock(\.instruments)
-        return Dictionary(grouping: instruments, by: \.key.name).map { name, values in
-            let sorted = values.sorted { $0.key.labels.lexicographicallyPrecedes($1.key.labels) }
-            return MetricFamily(
-                name: name, kind: sorted.first?.value.kind ?? .gauge, description: descriptions[name],
-                samples: sorted.map { key, instrument in
-                    switch instrument {
-                    case .counter(let counter): MetricFamily.Sample(labels: key.labels, value: .whole(counter.value))
-                    case .gauge(let gauge): MetricFamily.Sample(labels: key.labels, value: .number(gauge.value))
-                    case .summary(let summary):
-                        MetricFamily.Sample(labels: key.labels, value: .summary(count: summary.count, sum: summary.sum))
-                    }
-                })
-        }.sorted { $0.name < $1.name }
+    /// All values in the form of `server.stats`: families by name, with samples by labels.
+    package var families: [JSON] {
+        let (values, kinds) = state.withLock { ($0.values, $0.kinds) }
+        let samples = Dictionary(grouping: values, by: \.key.name).mapValues { values in
+            values.map { (labels: $0.key.labels.sorted { $0.key < $1.key }, value: $0.value) }
+                .sorted { $0.labels.lexicographicallyPrecedes($1.labels) { ($0.key, $0.value) < ($1.key, $1.value) } }
+        }
+        return samples.sorted { $0.key < $1.key }.map { name, samples in
+            .object([
+                "name": name.json, "type": kinds[name]?.rawValue.json, "help": descriptions[name]?.help.json,
+                "unit": descriptions[name]?.unit?.json,
+                "samples": .array(
+                    samples.map { labels, value in
+                        var sample = JSONObject()
+                        if !labels.isEmpty {
+                            sample["labels"] = .object(labels.reduce(into: [:]) { $0[$1.key] = $1.value.json })
+                        }
+                        for member in value.members.members { sample[member.name] = member.value }
+                        return .object(sample)
+                    }),
+            ])
+        }
     }
 
-    /// The existing or a new instrument with this name and these labels; nil if there is no space for it, or the name
-    /// has another kind.
-    private func instrument(_ name: String, _ dimensions: [(String, String)], _ make: () -> Instrument) -> Instrument? {
-        let key = Key(
-            name: name.metricName,
-            labels: dimensions.map { MetricFamily.Label(name: $0.0.labelName, value: $0.1) }.sorted())
+    /// The existing or a new value with this name and these labels; nil if there is no space for it, or the name has
+    /// another kind.
+    private func value(_ name: String, _ dimensions: [(String, String)], _ kind: MetricValue.Kind) -> MetricValue? {
+        let labels = Dictionary(dimensions.map { ($0.0.labelName, $0.1) }) { $1 }
+        let key = Key(name: name.metricName, labels: labels)
         return state.withLock { state in
-            if let there = state.instruments[key] { return there }
-            let new = make()
-            guard state.instruments.count < Self.limit, state.kinds[key.name, default: new.kind] == new.kind else {
-                return nil
-            }
-            state.instruments[key] = new
-            state.kinds[key.name] = new.kind
+            guard state.kinds[key.name, default: kind] == kind else { return nil }
+            if let there = state.values[key] { return there }
+            guard state.values.count < Self.limit else { return nil }
+            let new = MetricValue(kind)
+            state.values[key] = new
+            state.kinds[key.name] = kind
             return new
         }
     }
@@ -85,31 +75,23 @@ package final class MetricsRegistry: MetricsFactory {
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         // Readers of OpenMetrics add this suffix.
         let name = label.hasSuffix("_total") ? String(label.dropLast("_total".count)) : label
-        if case .counter(let value)? = instrument(name, dimensions, { .counter(CounterValue()) }) { return value }
-        return NOOPMetricsHandler.instance
+        return value(name, dimensions, .counter) ?? NOOPMetricsHandler.instance
     }
 
     package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        if case .gauge(let value)? = instrument(label, dimensions, { .gauge(GaugeValue()) }) { return value }
-        return NOOPMetricsHandler.instance
+        value(label, dimensions, .gauge) ?? NOOPMetricsHandler.instance
     }
 
     package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
-        let made = instrument(label, dimensions) { aggregate ? .summary(SummaryValue()) : .gauge(GaugeValue()) }
-        switch made {
-        case .summary(let value): return value
-        case .gauge(let value): return value
-        default: return NOOPMetricsHandler.instance
-        }
+        value(label, dimensions, aggregate ? .summary : .gauge) ?? NOOPMetricsHandler.instance
     }
 
     package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         let name = label.hasSuffix("_seconds") ? label : label + "_seconds"
-        if case .summary(let value)? = instrument(name, dimensions, { .summary(SummaryValue()) }) { return value }
-        return NOOPMetricsHandler.instance
+        return value(name, dimensions, .summary) ?? NOOPMetricsHandler.instance
     }
 
-    // Counted values are kept.
+    // Values are kept.
 
     package func destroyCounter(_ handler: any CounterHandler) {}
 

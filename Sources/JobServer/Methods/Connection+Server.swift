@@ -55,7 +55,7 @@ extension Connection {
             if wantsMetrics, let registry = server.metrics {
                 engine.metrics.update(
                     status, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
-                answer.append("metrics", .array(registry.families.map(\.json)))
+                answer.append("metrics", .array(registry.families))
             }
         }
         call.succeed(.object(answer))
