@@ -21,10 +21,8 @@ struct Configuration: Sendable {
     var http = HTTPSettings()
     var credentials: [CredentialEntry] = []
     var policy = PolicySettings()
-    var retentionAge = 604_800.0
-    var retentionCount = 100_000
-    var retentionBytes = 1 << 30
-    var storedPerUser = 1 << 30
+    /// Retention and storage; the rest is filled in by ``engine``.
+    var core = CoreSettings()
     var adminGroup: AdminGroup?
     var logLevel = Logger.Level.info
 
@@ -47,24 +45,15 @@ struct Configuration: Sendable {
 
     var engine: EngineSettings {
         var settings = EngineSettings()
-        settings.core = core
         settings.minimumFree = Int64(downloads.minimumFree / 2)
-        return settings
-    }
-
-    private var core: CoreSettings {
-        var settings = CoreSettings()
-        settings.limits = limits
-        settings.limits.redirects = http.redirects
-        settings.queues = queues.values.sorted { $0.name < $1.name }
-        settings.ownersShare = isSystemInstance ? 0.75 : 1
-        settings.perHost = http.perHost
-        settings.longestBackOff = http.retryAfter
-        settings.retentionAge = retentionAge
-        settings.retentionCount = retentionCount
-        settings.retentionBytes = Int64(retentionBytes)
-        settings.storedPerUser = Int64(storedPerUser)
-        settings.jobLogging = logLevel < .info ? .all : logLevel == .info ? .bounded : .none
+        settings.core = core
+        settings.core.limits = limits
+        settings.core.limits.redirects = http.redirects
+        settings.core.queues = queues.values.sorted { $0.name < $1.name }
+        settings.core.ownersShare = isSystemInstance ? 0.75 : 1
+        settings.core.perHost = http.perHost
+        settings.core.longestBackOff = http.retryAfter
+        settings.core.jobLogging = logLevel < .info ? .all : logLevel == .info ? .bounded : .none
         return settings
     }
 

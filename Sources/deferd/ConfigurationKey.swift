@@ -1,4 +1,5 @@
 import DataSources
+import JobCore
 import JobModel
 import JobServer
 import Logging
@@ -52,7 +53,7 @@ extension ConfigurationKey {
         .init("limits.queuedJobs", \.limits.queuedJobs) { try $0.integer(1...most) },
         .init("limits.queuedJobsPerUser", \.limits.queuedJobsPerUser) { try $0.integer(1...most) },
         .init("limits.schedulesPerUser", \.limits.schedulesPerUser) { try $0.integer(0...100_000) },
-        .init("limits.storedPerUser", \.storedPerUser) { try $0.integer(1...most) },
+        .init("limits.storedPerUser", \.core.storedPerUser) { try Int64($0.integer(1...most)) },
         .init("limits.inlineResult", \.limits.inlineResult) { try $0.integer(0...JobPage.mostResults) },
         .init("limits.body", \.limits.body) { try $0.integer(1...1 << 32) },
         .init("limits.documents", \.limits.documents) { try $0.integer(1 << 20...most) },
@@ -76,9 +77,9 @@ extension ConfigurationKey {
         .init("policy.denyHosts", \.policy.denyHosts) { try $0.strings() },
         .init("policy.denyAddresses", \.policy.denyAddresses) { try $0.strings() },
         .init("policy.allowAddresses", \.policy.allowAddresses) { try $0.strings() },
-        .init("retention.age", \.retentionAge) { try $0.seconds(0...3_153_600_000) },
-        .init("retention.count", \.retentionCount) { try $0.integer(0...most) },
-        .init("retention.bytes", \.retentionBytes) { try $0.integer(0...most) },
+        .init("retention.age", \.core.retentionAge) { try $0.seconds(0...3_153_600_000) },
+        .init("retention.count", \.core.retentionCount) { try $0.integer(0...most) },
+        .init("retention.bytes", \.core.retentionBytes) { try Int64($0.integer(0...most)) },
         .init("access.adminGroup", \.adminGroup) { try $0.adminGroup() },
         .init("log.level", \.logLevel) { try $0.logLevel() },
     ]

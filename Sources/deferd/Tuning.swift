@@ -3,7 +3,8 @@ import Foundation
 
 /// Measures that make the daemon smaller and quieter, but that the platform does not promise.
 ///
-/// Nothing depends on them: `DEFERD_TUNING=off` in the environment turns them off. Sources/README.md says what each gains.
+/// Nothing depends on them: `DEFERD_TUNING=off` in the environment turns them off, and `MALLOC_CONF` overrides jemalloc's
+/// settings. Sources/README.md says what each gains.
 enum Tuning {
     private static let isOn = ProcessInfo.processInfo.environment["DEFERD_TUNING"] != "off"
 
