@@ -19,9 +19,10 @@ enum UnknownVerb {
     }
 
     private static func unknown(_ word: String, among verbs: [String], of command: String) -> CommandFailure {
-        let nearest = verbs.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
-        let hint =
-            nearest.flatMap { $0.distance <= max(1, $0.verb.count / 3) ? " Did you mean \($0.verb)?" : nil } ?? ""
+        // The number of letters to insert or remove.
+        let distances = verbs.map { (verb: $0, count: String(word.prefix(64)).difference(from: $0).count) }
+        let nearest = distances.min { $0.count < $1.count }.flatMap { $0.count <= max(2, $0.verb.count / 2) ? $0 : nil }
+        let hint = nearest.map { " Did you mean \($0.verb)?" } ?? ""
         let whose = command == "deferctl" ? "" : " of \(command)"
         return CommandFailure(
             .usage,
@@ -40,22 +41,5 @@ enum UnknownVerb {
             }
         }
         return nil
-    }
-
-    /// The number of letters to change, insert, delete or swap with their neighbours.
-    private static func distance(_ left: String, _ right: String) -> Int {
-        let (a, b) = (Array(left.utf8.prefix(64)), Array(right.utf8))
-        var before: [Int] = []
-        var last = Array(0...b.count)
-        for i in a.indices {
-            var row = [i + 1]
-            for j in b.indices {
-                var least = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
-                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { least = min(least, before[j - 1] + 1) }
-                row.append(least)
-            }
-            (before, last) = (last, row)
-        }
-        return last[b.count]
     }
 }

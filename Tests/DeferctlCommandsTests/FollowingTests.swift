@@ -118,23 +118,6 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         }
         #expect(thrown?.rpc?.kind == "not-found")
     }
-
-    @Test func follow_throws_whenTheDaemonRefuses() async throws {
-        await #expect(throws: JobClientError.self) {
-            try await FakeDaemon.with { daemon in
-                let id = daemon.call()?["id"] ?? .null
-                daemon.send(
-                    #"{"jsonrpc":"2.0","id":\#(id),"error":{"code":-32003,"message":"No.","data":{"kind":"busy"}}}"#
-                        + "\n")
-                daemon.waitForEnd()
-            } _: { path in
-                try await JobClient.withConnection(path: path) { client in
-                    let connection = DaemonConnection(path: path) { _ in }
-                    _ = try await JobFollower(connection: connection) { _ in }.follow([1], with: client)
-                }
-            }
-        }
-    }
 }
 
 @Suite struct BulkSubmissionTests {
@@ -146,10 +129,10 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         let said = Mutex<[String]>([])
         let (status, jobs) = try await FakeDaemon.with(serve) { path in
             try await JobClient.withConnection(path: path) { client in
-                var submission = BulkSubmission(
+                try await BulkSubmission(
                     client: client, accept: { job in said.withLock { $0.append("job \(job.id)") } },
-                    refuse: { text in said.withLock { $0.append(text) } })
-                return try await submission.run(SpecDocuments(argument: file.path))
+                    refuse: { text in said.withLock { $0.append(text) } }
+                ).run(SpecDocuments(argument: file.path))
             }
         }
         return (status, jobs, said.withLock { $0 })

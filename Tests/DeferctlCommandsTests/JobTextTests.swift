@@ -60,14 +60,20 @@ import Testing
 
     @Test func queueTable_tellsWhatIsSuspended() {
         let queues: [JSON] = [
-            ["queue": "default", "concurrency": 16, "suspended": false, "scheduled": 1, "queued": 200, "running": 16],
-            ["queue": "slow", "concurrency": 1, "suspended": true, "scheduled": 0, "queued": 0, "running": 0],
+            [
+                "queue": "default", "concurrency": 16, "perUser": 12, "suspended": false, "scheduled": 1, "queued": 200,
+                "running": 16,
+            ],
+            [
+                "queue": "slow", "concurrency": 1, "perUser": 1, "suspended": true, "scheduled": 0, "queued": 0,
+                "running": 0,
+            ],
         ]
         #expect(
             QueueTable.lines(queues) == [
-                "QUEUE    LIMIT  RUNNING  QUEUED  SCHEDULED  STATE",
-                "default     16       16     200          1  open",
-                "slow         1        0       0          0  suspended",
+                "QUEUE    LIMIT  USER  RUNNING  QUEUED  SCHEDULED  STATE",
+                "default     16    12       16     200          1  open",
+                "slow         1     1        0       0          0  suspended",
             ])
     }
 }

@@ -11,13 +11,7 @@ import Testing
             (["status": 200, "size": 9], false), (["body": "hi"], false), ("text", false), (nil, false),
         ] as [(JSON, Bool)])
     func hasBody_isTrue_ofResultsOfRequests(result: JSON, hasBody: Bool) {
-        #expect(ResultOutput.hasBody(result) == hasBody)
-    }
-
-    @Test func inlineBody_isDecoded_orReadFromTheDaemon() {
-        #expect(ResultOutput.inlineBody(of: ["body": "hi"]) == Array("hi".utf8))
-        #expect(ResultOutput.inlineBody(of: ["body": "/wA=", "encoding": "base64"]) == [0xFF, 0])
-        #expect(ResultOutput.inlineBody(of: ["spilled": true, "body": "h"]) == nil)
+        #expect(ResultOutput.hasBody(job(1, "succeeded", ["result": result])) == hasBody)
     }
 
     @Test(

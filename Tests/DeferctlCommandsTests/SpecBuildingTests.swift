@@ -146,12 +146,4 @@ import Testing
             #expect(command.global.json)
         }
     }
-
-    @Test func everyVerb_hasAnExample() {
-        for group in DeferctlCommand.configuration.groupedSubcommands {
-            for verb in group.subcommands {
-                #expect(verb.configuration.discussion.contains("Example: "), "\(verb)")
-            }
-        }
-    }
 }

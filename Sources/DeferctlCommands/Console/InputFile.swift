@@ -1,33 +1,35 @@
 import Dispatch
-import Glibc
 import SystemPackage
 
 /// A file, or standard input, that is read from beginning to end.
-final class InputFile: Sendable {
+struct InputFile: Sendable {
     private let path: String
-    private let descriptor: Int32
+    private let descriptor: FileDescriptor
 
     /// Opens the file at `path`; `-` is standard input.
     init(path: String) throws(CommandFailure) {
         self.path = path
-        descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
+        do {
+            descriptor = path == "-" ? .standardInput : try .open(path, .readOnly, options: .closeOnExec)
+        } catch {
+            let isForbidden = [.permissionDenied, .notPermitted].contains(error as? Errno)
             throw CommandFailure(
-                errno == EACCES || errno == EPERM ? .forbidden : .badData,
-                "\(path) cannot be opened: \(Errno(rawValue: errno)). Name another file, or - for standard input.")
+                isForbidden ? .forbidden : .badData,
+                "\(path) cannot be opened: \(error). Name another file, or - for standard input.")
         }
-    }
-
-    deinit {
-        if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
     /// The next bytes, at most 64 KiB, or none at the end. Waiting blocks no other task, and ends when the task is cancelled.
     func read() async throws(CommandFailure) -> [UInt8] {
-        let (pieces, continuation) = AsyncStream.makeStream(of: Result<[UInt8], Errno>.self)
+        let (pieces, continuation) = AsyncStream.makeStream(of: Result<[UInt8], any Error>.self)
         // This call blocks, and the shared queues have few threads.
         DispatchQueue(label: "input").async { [descriptor] in
-            continuation.yield(Self.read(descriptor))
+            continuation.yield(
+                Result {
+                    try [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+                        count = try descriptor.read(into: UnsafeMutableRawBufferPointer(buffer))
+                    }
+                })
             continuation.finish()
         }
         for await piece in pieces {
@@ -36,15 +38,6 @@ final class InputFile: Sendable {
             }
         }
         throw CommandFailure(.tryAgain, "Reading \(path) was interrupted.")
-    }
-
-    private static func read(_ descriptor: Int32) -> Result<[UInt8], Errno> {
-        while true {
-            var bytes = [UInt8](repeating: 0, count: 64 << 10)
-            let count = Glibc.read(descriptor, &bytes, bytes.count)
-            if count >= 0 { return .success(Array(bytes[..<count])) }
-            if errno != EINTR { return .failure(Errno(rawValue: errno)) }
-        }
     }
 
     /// All bytes of the file at `path`, at most `limit`.

@@ -3,15 +3,13 @@ import JobClient
 import JobModel
 
 struct DoctorCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "doctor",
-        abstract: "Look for problems: socket, rights, versions, disks, limits, queues, failed jobs, units.",
-        discussion: """
-            Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 if there is no \
-            warning and no error, 1 if there is one, 69 if the daemon cannot be reached, and 77 if you may not use it.
-
-            Example: deferctl doctor
-            """)
+    static let configuration = verb(
+        "doctor", "Look for problems: socket, rights, versions, disks, limits, queues, failed jobs, units.",
+        example: "deferctl doctor",
+        """
+        Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 if there is no \
+        warning and no error, 1 if there is one, 69 if the daemon cannot be reached, and 77 if you may not use it.
+        """)
 
     @OptionGroup var global: GlobalOptions
 
@@ -35,15 +33,6 @@ struct Finding: Sendable, Equatable {
 
         /// Whether something must be done.
         var isTrouble: Bool { self == .warning || self == .error }
-
-        fileprivate var style: TextStyle {
-            switch self {
-            case .ok: .good
-            case .note: .plain
-            case .warning: .warning
-            case .error: .bad
-            }
-        }
     }
 
     /// The name of the check, in one word.
@@ -66,15 +55,10 @@ struct Finding: Sendable, Equatable {
         // On a very narrow terminal, the sentence stands below.
         let isNarrow = format.width.map { $0 < 50 } ?? false
         let indent = isNarrow ? 4 : head.columns
-        func wrapped(_ text: String) -> [String] {
-            (format.width.map { text.sanitized.wrapped(to: max(10, $0 - indent)) } ?? [text.sanitized]).map {
-                String(repeating: " ", count: indent) + $0
-            }
-        }
-        var body = wrapped(message)
+        var body = message.sanitized.indented(by: indent, within: format.width)
         let start =
-            format.paint(StyledText(level.rawValue, level.style)) + String(head.dropFirst(level.rawValue.count))
+            format.paint(StyledText(state: level.rawValue)) + String(head.dropFirst(level.rawValue.count))
         if isNarrow { body.insert(start, at: 0) } else { body[0] = start + body[0].dropFirst(indent) }
-        return body + (next.map { wrapped("-> " + $0) } ?? [])
+        return body + (next.map { "-> \($0.sanitized)".indented(by: indent, within: format.width) } ?? [])
     }
 }

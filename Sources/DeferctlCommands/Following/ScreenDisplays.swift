@@ -1,15 +1,33 @@
 import JobClient
 import JobModel
 
+/// The latest state and progress of a job.
+private struct FollowedJob {
+    private(set) var snapshot: JobSnapshot
+    private(set) var progress: JobProgress?
+    /// When it finished.
+    private(set) var ended: Timestamp?
+
+    /// The job after the `change`; nil if its state is still unknown.
+    init?(_ before: FollowedJob?, _ change: JobEvent.Change, now: Timestamp) {
+        switch change {
+        case .progress(let progress, _, _, _):
+            guard let before else { return nil }
+            self = before
+            self.progress = progress
+        case .state(let snapshot):
+            self.snapshot = snapshot
+            // A retry or another link starts without progress.
+            let old = before?.snapshot
+            let isSame = old?.state == snapshot.state && old?.json["link"] == snapshot.json["link"]
+            progress = snapshot.progress ?? (isSame ? before?.progress : nil)
+            ended = snapshot.isFinished ? now : nil
+        }
+    }
+}
+
 /// Many jobs as a table on a terminal: running jobs first, then jobs that finished recently.
 struct TableDisplay: ProgressDisplay {
-    private struct Row {
-        var snapshot: JobSnapshot
-        var progress: JobProgress?
-        /// When it finished.
-        var ended: Timestamp?
-    }
-
     /// The maximum number of jobs that are kept; others are added when they run.
     static let limit = 10_000
     /// How long finished jobs are shown, in seconds.
@@ -18,7 +36,7 @@ struct TableDisplay: ProgressDisplay {
     private let format: TextFormat
     /// Whether finished jobs disappear; jobs named on the command line stay.
     private let forgets: Bool
-    private var rows: [Int64: Row] = [:]
+    private var rows: [Int64: FollowedJob] = [:]
     private var finished: [String: Int] = [:]
     private var tick = 0
 
@@ -27,17 +45,12 @@ struct TableDisplay: ProgressDisplay {
     var stays: Bool { !forgets }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        switch event.change {
-        case .progress(let progress, _, _, _): rows[event.job]?.progress = progress
-        case .state(let snapshot):
-            let before = rows[event.job]
-            guard before != nil || rows.count < Self.limit || snapshot.state == "running" else { break }
-            if snapshot.isFinished, before?.ended == nil { finished[snapshot.state, default: 0] += 1 }
-            let sameLink = before?.snapshot.json["link"] == snapshot.json["link"]
-            rows[event.job] = Row(
-                snapshot: snapshot, progress: snapshot.progress ?? (sameLink ? before?.progress : nil),
-                ended: snapshot.isFinished ? now : nil)
-        }
+        let before = rows[event.job]
+        guard let job = FollowedJob(before, event.change, now: now),
+            before != nil || rows.count < Self.limit || job.snapshot.state == "running"
+        else { return "" }
+        if job.ended != nil, before?.ended == nil { finished[job.snapshot.state, default: 0] += 1 }
+        rows[event.job] = job
         return ""
     }
 
@@ -79,40 +92,25 @@ struct BarDisplay: ProgressDisplay {
     let job: Int64
     let isUnicode: Bool
     let stays = false
-    private var snapshot: JobSnapshot?
-    private var progress: JobProgress?
-    private var step: String?
+    private var followed: FollowedJob?
     private var tick = 0
 
     init(job: Int64, isUnicode: Bool) { (self.job, self.isUnicode) = (job, isUnicode) }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        guard event.job == job else { return "" }
-        switch event.change {
-        case .state(let snapshot):
-            // A retry or another link starts without progress.
-            if snapshot.state != self.snapshot?.state || snapshot.json["link"] != self.snapshot?.json["link"] {
-                progress = nil
-            }
-            self.snapshot = snapshot
-            progress = snapshot.progress ?? progress
-            step = Self.step(snapshot.json["link"]?.int ?? 0, of: snapshot.json["links"]?.int ?? 0)
-        case .progress(let progress, let link, let links, _):
-            self.progress = progress
-            step = Self.step(link, of: links)
-        }
+        if event.job == job { followed = FollowedJob(followed, event.change, now: now) }
         return ""
     }
 
-    private static func step(_ link: Int, of links: Int) -> String? { links > 0 ? "link \(link)/\(links)" : nil }
-
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
-        guard let snapshot, !snapshot.isFinished else { return [] }
+        guard let snapshot = followed?.snapshot, !snapshot.isFinished else { return [] }
         defer { tick += 1 }
         // The last column stays free: some terminals wrap as soon as it is written.
         let width = max(10, size.columns - 1)
         let text = JobText(snapshot, now: now)
-        if snapshot.state == "running", let progress {
+        let links = snapshot.json["links"]?.int ?? 0
+        let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
+        if snapshot.state == "running", let progress = followed?.progress {
             let bar = ProgressBar(width: width, isUnicode: isUnicode)
             return [bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)]
         }

@@ -52,6 +52,13 @@ extension ArgumentHelp {
     }
 }
 
+/// The configuration of a verb, whose help ends with an example.
+func verb(_ name: String, _ abstract: String, example: String, _ discussion: String = "") -> CommandConfiguration {
+    CommandConfiguration(
+        commandName: name, abstract: abstract,
+        discussion: discussion + (discussion.isEmpty ? "" : "\n\n") + "Example: \(example)")
+}
+
 /// Reads the value of an option as a number of seconds.
 @Sendable func seconds(_ text: String) throws -> Double {
     guard let value = Double(text), value.isFinite, value >= 0 else {

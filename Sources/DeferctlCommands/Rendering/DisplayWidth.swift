@@ -49,6 +49,13 @@ extension String {
         return line.isEmpty ? lines : lines + [line]
     }
 
+    /// The text behind `count` spaces, in several lines if there is a limit on the width.
+    func indented(by count: Int, within width: Int?) -> [String] {
+        (width.map { wrapped(to: Swift.max(10, $0 - count)) } ?? [self]).map {
+            String(repeating: " ", count: count) + $0
+        }
+    }
+
     /// The text with spaces behind it, up to `width` columns.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 

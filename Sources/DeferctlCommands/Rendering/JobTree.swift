@@ -9,7 +9,7 @@ struct JobTree {
     func lines(_ family: JobFamily) -> [String] {
         let text = JobText(family.job, now: now)
         let head = line(["job \(family.job.id)", state(text), StyledText(text.title)], cut: 2)
-        return [head] + facts(text).flatMap { indented($0, by: 2) } + links(family)
+        return [head] + facts(text).flatMap { $0.indented(by: 2, within: format.width) } + links(family)
     }
 
     private func state(_ text: JobText) -> StyledText {
@@ -28,12 +28,6 @@ struct JobTree {
             if plain.columns > width { return plain.cut(to: width, mark: format.mark) }
         }
         return margin + parts.map(format.paint).joined(separator: "  ")
-    }
-
-    /// The text with `count` spaces before it, in several lines if needed: an error is never cut.
-    private func indented(_ text: String, by count: Int, _ style: TextStyle = .plain) -> [String] {
-        let lines = format.width.map { text.wrapped(to: max(8, $0 - count)) } ?? [text]
-        return lines.map { String(repeating: " ", count: count) + format.paint(StyledText($0, style)) }
     }
 
     private func facts(_ text: JobText) -> [String] {
@@ -65,14 +59,18 @@ struct JobTree {
         return links.flatMap { link -> [String] in
             let mine = zip(family.children, owners).filter { $0.1 == link.number }.map(\.0)
             let hidden = link.number == lastList ? family.hidden : 0
-            let style = link.state == .skipped ? .faint : TextStyle(state: link.state.rawValue)
+            let style = TextStyle(state: link.state.rawValue)
             let head = line(
                 [
                     StyledText("\(mark(link.state)) \(link.number)", style), StyledText(link.title),
                     StyledText(outcome(link), style),
                 ], cut: 1, margin: "  ")
             let error = link.error.map { "\(JobText.word(error: $0)): \(($0["message"]?.string ?? "").sanitized)" }
-            return [head] + (error.map { indented($0, by: 7, .bad) } ?? [])
+            // An error is never cut.
+            let errorLines = error?.indented(by: 7, within: format.width).map { line -> String in
+                line.prefix(7) + format.paint(StyledText(String(line.dropFirst(7)), .bad))
+            }
+            return [head] + (errorLines ?? [])
                 + branches(mine, hidden: hidden, of: family.job, margin: "       ")
         }
     }

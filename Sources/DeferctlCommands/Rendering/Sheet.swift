@@ -11,7 +11,7 @@ enum Sheet {
             guard let width, line.columns > width else { return [line] }
             // On a very narrow terminal, values stand below their names.
             let indent = width - names - 2 >= 16 ? names + 2 : 4
-            let pieces = row.value.wrapped(to: width - indent).map { String(repeating: " ", count: indent) + $0 }
+            let pieces = row.value.indented(by: indent, within: width)
             guard indent > 4, let first = pieces.first else { return [row.name.cut(to: width)] + pieces }
             return [row.name.padded(to: names) + first.dropFirst(names)] + pieces.dropFirst()
         }

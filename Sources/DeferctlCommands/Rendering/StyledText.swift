@@ -9,12 +9,14 @@ enum TextStyle: String, Sendable, Equatable {
     case warning = "33"
     case active = "36"
 
+    /// The look of a state or of a doctor's level.
     init(state: String) {
         switch state {
         case "running": self = .active
-        case "succeeded": self = .good
-        case "failed": self = .bad
-        case "cancelled", "suspended": self = .warning
+        case "succeeded", "ok": self = .good
+        case "failed", "error": self = .bad
+        case "cancelled", "suspended", "warning": self = .warning
+        case "skipped": self = .faint
         default: self = .plain
         }
     }

@@ -4,14 +4,12 @@ import JobClient
 import JobModel
 
 struct TopCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Show live what the daemon does: its queues, running jobs, and rates.",
-        discussion: """
-            On a terminal, it fills the screen until you press q or Ctrl-C. Elsewhere, it prints one sample; with --json, \
-            it prints a sample per line until Ctrl-C, or as many as --count says.
-
-            Example: deferctl top
-            """)
+    static let configuration = verb(
+        "top", "Show live what the daemon does: its queues, running jobs, and rates.", example: "deferctl top",
+        """
+        On a terminal, it fills the screen until you press q or Ctrl-C. Elsewhere, it prints one sample; with --json, \
+        it prints a sample per line until Ctrl-C, or as many as --count says.
+        """)
 
     @Option(
         help: .value("seconds", "Seconds between two samples, at least 0.2."),

@@ -28,14 +28,12 @@ extension Invocation {
 }
 
 struct CancelCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Cancel jobs.",
-        discussion: """
-            A job with \"finally\" links ends after those links, and a job that runs a program ends after the program, \
-            at most five seconds later; wait for it with: deferctl wait
-
-            Example: deferctl cancel 12 13
-            """)
+    static let configuration = verb(
+        "cancel", "Cancel jobs.", example: "deferctl cancel 12 13",
+        """
+        A job with \"finally\" links ends after those links, and a job that runs a program ends after the program, \
+        at most five seconds later; wait for it with: deferctl wait
+        """)
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs
@@ -46,9 +44,8 @@ struct CancelCommand: DaemonCommand {
 }
 
 struct RetryCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Run failed or cancelled jobs again.",
-        discussion: "Example: deferctl retry --from start 12")
+    static let configuration = verb(
+        "retry", "Run failed or cancelled jobs again.", example: "deferctl retry --from start 12")
 
     enum Start: String, ExpressibleByArgument, CaseIterable { case failed, start }
 
@@ -63,9 +60,9 @@ struct RetryCommand: DaemonCommand {
 }
 
 struct RemoveCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove finished jobs with their results and children; downloaded files stay.",
-        discussion: "Example: deferctl remove 12 13")
+    static let configuration = verb(
+        "remove", "Remove finished jobs with their results and children; downloaded files stay.",
+        example: "deferctl remove 12 13")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var ids: JobIDs

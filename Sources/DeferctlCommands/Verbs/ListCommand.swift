@@ -3,14 +3,12 @@ import JobClient
 import JobModel
 
 struct ListCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List jobs, the newest first.",
-        discussion: """
-            AGE is the time since a job was submitted. DETAIL is the progress of a running job, the next attempt of a \
-            scheduled one, the size of a result, or the error of a failed job.
-
-            Example: deferctl list --state running --state queued --tag tools
-            """)
+    static let configuration = verb(
+        "list", "List jobs, the newest first.", example: "deferctl list --state running --state queued --tag tools",
+        """
+        AGE is the time since a job was submitted. DETAIL is the progress of a running job, the next attempt of a \
+        scheduled one, the size of a result, or the error of a failed job.
+        """)
 
     @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be repeated."))
     var state: [State] = []

@@ -3,13 +3,11 @@ import JobClient
 import JobModel
 
 struct QueuesCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "queues", abstract: "List the queues.",
-        discussion: """
-            LIMIT is the number of jobs that may run at the same time, USER the number for one user.
-
-            Example: deferctl queues
-            """)
+    static let configuration = verb(
+        "queues", "List the queues.", example: "deferctl queues",
+        """
+        LIMIT is the number of jobs that may run at the same time, USER the number for one user.
+        """)
 
     @OptionGroup var global: GlobalOptions
 
@@ -20,13 +18,11 @@ struct QueuesCommand: DaemonCommand {
 }
 
 struct SuspendCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "suspend", abstract: "Start no more jobs of a queue.",
-        discussion: """
-            Running jobs go on, and new jobs are accepted. Only for administrators.
-
-            Example: deferctl suspend default
-            """)
+    static let configuration = verb(
+        "suspend", "Start no more jobs of a queue.", example: "deferctl suspend default",
+        """
+        Running jobs go on, and new jobs are accepted. Only for administrators.
+        """)
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
@@ -37,13 +33,11 @@ struct SuspendCommand: DaemonCommand {
 }
 
 struct ResumeCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Start jobs of a suspended queue again.",
-        discussion: """
-            Only for administrators.
-
-            Example: deferctl resume default
-            """)
+    static let configuration = verb(
+        "resume", "Start jobs of a suspended queue again.", example: "deferctl resume default",
+        """
+        Only for administrators.
+        """)
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
@@ -75,15 +69,11 @@ enum QueueTable {
         func number(_ head: String, _ member: String, rank: Int? = nil) -> Table<JSON>.Column {
             .number(head, rank: rank) { $0.number(member) }
         }
-        // Earlier versions of the daemon do not tell the number for one user.
-        let perUser = queues.contains { $0["perUser"] != nil } ? [number("USER", "perUser", rank: 3)] : []
-        return Table(
-            [.init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" }, number("LIMIT", "concurrency", rank: 2)]
-                + perUser + [
-                    number("RUNNING", "running"), number("QUEUED", "queued"),
-                    number("SCHEDULED", "scheduled", rank: 1),
-                    .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
-                ]
-        ).lines(queues, format)
+        return Table([
+            .init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" }, number("LIMIT", "concurrency", rank: 2),
+            number("USER", "perUser", rank: 3), number("RUNNING", "running"), number("QUEUED", "queued"),
+            number("SCHEDULED", "scheduled", rank: 1),
+            .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
+        ]).lines(queues, format)
     }
 }

@@ -3,14 +3,12 @@ import JobClient
 import JobModel
 
 struct FetchCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "fetch", abstract: "Fetch a URL and print the body.",
-        discussion: """
-            The daemon fetches the URL, with retries; the body goes to standard output unchanged. On a terminal, control \
-            characters in it are escaped.
-
-            Example: deferctl fetch --timeout 10 https://example.org/status
-            """)
+    static let configuration = verb(
+        "fetch", "Fetch a URL and print the body.", example: "deferctl fetch --timeout 10 https://example.org/status",
+        """
+        The daemon fetches the URL, with retries; the body goes to standard output unchanged. On a terminal, control \
+        characters in it are escaped.
+        """)
 
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
@@ -35,9 +33,9 @@ struct FetchCommand: DaemonCommand {
 }
 
 struct JSONCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "json", abstract: "Fetch JSON and print it, or the value at a JSON pointer.",
-        discussion: "Example: deferctl json --raw https://example.org/releases/latest /assets/0/url")
+    static let configuration = verb(
+        "json", "Fetch JSON and print it, or the value at a JSON pointer.",
+        example: "deferctl json --raw https://example.org/releases/latest /assets/0/url")
 
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions

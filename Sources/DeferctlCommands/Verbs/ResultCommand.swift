@@ -3,15 +3,14 @@ import JobClient
 import JobModel
 
 struct ResultCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "result", abstract: "Print the result of a finished job: the body that was fetched, or else JSON.",
-        discussion: """
-            A body goes to standard output unchanged; on a terminal, control characters in it are escaped. With --raw, \
-            a result that is a text, such as the output of a program, is printed without quotes. With --json, the whole \
-            result is printed, with its status and headers.
-
-            Example: deferctl result 12 > page.html
-            """)
+    static let configuration = verb(
+        "result", "Print the result of a finished job: the body that was fetched, or else JSON.",
+        example: "deferctl result 12 > page.html",
+        """
+        A body goes to standard output unchanged; on a terminal, control characters in it are escaped. With --raw, \
+        a result that is a text, such as the output of a program, is printed without quotes. With --json, the whole \
+        result is printed, with its status and headers.
+        """)
 
     @Flag(help: "Print a text without quotes and escapes.") var raw = false
     @OptionGroup var global: GlobalOptions
@@ -51,7 +50,7 @@ struct ResultOutput: Sendable {
             try file.close()
         } else if raw, let text = result.string {
             if !text.isEmpty { try console.data.show(text + "\n") }
-        } else if !Self.hasBody(result), !Self.isLeftOut(job) {
+        } else if !Self.hasBody(job) {
             try write(result)
         } else if !console.showsData {
             try await body(of: job) { bytes throws(CommandFailure) in try console.data.write(bytes) }
@@ -74,11 +73,6 @@ struct ResultOutput: Sendable {
 
     /// Passes the bytes of a result's body to `sink`; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
-        let result = job.result ?? .null
-        guard Self.hasBody(result) || Self.isLeftOut(job) else {
-            return try sink(result.utf8 + [UInt8(ascii: "\n")])
-        }
-        if let body = Self.inlineBody(of: result) { return try sink(body) }
         try await invocation.withDaemon { client in
             var offset = 0
             try await invocation.connection.keeping(client) { client in
@@ -88,20 +82,13 @@ struct ResultOutput: Sendable {
                 }
             }
         }
+        if !Self.hasBody(job) { try sink([UInt8(ascii: "\n")]) }
     }
 
-    /// Whether a `url` source had a response that is too long for the job object.
-    static func isLeftOut(_ job: JobSnapshot) -> Bool { job.result == nil && job.resultSize != nil }
-
-    /// Whether this is the result of a `url` source.
-    static func hasBody(_ result: JSON) -> Bool {
-        result["status"]?.int != nil && result["size"] != nil
+    /// Whether the result is a response with a body, which may be too long for the job object.
+    static func hasBody(_ job: JobSnapshot) -> Bool {
+        guard let result = job.result else { return job.resultSize != nil }
+        return result["status"]?.int != nil && result["size"] != nil
             && (result["body"]?.string != nil || result["spilled"]?.bool == true)
-    }
-
-    /// The body, if it is part of the result.
-    static func inlineBody(of result: JSON) -> [UInt8]? {
-        guard result["spilled"]?.bool != true, let body = result["body"]?.string else { return nil }
-        return result["encoding"]?.string == "base64" ? Base64.decode(body) : Array(body.utf8)
     }
 }

@@ -6,22 +6,21 @@ import JobModel
 import JobProtocol
 
 struct RunCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Run a program in the daemon, and print its output.",
-        discussion: """
-            PROGRAM is the name of a program in the daemon's configuration, or else a command: its path, or a name that is \
-            looked up in your PATH. Commands need a daemon of your own, or programs.any in the configuration. All \
-            arguments after PROGRAM, options included, are passed to the program.
+    static let configuration = verb(
+        "run", "Run a program in the daemon, and print its output.",
+        example: "deferctl run --detach ffmpeg -i talk.mkv talk.mp4",
+        """
+        PROGRAM is the name of a program in the daemon's configuration, or else a command: its path, or a name that is \
+        looked up in your PATH. Commands need a daemon of your own, or programs.any in the configuration. All \
+        arguments after PROGRAM, options included, are passed to the program.
 
-            A command runs in the current directory, by env(1); a configured program runs where the configuration says. \
-            Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, and what --env or \
-            the configuration sets.
+        A command runs in the current directory, by env(1); a configured program runs where the configuration says. \
+        Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, and what --env or \
+        the configuration sets.
 
-            The program's standard output is printed and, if it fails, the end of its standard error. An exit status of 75 \
-            or a --timeout makes the daemon run it again, at most --retries times; no other status does.
-
-            Example: deferctl run --detach ffmpeg -i talk.mkv talk.mp4
-            """)
+        The program's standard output is printed and, if it fails, the end of its standard error. An exit status of 75 \
+        or a --timeout makes the daemon run it again, at most --retries times; no other status does.
+        """)
 
     @Option(
         help: .value("json", "JSON that the program reads from its standard input, as one line."),

@@ -4,17 +4,16 @@ import JobClient
 import JobModel
 
 struct ScheduleAddCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Create a schedule, or replace the one with that name.",
-        discussion: """
-            --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
-            @hourly, @daily, @weekly, @monthly or @yearly. SPEC is a job spec, whose strings may contain \
-            {{schedule/name}} and {{schedule/time}}; an argument that begins with { is the spec itself, any other \
-            argument is the name of a file.
-
-            Example: deferctl schedule add nightly --calendar '0 6 * * mon-fri' --zone Europe/Berlin \
-            '{"source": {"type": "url", "url": "https://example.org/report"}}'
-            """)
+    static let configuration = verb(
+        "add", "Create a schedule, or replace the one with that name.",
+        example:
+            #"deferctl schedule add nightly --calendar '0 6 * * mon-fri' --zone Europe/Berlin '{"source": {"type": "url", "url": "https://example.org/report"}}'"#,
+        """
+        --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
+        @hourly, @daily, @weekly, @monthly or @yearly. SPEC is a job spec, whose strings may contain \
+        {{schedule/name}} and {{schedule/time}}; an argument that begins with { is the spec itself, any other \
+        argument is the name of a file.
+        """)
 
     @Option(help: .value("fields", "Submit at these times.")) var calendar: String?
     @Option(help: .value("name", "The time zone of the calendar, such as Europe/Berlin (default: UTC).")) var zone:

@@ -19,13 +19,11 @@ struct ScheduleName: ParsableArguments {
 }
 
 struct ScheduleListCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List your schedules; administrators see all users' schedules.",
-        discussion: """
-            NEXT is the time of the next job, always in UTC; LAST is the state of the previous job.
-
-            Example: deferctl schedule list
-            """)
+    static let configuration = verb(
+        "list", "List your schedules; administrators see all users' schedules.", example: "deferctl schedule list",
+        """
+        NEXT is the time of the next job, always in UTC; LAST is the state of the previous job.
+        """)
 
     @OptionGroup var global: GlobalOptions
 
@@ -36,9 +34,8 @@ struct ScheduleListCommand: DaemonCommand {
 }
 
 struct ScheduleShowCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show a schedule with the spec of its jobs.",
-        discussion: "Example: deferctl schedule show nightly")
+    static let configuration = verb(
+        "show", "Show a schedule with the spec of its jobs.", example: "deferctl schedule show nightly")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName
@@ -49,9 +46,8 @@ struct ScheduleShowCommand: DaemonCommand {
 }
 
 struct ScheduleRemoveCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove a schedule; its jobs stay.",
-        discussion: "Example: deferctl schedule remove nightly")
+    static let configuration = verb(
+        "remove", "Remove a schedule; its jobs stay.", example: "deferctl schedule remove nightly")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName
@@ -64,9 +60,9 @@ struct ScheduleRemoveCommand: DaemonCommand {
 }
 
 struct ScheduleRunCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Submit a schedule's job now, in addition to its times, and print the job's id.",
-        discussion: "Example: deferctl watch $(deferctl schedule run nightly)")
+    static let configuration = verb(
+        "run", "Submit a schedule's job now, in addition to its times, and print the job's id.",
+        example: "deferctl watch $(deferctl schedule run nightly)")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName
@@ -78,9 +74,8 @@ struct ScheduleRunCommand: DaemonCommand {
 }
 
 struct ScheduleSuspendCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "suspend", abstract: "Stop a schedule from submitting jobs.",
-        discussion: "Example: deferctl schedule suspend nightly")
+    static let configuration = verb(
+        "suspend", "Stop a schedule from submitting jobs.", example: "deferctl schedule suspend nightly")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName
@@ -93,13 +88,11 @@ struct ScheduleSuspendCommand: DaemonCommand {
 }
 
 struct ScheduleResumeCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Let a suspended schedule submit jobs again.",
-        discussion: """
-            Times that passed meanwhile get no job.
-
-            Example: deferctl schedule resume nightly
-            """)
+    static let configuration = verb(
+        "resume", "Let a suspended schedule submit jobs again.", example: "deferctl schedule resume nightly",
+        """
+        Times that passed meanwhile get no job.
+        """)
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName

@@ -3,9 +3,8 @@ import JobClient
 import JobModel
 
 struct InfoCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "info", abstract: "Show the daemon's version, limits and sources, and your rights.",
-        discussion: "Example: deferctl info --json")
+    static let configuration = verb(
+        "info", "Show the daemon's version, limits and sources, and your rights.", example: "deferctl info --json")
 
     @OptionGroup var global: GlobalOptions
 
@@ -15,14 +14,13 @@ struct InfoCommand: DaemonCommand {
 }
 
 struct StatsCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "stats", abstract: "Show how many jobs the daemon has, and what it has done.",
-        discussion: """
-            With --openmetrics, administrators get the daemon's metrics in the format of monitoring systems, such as the \
-            node exporter's textfile collector.
-
-            Example: deferctl stats --openmetrics --output /var/lib/prometheus/node-exporter/deferd.prom
-            """)
+    static let configuration = verb(
+        "stats", "Show how many jobs the daemon has, and what it has done.",
+        example: "deferctl stats --openmetrics --output /var/lib/prometheus/node-exporter/deferd.prom",
+        """
+        With --openmetrics, administrators get the daemon's metrics in the format of monitoring systems, such as the \
+        node exporter's textfile collector.
+        """)
 
     @Flag(help: "Print metrics in the text format of OpenMetrics.") var openmetrics = false
 
@@ -52,15 +50,13 @@ struct StatsCommand: DaemonCommand {
 }
 
 struct BackupCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Copy the daemon's state into a file, while jobs run.",
-        discussion: """
-            The file holds the state at one moment, with all jobs and results, but not the files that jobs downloaded. \
-            Only you can read it, and it never replaces an existing file. deferd(8) says how to restore it. Only for \
-            administrators.
-
-            Example: deferctl backup deferd-backup.db
-            """)
+    static let configuration = verb(
+        "backup", "Copy the daemon's state into a file, while jobs run.", example: "deferctl backup deferd-backup.db",
+        """
+        The file holds the state at one moment, with all jobs and results, but not the files that jobs downloaded. \
+        Only you can read it, and it never replaces an existing file. deferd(8) says how to restore it. Only for \
+        administrators.
+        """)
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The file to create.", completion: .file()) var path: String

@@ -3,15 +3,14 @@ import JobClient
 import JobModel
 
 struct DownloadCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "download", abstract: "Download a URL to a file.",
-        discussion: """
-            A relative PATH is relative to your directory among the daemon's downloads, never to the current directory. \
-            Without a PATH, the file is named after the last part of the URL. The path of the file is printed. An \
-            interrupted download resumes where it stopped, even after the daemon restarts.
-
-            Example: deferctl download --exists replace https://example.org/tool.tar.gz tools/tool.tar.gz
-            """)
+    static let configuration = verb(
+        "download", "Download a URL to a file.",
+        example: "deferctl download --exists replace https://example.org/tool.tar.gz tools/tool.tar.gz",
+        """
+        A relative PATH is relative to your directory among the daemon's downloads, never to the current directory. \
+        Without a PATH, the file is named after the last part of the URL. The path of the file is printed. An \
+        interrupted download resumes where it stopped, even after the daemon restarts.
+        """)
 
     @Option(help: .value("choice", "If the file exists; validate downloads only what changed (default: fail)."))
     var exists: Exists?
@@ -113,16 +112,15 @@ struct ByteRate: ExpressibleByArgument, Equatable {
 }
 
 struct UploadCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "upload", abstract: "Upload a file to a URL.",
-        discussion: """
-            A relative PATH is relative to your directory among the daemon's downloads, never to the current directory; an \
-            absolute one must lie below one of the daemon's downloads.roots. Each attempt sends the file from the \
-            beginning; a file that changes during the upload is sent again. POST and PATCH are retried only with \
-            --retries. The number of bytes and the server's answer are reported on standard error.
-
-            Example: deferctl upload tools/tool.tar.gz https://example.org/store/tool.tar.gz
-            """)
+    static let configuration = verb(
+        "upload", "Upload a file to a URL.",
+        example: "deferctl upload tools/tool.tar.gz https://example.org/store/tool.tar.gz",
+        """
+        A relative PATH is relative to your directory among the daemon's downloads, never to the current directory; an \
+        absolute one must lie below one of the daemon's downloads.roots. Each attempt sends the file from the \
+        beginning; a file that changes during the upload is sent again. POST and PATCH are retried only with \
+        --retries. The number of bytes and the server's answer are reported on standard error.
+        """)
 
     @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: Method?
 

@@ -3,15 +3,13 @@ import JobClient
 import JobModel
 
 struct WatchCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Show live what happens to jobs; without ids, to all of them.",
-        discussion: """
-            Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. If a \
-            job does not exist, the others are still watched, and the exit status is 65. With --json, every notification \
-            is a line on standard output; those with seq 0 show the jobs at the beginning.
-
-            Example: deferctl watch 12 13
-            """)
+    static let configuration = verb(
+        "watch", "Show live what happens to jobs; without ids, to all of them.", example: "deferctl watch 12 13",
+        """
+        Named jobs are watched until all are finished, everything else until Ctrl-C; the jobs go on either way. If a \
+        job does not exist, the others are still watched, and the exit status is 65. With --json, every notification \
+        is a line on standard output; those with seq 0 show the jobs at the beginning.
+        """)
 
     @Option(help: .value("text", "Watch all jobs with this tag, also new ones."), completion: LiveCompletion.tags)
     var tag: String?
@@ -83,14 +81,13 @@ struct Watching: Sendable {
 }
 
 struct WaitCommand: DaemonCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "wait", abstract: "Wait until jobs are finished, and print how each ended.",
-        discussion: """
-            The exit status is that of the worst job: 65 if there is no such job, else 1 if one failed, else 2 if one was \
-            cancelled, else 0.
-
-            Example: deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600
-            """)
+    static let configuration = verb(
+        "wait", "Wait until jobs are finished, and print how each ended.",
+        example: "deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600",
+        """
+        The exit status is that of the worst job: 65 if there is no such job, else 1 if one failed, else 2 if one was \
+        cancelled, else 0.
+        """)
 
     @Option(
         help: .value("seconds", "The maximum number of seconds to wait; after that, the exit status is 75."),
