@@ -39,12 +39,7 @@ extension Configuration {
         var (errors, isRead) = ([ConfigurationError](), true)
         if let path {
             do throws(ConfigurationError) {
-                let file = try ConfigurationFile(path: path)
-                errors += file.faults
-                for (key, value, line) in file.entries {
-                    errors += configuration.apply(key, value, from: path, line: line)
-                }
-                errors.sort { ($0.line ?? 0) < ($1.line ?? 0) }
+                errors += configuration.apply(try ConfigurationFile.contents(of: path), to: "", from: path, line: 1)
             } catch {
                 errors.append(error)
                 isRead = false
@@ -91,6 +86,34 @@ extension Configuration {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return [ENOENT, ENOTDIR].contains(errno) }
         return facts.st_mode & S_IFMT != S_IFDIR
+    }
+
+    /// Applies the keys of a file or of a section of it; an invalid key does not affect the others.
+    private mutating func apply(
+        _ section: ConfigurationValue, to prefix: String, from path: String, line: Int
+    ) -> [ConfigurationError] {
+        guard case .map(let members) = section else {
+            // All keys of the section may be commented out.
+            if case .scalar("") = section { return [] }
+            let key = prefix.isEmpty ? nil : String(prefix.dropLast())
+            return [ConfigurationError(location: path, line: line, key: key, reason: "must be keys with values")]
+        }
+        var errors: [ConfigurationError] = []
+        for member in members {
+            let (name, line) = (prefix + member.name, member.line ?? line)
+            if let key = ConfigurationKey.named(name) {
+                errors += apply(key, member.value, from: path, line: line)
+            } else if ConfigurationKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
+                errors += apply(member.value, to: "\(name).", from: path, line: line)
+            } else {
+                let known = ConfigurationKey.all.filter { $0.name.hasPrefix(prefix) }
+                    .map { String($0.name.dropFirst(prefix.count).prefix { $0 != "." }) }
+                    .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+                let reason = "there is no such key; known are \(known.joined(separator: ", "))"
+                errors.append(ConfigurationError(location: path, line: line, key: name, reason: reason))
+            }
+        }
+        return errors
     }
 
     /// Applies one value, or changes nothing and returns what is wrong with it.

@@ -2,28 +2,21 @@ import Foundation
 import JobEngine
 import Yams
 
-/// A configuration file in YAML: its keys in order, each with its line, and what is wrong with its form.
-struct ConfigurationFile {
-    private let path: String
-    private(set) var entries: [(key: ConfigurationKey, value: ConfigurationValue, line: Int)] = []
-    private(set) var faults: [ConfigurationError] = []
-
+/// A configuration file in YAML.
+enum ConfigurationFile {
     /// The maximum size in bytes; parsing takes many times as much memory while the daemon serves.
     private static let longest = 1 << 20
 
-    /// Throws if the file cannot be read at all.
-    init(path: String) throws(ConfigurationError) {
-        self.path = path
-        let text = try Self.text(of: path)
-        let root: Node?
+    /// The sections of the file at `path`; an empty file is an empty map.
+    static func contents(of path: String) throws(ConfigurationError) -> ConfigurationValue {
+        let text = try text(of: path)
         do {
-            root = try Yams.compose(yaml: text)
+            return try Yams.compose(yaml: text).map(ConfigurationValue.init) ?? .map([])
         } catch let error as YamlError {
-            throw Self.fault(error, path, text)
+            throw fault(error, path, text)
         } catch {
             throw ConfigurationError(location: path, key: nil, reason: "is not YAML: \(error)")
         }
-        if let root { read(root, prefix: "") }
     }
 
     private static func text(of path: String) throws(ConfigurationError) -> String {
@@ -67,68 +60,24 @@ struct ConfigurationFile {
         return ConfigurationError(
             location: path, line: place + 1, key: "\(prefix)\(name)", reason: "is there twice; keep one of them")
     }
+}
 
-    /// Reads the keys of a section; an invalid key does not affect the others.
-    private mutating func read(_ node: Node, prefix: String) {
-        guard case .mapping(let mapping) = node else {
-            // All keys of the section may be commented out.
-            if case .scalar(let scalar) = node, scalar.string.isEmpty || scalar.string == "null" { return }
-            faults.append(fault(node, prefix.isEmpty ? nil : prefix, "must be keys with values"))
-            return
-        }
-        for (name, value) in mapping {
-            guard let text = name.scalar?.string else {
-                faults.append(fault(name, nil, "a key must be a word"))
-                continue
-            }
-            let path = prefix.isEmpty ? text : "\(prefix).\(text)"
-            if let key = ConfigurationKey.named(path) {
-                do throws(ConfigurationError) {
-                    entries.append((key, try self.value(value, path), name.mark?.line ?? 1))
-                } catch {
-                    faults.append(error)
-                }
-            } else if ConfigurationKey.all.contains(where: { $0.name.hasPrefix("\(path).") }) {
-                read(value, prefix: path)
-            } else {
-                faults.append(fault(name, path, "there is no such key; \(Self.hint(prefix))"))
-            }
-        }
-    }
-
-    private static func hint(_ prefix: String) -> String {
-        let depth = prefix.split(separator: ".").count
-        let names = ConfigurationKey.all.map(\.name)
-            .filter { prefix.isEmpty || $0.hasPrefix("\(prefix).") }
-            .map { String($0.split(separator: ".")[depth]) }
-        let known = names.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-        return "known are \(known.joined(separator: ", "))"
-    }
-
-    private func value(_ node: Node, _ key: String) throws(ConfigurationError) -> ConfigurationValue {
+extension ConfigurationValue {
+    fileprivate init(_ node: Node) {
+        let line = node.mark?.line ?? 1
         switch node {
-        case .scalar(let scalar): return .scalar(scalar.string == "null" || scalar.string == "~" ? "" : scalar.string)
+        case .scalar(let scalar): self = .scalar(["null", "~"].contains(scalar.string) ? "" : scalar.string)
         case .sequence(let sequence):
-            var elements: [String] = []
-            for element in sequence {
-                guard let text = element.scalar?.string else {
-                    throw fault(element, key, "must be a list of single values")
-                }
-                elements.append(text)
-            }
-            return .list(elements)
+            let elements = sequence.compactMap(\.scalar?.string)
+            self =
+                elements.count == sequence.count
+                ? .list(elements) : .invalid(Misfit("must be a list of single values", line: line))
         case .mapping(let mapping):
-            var members: [ConfigurationValue.Member] = []
-            for (name, value) in mapping {
-                guard let text = name.scalar?.string else { throw fault(name, key, "must be names with values") }
-                members.append(.init(name: text, value: try self.value(value, key), line: name.mark?.line))
-            }
-            return .map(members)
-        case .alias: throw fault(node, key, "aliases are not supported")
+            self = .map(
+                mapping.map { name, value in
+                    Member(name: name.scalar?.string ?? "", value: Self(value), line: name.mark?.line ?? line)
+                })
+        case .alias: self = .invalid(Misfit("aliases are not supported", line: line))
         }
-    }
-
-    private func fault(_ node: Node, _ key: String?, _ reason: String) -> ConfigurationError {
-        ConfigurationError(location: path, line: node.mark?.line ?? 1, key: key, reason: reason)
     }
 }

@@ -3,6 +3,8 @@ enum ConfigurationValue {
     case scalar(String)
     case list([String])
     case map([Member])
+    /// A value that YAML allows, but no key.
+    case invalid(Misfit)
 
     /// An entry of a map, with its line.
     struct Member {
@@ -12,9 +14,12 @@ enum ConfigurationValue {
     }
 
     func text() throws -> String {
-        guard case .scalar(let text) = self else { throw Misfit("must be a single value") }
-        guard !text.isEmpty else { throw Misfit("must not be empty") }
-        return text
+        switch self {
+        case .scalar(let text) where !text.isEmpty: text
+        case .scalar: throw Misfit("must not be empty")
+        case .list, .map: throw Misfit("must be a single value")
+        case .invalid(let misfit): throw misfit
+        }
     }
 
     /// A text, or nil if it is empty.
@@ -61,6 +66,7 @@ enum ConfigurationValue {
         case .list(let elements): elements
         case .scalar(let text): text.split(separator: ",").map(\.trimmed)
         case .map: throw Misfit("must be a list")
+        case .invalid(let misfit): throw misfit
         }
     }
 
@@ -80,6 +86,7 @@ enum ConfigurationValue {
         switch self {
         case .map(let all): members = all
         case .list: throw Misfit(hint)
+        case .invalid(let misfit): throw misfit
         case .scalar(let text):
             for part in text.split(separator: ",") {
                 let halves = part.split(separator: "=", maxSplits: 1)

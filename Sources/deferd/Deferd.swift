@@ -49,7 +49,7 @@ struct Deferd: AsyncParsableCommand {
             }
             // This check starts no thread, so it works whatever the limits are.
             if deferd.check { return try deferd.checkConfiguration() }
-            // A check of the state that a signal ends is no success.
+            // A state check that a signal ends must not look like a success.
             if !deferd.verifyState { StartSignals.begin() }
             do { try ThreadLimit.check() } catch { throw ended([error.message], error.code, .current()) }
             try await withTaskExecutorPreference(LoopExecutor(MultiThreadedEventLoopGroup.singleton.any())) {
