@@ -17,11 +17,11 @@ public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
             var queue: EventQueue
             var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
 
-            /// Resumes the reader, once the lock is released.
-            mutating func handOver() -> (() -> Void)? {
-                guard let reader, let next = queue.next() else { return nil }
+            /// Resumes the reader if something waits for it.
+            mutating func handOver() {
+                guard let reader, let next = queue.next() else { return }
                 self.reader = nil
-                return { reader.resume(returning: next) }
+                reader.resume(returning: next)
             }
         }
 
@@ -31,40 +31,38 @@ public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
         /// Adds an event; returns false if too many wait.
         func append(_ event: JobEvent) -> Bool {
-            let (isTaken, handOver) = state.withLock { ($0.queue.append(event), $0.handOver()) }
-            handOver?()
-            return isTaken
+            state.withLock { state in
+                defer { state.handOver() }
+                return state.queue.append(event)
+            }
         }
 
         func end(_ error: JobClientError?) {
-            let handOver = state.withLock { state in
+            state.withLock { state in
                 state.queue.end(error)
-                return state.handOver()
+                state.handOver()
             }
-            handOver?()
         }
 
         fileprivate func next() async -> Result<JobEvent?, JobClientError> {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    let handOver: (() -> Void)? = state.withLock { state in
-                        guard state.reader == nil else {
+                    state.withLock { state in
+                        if state.reader != nil {
                             let error = JobClientError(
                                 .misuse, "Another task reads the notifications; a connection has one reader.")
-                            return { continuation.resume(returning: .failure(error)) }
+                            return continuation.resume(returning: .failure(error))
                         }
-                        if Task.isCancelled { return { continuation.resume(returning: .success(nil)) } }
+                        if Task.isCancelled { return continuation.resume(returning: .success(nil)) }
                         state.reader = continuation
-                        return state.handOver()
+                        state.handOver()
                     }
-                    handOver?()
                 }
             } onCancel: {
-                let reader = state.withLock { state in
-                    defer { state.reader = nil }
-                    return state.reader
+                state.withLock { state in
+                    state.reader?.resume(returning: .success(nil))
+                    state.reader = nil
                 }
-                reader?.resume(returning: .success(nil))
             }
         }
     }
