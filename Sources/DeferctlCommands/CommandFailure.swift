@@ -2,7 +2,6 @@ import JobClient
 import JobModel
 import JobProtocol
 
-/// The failure of a verb: an exit status, and a message that says what happened, to what, and what to do next.
 struct CommandFailure: Error, Sendable, Equatable {
     let status: ExitStatus
     let message: String
@@ -51,7 +50,6 @@ enum ExitStatus: Int32, Sendable, CaseIterable {
     case forbidden = 77
     case configuration = 78
 
-    /// The status for the state of a job; `tryAgain` if it is not finished.
     init(jobState state: String) {
         self =
             switch state {

@@ -3,7 +3,6 @@ import JobClient
 import JobProtocol
 
 package enum Deferctl {
-    /// Runs the program with the arguments of this process, and ends it.
     package static func main() async -> Never {
         do {
             try UnknownVerb.refuse(CommandLine.arguments.dropFirst())
@@ -39,7 +38,6 @@ package enum Deferctl {
     }
 }
 
-/// The root command with all verbs.
 struct DeferctlCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deferctl", abstract: "Submit jobs to deferd, follow them and inspect them.",

@@ -9,7 +9,6 @@ struct Invocation: Sendable {
     let writesJSON: Bool
     let console: Console
 
-    /// A connection that survives a restart of the daemon.
     var connection: DaemonConnection { DaemonConnection(path: socket) { [console] in console.say($0) } }
 
     /// Connects, runs `body`, and closes the connection. If no daemon can be reached, the error says how to start one.
@@ -50,7 +49,6 @@ struct Invocation: Sendable {
         try show([value], as: [line()])
     }
 
-    /// Shows an object from the daemon, member by member.
     func showSheet(_ ask: (JobClient) async throws -> JSON) async throws -> ExitStatus {
         let answer = try await withDaemon(ask)
         return try show([answer], as: Sheet.lines(answer, width: console.format.width))
@@ -72,7 +70,6 @@ struct Invocation: Sendable {
     }
 }
 
-/// A verb that talks to the daemon.
 protocol DaemonCommand: AsyncParsableCommand {
     var global: GlobalOptions { get }
 

@@ -3,10 +3,8 @@ import Glibc
 
 /// The search for the daemon's socket.
 struct SocketSearch: Sendable {
-    /// The socket of the system's daemon.
     static let systemPath = "/run/deferd/deferd.sock"
 
-    /// The longest path of a Unix socket in bytes.
     private static let longestPath = 107
 
     private let environment: [String: String]
@@ -34,7 +32,6 @@ struct SocketSearch: Sendable {
         return (Self.systemPath, "of the system's daemon, because you have none of your own")
     }
 
-    /// The socket of the user's own daemon.
     private var ownPath: String? {
         guard let directory = environment["XDG_RUNTIME_DIR"], directory.hasPrefix("/") else { return nil }
         return directory + "/deferd/deferd.sock"

@@ -5,7 +5,6 @@ import JobModel
 struct Console: Sendable {
     let data = FileOutput.standardOutput
     let messages = FileOutput.standardError
-    /// Whether data goes to a terminal.
     let showsData: Bool
     /// Whether messages go to a terminal on which progress can be drawn in place.
     let showsMessages: Bool
@@ -35,7 +34,6 @@ struct Console: Sendable {
         return locale.contains("UTF-8") || locale.contains("UTF8")
     }
 
-    /// Writes lines of data.
     func lines(_ lines: [String]) throws(CommandFailure) { try data.write(lines.map { $0 + "\n" }.joined()) }
 
     /// Writes a value as a line of JSON.

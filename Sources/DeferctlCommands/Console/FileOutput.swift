@@ -7,7 +7,6 @@ struct FileOutput: Sendable {
     static let standardError = FileOutput(descriptor: STDERR_FILENO, name: "standard error")
 
     let descriptor: Int32
-    /// Its name in messages.
     let name: String
 
     /// Writes all of `bytes`.
@@ -52,7 +51,6 @@ struct FileOutput: Sendable {
     }
 }
 
-/// The columns and rows of a terminal.
 struct ScreenSize: Sendable, Equatable {
     var columns: Int
     var rows: Int

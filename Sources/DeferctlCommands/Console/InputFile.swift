@@ -62,7 +62,6 @@ struct InputLines: Sendable {
     static let limit = 64 << 20
 
     struct Line: Sendable, Equatable {
-        /// Counted from 1.
         let number: Int
         let bytes: [UInt8]
     }
@@ -74,7 +73,6 @@ struct InputLines: Sendable {
     private var number = 0
     private var isAtEnd = false
 
-    /// The lines of the file at `path`; `-` is standard input.
     init(path: String) {
         self.path = path
     }
@@ -85,7 +83,6 @@ struct InputLines: Sendable {
         add(Array(text.utf8))
     }
 
-    /// The next line, or nil at the end.
     mutating func next() async throws(CommandFailure) -> Line? {
         while ready.isEmpty, !isAtEnd {
             let file = if let input { input } else { try InputFile(path: path) }

@@ -3,7 +3,6 @@ import JobModel
 /// The job specs in a file or an argument: one document, an array, or one spec per line.
 struct SpecDocuments: Sendable {
     struct Document: Sendable, Equatable {
-        /// The place of the spec, for messages.
         let location: String
         let spec: Result<JSON, CommandFailure>
     }
@@ -20,7 +19,6 @@ struct SpecDocuments: Sendable {
         lines = isSpec ? InputLines(text: argument) : InputLines(path: argument)
     }
 
-    /// The next document, or nil at the end.
     mutating func next() async throws(CommandFailure) -> Document? {
         if let element = elements.popFirst() { return element }
         guard let line = try await lines.next() else {

@@ -5,7 +5,6 @@ import JobModel
 enum Diagnosis {
     /// The part of a limit from which it counts as almost full.
     private static let full = 0.9
-    /// The maximum number of failed jobs that are shown.
     static let mostFailures = 3
 
     /// The daemon, and the caller as the daemon sees it.
@@ -92,7 +91,6 @@ enum Diagnosis {
 
     private static func waiting(_ jobs: Int) -> String { jobs == 1 ? "1 job waits" : "\(jobs) jobs wait" }
 
-    /// Queues that start no jobs.
     static func queues(_ queues: [JSON]) -> [Finding] {
         let suspended = queues.filter { $0["suspended"]?.bool == true }
         guard !suspended.isEmpty else {
@@ -126,7 +124,6 @@ enum Diagnosis {
                 + "deferctl show \(first.id)")
     }
 
-    /// The newest failed jobs.
     static func failures(_ failed: [JobSnapshot], now: Timestamp) -> [Finding] {
         if failed.isEmpty { return [Finding("failures", .ok, "No failed job is stored.")] }
         return failed.prefix(mostFailures).map { job in

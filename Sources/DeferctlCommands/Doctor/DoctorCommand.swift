@@ -35,7 +35,6 @@ struct Finding: Sendable, Equatable {
         var isTrouble: Bool { self == .warning || self == .error }
     }
 
-    /// The name of the check, in one word.
     let check: String
     let level: Level
     let message: String

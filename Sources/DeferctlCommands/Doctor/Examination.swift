@@ -6,7 +6,6 @@ import JobProtocol
 /// The checks of everything that may keep deferctl and the daemon from working together.
 struct Examination: Sendable {
     let invocation: Invocation
-    /// How the path of the socket was found.
     let origin: String
     let tell: @Sendable (Finding) throws -> Void
 
@@ -39,7 +38,6 @@ struct Examination: Sendable {
         }
     }
 
-    /// Why there is no connection, or it broke.
     private func connection(_ failure: CommandFailure, _ error: JobClientError, _ facts: SocketFacts) -> Finding {
         let next =
             switch (error.code, facts.kind) {

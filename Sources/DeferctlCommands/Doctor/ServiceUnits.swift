@@ -2,11 +2,9 @@ import Glibc
 
 /// What systemd says about the daemon's units.
 struct ServiceUnits: Sendable {
-    /// The arguments of `systemctl show`.
     static let asked =
         "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts deferd.service deferd.socket"
 
-    /// The properties of existing units, by the name of the unit.
     private let units: [String: [String: String]]
     private let flag: String
     private let kind: String
@@ -60,7 +58,6 @@ struct ServiceUnits: Sendable {
     }
 }
 
-/// The output of a program of the system.
 enum ProgramOutput {
     /// The output of `command`, a shell command without quotes; nil if it cannot be started, fails, or takes longer than
     /// `seconds`. Its standard error is ignored.

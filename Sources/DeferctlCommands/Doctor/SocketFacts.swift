@@ -5,7 +5,6 @@ struct SocketFacts: Sendable, Equatable {
     enum Kind: Sendable { case missing, socket, other }
 
     let kind: Kind
-    /// The name or the number of the socket's group.
     var group = ""
     var groupMayConnect = false
     /// Whether this process is in that group, and whether its user is by now.
@@ -45,7 +44,6 @@ struct SocketFacts: Sendable, Equatable {
     }
 }
 
-/// Names of users and groups.
 enum Accounts {
     static func userName(_ uid: uid_t) -> String {
         getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)

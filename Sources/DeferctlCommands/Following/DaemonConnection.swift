@@ -5,7 +5,6 @@ import JobModel
 ///
 /// Jobs survive a restart too, so a verb that only watches can ask again.
 struct DaemonConnection: Sendable {
-    /// The time to wait for a daemon that went away.
     static let patience = Duration.seconds(30)
 
     let path: String
@@ -16,14 +15,10 @@ struct DaemonConnection: Sendable {
         do {
             return try await body(client)
         } catch let error as JobClientError where error.isLossOfDaemon {}
-        while true {
-            await say("The daemon went away; waiting up to 30 s for it to come back.")
-            do {
-                return try await reconnect().closing { client in
-                    await say("The daemon is back.")
-                    return try await body(client)
-                }
-            } catch let error as JobClientError where error.isLossOfDaemon {}
+        await say("The daemon went away; waiting up to 30 s for it to come back.")
+        return try await reconnect().closing { client in
+            await say("The daemon is back.")
+            return try await keeping(client, body)
         }
     }
 

@@ -6,7 +6,6 @@ struct JobFollower: Sendable {
     let connection: DaemonConnection
     /// The pause between two progress events of a job, in seconds.
     var interval: Double?
-    /// Whether the children of lists are followed too.
     var showsChildren = false
     let show: @Sendable (JobEvent) async throws -> Void
 

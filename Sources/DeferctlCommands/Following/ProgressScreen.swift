@@ -4,7 +4,6 @@ import JobModel
 
 /// Lines on a terminal that are redrawn in place.
 struct Drawing {
-    /// The width of each line on the screen.
     private var columns: [Int] = []
 
     /// The text that replaces the lines on the screen by `lines`, and leaves the cursor behind the last one.
@@ -25,7 +24,6 @@ actor ProgressScreen {
     private let console: Console
     private var display: any ProgressDisplay
     private var drawing = Drawing()
-    /// What is on the screen.
     private var standing: (lines: [String], size: ScreenSize)?
     private var isFinished = false
 

@@ -5,7 +5,6 @@ import JobModel
 private struct FollowedJob {
     private(set) var snapshot: JobSnapshot
     private(set) var progress: JobProgress?
-    /// When it finished.
     private(set) var ended: Timestamp?
 
     /// The job after the `change`; nil if its state is still unknown.
@@ -30,7 +29,6 @@ private struct FollowedJob {
 struct TableDisplay: ProgressDisplay {
     /// The maximum number of jobs that are kept; others are added when they run.
     static let limit = 10_000
-    /// How long finished jobs are shown, in seconds.
     static let afterglow = 5.0
 
     private let format: TextFormat

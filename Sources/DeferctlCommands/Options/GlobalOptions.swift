@@ -20,13 +20,11 @@ struct GlobalOptions: ParsableArguments {
     var color = ColorChoice.auto
 }
 
-/// The options of verbs that submit a job and follow it.
 struct FollowOptions: ParsableArguments {
     @Flag(help: "Print the job's id without waiting for the job.") var detach = false
     @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
 }
 
-/// The argument of verbs that act on several jobs.
 struct JobIDs: ParsableArguments {
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64]
 }
@@ -71,8 +69,8 @@ func verb(_ name: String, _ abstract: String, example: String, _ discussion: Str
 func whole(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
     { text in
         guard let value = Int(text), range.contains(value) else {
-            let limits = range.upperBound == .max ? "at least" : "\(range.upperBound) at most, and at least"
-            throw ValidationError("it must be a whole number, \(limits) \(range.lowerBound).")
+            let upper = range.upperBound == .max ? " on" : " to \(range.upperBound)"
+            throw ValidationError("it must be a whole number from \(range.lowerBound)\(upper).")
         }
         return value
     }

@@ -45,7 +45,6 @@ enum LiveCompletion {
         }
     }
 
-    /// The tags of the newest jobs.
     static let tags = CompletionKind.custom { words, _, _ in
         await lines(words) { client in tags(of: try await client.list(limit: mostJobs).jobs) }
     }
@@ -73,7 +72,6 @@ enum LiveCompletion {
         return sorted.map { Candidate(word: $0.key, description: $0.value == 1 ? "1 job" : "\($0.value) jobs") }
     }
 
-    /// The verb among the words of a command line.
     static func verb(_ words: [String]) -> String? {
         words.dropFirst().first { DeferctlCommand.verbs[$0] != nil }
     }

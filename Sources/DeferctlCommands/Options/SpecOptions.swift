@@ -80,7 +80,6 @@ struct RequestOptions: ParsableArguments {
     }
 }
 
-/// The option for header fields.
 struct HeaderOptions: ParsableArguments {
     struct Field {
         let name: String

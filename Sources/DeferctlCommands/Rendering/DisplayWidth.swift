@@ -1,5 +1,4 @@
 extension String {
-    /// The number of columns that the text takes on a terminal.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 
     /// The text cut to at most `width` columns, with `mark` at the end if it was cut.
@@ -56,10 +55,8 @@ extension String {
         }
     }
 
-    /// The text with spaces behind it, up to `width` columns.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 
-    /// The text with spaces before it, up to `width` columns.
     func aligned(to width: Int) -> String { String(repeating: " ", count: Swift.max(0, width - columns)) + self }
 }
 

@@ -16,7 +16,6 @@ struct JobLink {
     var attempts = 0
     var error: JSON?
 
-    /// The source and all links of `job`, in order.
     static func all(of job: JobSnapshot) -> [JobLink] {
         let json = job.json
         var links = [JobLink(number: 0, steps: [(nil, ["source": json["source"] ?? .null])])]

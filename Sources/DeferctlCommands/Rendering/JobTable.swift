@@ -33,7 +33,6 @@ extension Table.Column where Row == JobText {
     }
 }
 
-/// The table of `deferctl list`.
 enum JobTable {
     static func lines(
         _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true

@@ -5,7 +5,6 @@ import JobModel
 struct JobText {
     let job: JobSnapshot
     let now: Timestamp
-    /// The latest known progress.
     let progress: JobProgress?
 
     init(_ job: JobSnapshot, progress: JobProgress? = nil, now: Timestamp) {
@@ -44,7 +43,6 @@ struct JobText {
         return text.sanitized
     }
 
-    /// The program and its arguments.
     private static func program(_ source: JSON) -> String {
         var words = Array(ProgramSpec.shown((source["command"]?.array ?? []).map(brief)))
         if let name = source["program"] { words.insert(brief(name), at: 0) }
@@ -73,10 +71,8 @@ struct JobText {
         }
     }
 
-    /// The state with its detail in parentheses.
     var stateAndDetail: String { job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))") }
 
-    /// Progress in one word.
     static func brief(_ progress: JobProgress) -> String {
         progress.fraction.map(Quantities.percent) ?? ProgressBar.amount(progress.completed, progress)
     }
@@ -89,14 +85,12 @@ struct JobText {
         return (error["http"]?["status"]?.int.map { "\(kind) \($0)" } ?? kind).sanitized
     }
 
-    /// The sentence that says why the job failed.
     var errorSentence: String {
         guard let error = job.error else { return "Job \(job.id) is \(job.state)." }
         let message = error["message"]?.string ?? "It failed without a message."
         return "Job \(job.id) failed (\(Self.word(error: error))): \(message.sanitized)"
     }
 
-    /// The seconds since the job was submitted.
     var age: Double? { job.json.time("createdAt").map { now.seconds(since: $0) } }
 
     /// The seconds from its start to its end, or to now.
@@ -106,12 +100,10 @@ struct JobText {
 }
 
 extension JSON {
-    /// The time in a member.
     func time(_ member: String) -> Timestamp? { self[member]?.string.flatMap(Timestamp.init(rfc3339:)) }
 
     /// The text in a member, safe for a terminal.
     func text(_ member: String) -> String? { self[member]?.string?.sanitized }
 
-    /// The whole number in a member, as text.
     func number(_ member: String) -> String { self[member]?.int.map(String.init) ?? "" }
 }

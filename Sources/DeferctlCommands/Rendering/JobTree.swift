@@ -51,7 +51,6 @@ struct JobTree {
         return facts.filter { !$0.isEmpty }
     }
 
-    /// The source and the links, each with its children.
     private func links(_ family: JobFamily) -> [String] {
         let links = JobLink.all(of: family.job)
         let owners = JobLink.owners(of: family.children.map(\.job), in: links)

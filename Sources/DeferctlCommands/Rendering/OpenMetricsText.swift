@@ -9,7 +9,6 @@ enum OpenMetricsText {
         "counter": [("_total", "value")], "gauge": [("", "value")], "summary": [("_count", "count"), ("_sum", "sum")],
     ]
 
-    /// The text of `families` from the answer of `server.stats`.
     static func text(_ families: [JSON]) -> String {
         var text = ""
         for family in families {

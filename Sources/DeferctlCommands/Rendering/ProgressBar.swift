@@ -1,7 +1,6 @@
 import JobClient
 import JobModel
 
-/// Progress as one line.
 struct ProgressBar {
     let width: Int
     let isUnicode: Bool
@@ -32,7 +31,6 @@ struct ProgressBar {
         progress.unit == "bytes" ? Quantities.rate(rate) : "\(Quantities.fixed(rate)) \(progress.unit.sanitized)/s"
     }
 
-    /// What is done, and of how much.
     static func amount(_ progress: JobProgress) -> String {
         guard let total = progress.total else { return amount(progress.completed, progress) }
         let done = progress.unit == "bytes" ? Quantities.size(progress.completed) : "\(progress.completed)"
@@ -43,7 +41,6 @@ struct ProgressBar {
         progress.unit == "bytes" ? Quantities.size(count) : "\(count) \(progress.unit.sanitized)"
     }
 
-    /// The bar alone.
     func bar(_ fraction: Double?, width: Int, tick: Int = 0) -> String {
         let room = max(1, isUnicode ? width : width - 2)
         let (full, empty) = isUnicode ? ("━", "─") : ("=", " ")

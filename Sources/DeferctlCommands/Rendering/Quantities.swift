@@ -17,10 +17,8 @@ enum Quantities {
         return "\(fixed(value)) \(units[unit])"
     }
 
-    /// Bytes per second.
     static func rate(_ bytes: Double) -> String { size(Int64(clamping: bytes)) + "/s" }
 
-    /// A number with one decimal place.
     static func fixed(_ value: Double) -> String {
         let tenths = Int64(clamping: value * 10)
         return "\(tenths / 10).\(abs(tenths % 10))"
@@ -64,7 +62,6 @@ enum Quantities {
         "\(fraction >= 1 ? 100 : Int64(clamping: (max(0, fraction) * 100).rounded(.down))) %"
     }
 
-    /// A time in UTC to the second.
     static func time(_ timestamp: Timestamp) -> String {
         let text = timestamp.description
         return text.prefix(10) + " " + text.dropFirst(11).prefix(8)

@@ -31,7 +31,6 @@ struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation {
 
     init(stringLiteral text: String) { self.init(text) }
 
-    /// A state in its colour.
     init(state: String) { self.init(state.sanitized, TextStyle(state: state)) }
 }
 
@@ -39,7 +38,6 @@ struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation {
 struct TextFormat: Sendable {
     /// The number of columns; nil if nothing is cut.
     var width: Int?
-    /// Whether it can show more than ASCII.
     var isUnicode = true
     var isColored = false
 
@@ -57,7 +55,6 @@ struct TextFormat: Sendable {
 }
 
 extension String {
-    /// The width of painted text.
     var paintedColumns: Int {
         split(separator: "\u{1B}", omittingEmptySubsequences: false).enumerated().reduce(0) { sum, piece in
             let text = piece.offset == 0 ? piece.element : piece.element.drop { $0 != "m" }.dropFirst()

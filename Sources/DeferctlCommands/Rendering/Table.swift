@@ -3,7 +3,6 @@
 /// If there is too little room, columns are left out, empty ones first, and then cells are cut.
 struct Table<Row> {
     struct Column {
-        /// Where a cell that is too wide is cut.
         enum Cut: Sendable { case nowhere, end, middle }
 
         let head: String
@@ -71,7 +70,6 @@ struct Table<Row> {
         return cells.map(\.painted).joined(separator: separator)
     }
 
-    /// The columns that are shown, with their widths.
     private func layout(_ natural: [Int], empty: [Int], width: Int?) -> Layout {
         guard let width else { return natural.indices.map { ($0, natural[$0]) } }
         var shown = Array(natural.indices)

@@ -6,7 +6,6 @@ struct FullScreen {
     let output: FileOutput
     /// The source of keys, if standard input is a terminal.
     let keys: Int32? = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : nil
-    /// The settings of the terminal before.
     private var before: termios?
     private var isEntered = false
 
@@ -26,7 +25,6 @@ struct FullScreen {
         try output.write("\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l")
     }
 
-    /// Restores the terminal.
     mutating func leave() {
         guard isEntered else { return }
         isEntered = false
@@ -46,20 +44,19 @@ struct FullScreen {
     }
 }
 
-/// The keys and signals that a full screen gets.
 enum ScreenEvent: Sendable, Equatable {
     case key(UInt8)
     case signal(Int32)
+}
 
-    /// Passes the events to `take` while `body` runs.
-    static func tell<Value>(
-        keys: Int32?, to take: @escaping @Sendable (ScreenEvent) -> Void, while body: () async throws -> Value
-    ) async throws -> Value {
-        let signals = SignalSources([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]) {
-            take(.signal($0))
-        }
-        defer { signals.cancel() }
-        guard let keys else { return try await body() }
+/// The keys and signals that a full screen gets, until they are cancelled.
+struct ScreenEventSources {
+    private let signals: SignalSources
+    private var reader: (any DispatchSourceRead)?
+
+    init(keys: Int32?, _ take: @escaping @Sendable (ScreenEvent) -> Void) {
+        signals = SignalSources([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]) { take(.signal($0)) }
+        guard let keys else { return }
         let reader = DispatchSource.makeReadSource(fileDescriptor: keys)
         reader.setEventHandler {
             var bytes = [UInt8](repeating: 0, count: 64)
@@ -69,7 +66,11 @@ enum ScreenEvent: Sendable, Equatable {
             if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) { take(.signal(SIGHUP)) }
         }
         reader.resume()
-        defer { reader.cancel() }
-        return try await body()
+        self.reader = reader
+    }
+
+    func cancel() {
+        reader?.cancel()
+        signals.cancel()
     }
 }

@@ -1,7 +1,6 @@
 import JobClient
 import JobModel
 
-/// The page of `deferctl top`.
 struct TopPage {
     let format: TextFormat
 

@@ -16,12 +16,10 @@ struct TopSample: Sendable {
 
     var json: JSON { ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))] }
 
-    /// The seconds since the daemon started, by its own clock.
     var uptime: Double? { stats["uptime"]?.double }
 }
 
 extension TopSample {
-    /// Asks the daemon, for at most `rows` jobs.
     init(from client: JobClient, rows: Int) async throws(JobClientError) {
         var filter = JobClient.Filter()
         filter.states = ["running"]
@@ -33,7 +31,6 @@ extension TopSample {
     }
 }
 
-/// What the daemon does per second.
 struct TopRates: Sendable, Equatable {
     let submitted: Double
     let finished: Double

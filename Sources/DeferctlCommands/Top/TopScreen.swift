@@ -5,7 +5,6 @@ import JobModel
 /// Shows what the daemon does on a full screen, until q or a signal.
 struct TopScreen: Sendable {
     let invocation: Invocation
-    /// The pause between two samples.
     let interval: Duration
 
     private static let keysHint = "q quits"
@@ -29,22 +28,18 @@ struct TopScreen: Sendable {
 
     /// Shows samples until the end; returns the signal that ended it, except for Ctrl-C.
     private func show() async throws -> Int32? {
-        var screen = FullScreen(output: invocation.console.data)
+        let console = invocation.console
+        var screen = FullScreen(output: console.data)
         // If events come faster than they are shown, the newest count.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(64))
-        return try await ScreenEvent.tell(keys: screen.keys, to: { continuation.yield(.screen($0)) }) {
-            defer { screen.leave() }
-            try screen.enter()
-            return try await show(events, on: &screen, continuation)
+        let sources = ScreenEventSources(keys: screen.keys) { continuation.yield(.screen($0)) }
+        defer {
+            screen.leave()
+            sources.cancel()
         }
-    }
-
-    private func show(
-        _ events: AsyncStream<Event>, on screen: inout FullScreen, _ continuation: AsyncStream<Event>.Continuation
-    ) async throws -> Int32? {
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        try screen.enter()
+        return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await sample(continuation) }
-            let console = invocation.console
             let page = TopPage(format: console.format)
             var (history, info, message, tick) = (TopHistory(), JSON.null, "asking the daemon", 0)
             defer { group.cancelAll() }

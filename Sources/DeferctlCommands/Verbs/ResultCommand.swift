@@ -34,7 +34,6 @@ struct ResultCommand: DaemonCommand {
     }
 }
 
-/// The output of results.
 struct ResultOutput: Sendable {
     let invocation: Invocation
 

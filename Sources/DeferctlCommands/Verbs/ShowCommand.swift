@@ -27,7 +27,6 @@ struct ShowCommand: DaemonCommand {
 
 /// A job with the children of its lists, and their children.
 struct JobFamily: Sendable {
-    /// The maximum number of jobs that are shown together.
     static let limit = 1000
 
     let job: JobSnapshot

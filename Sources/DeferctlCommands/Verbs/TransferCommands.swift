@@ -82,7 +82,6 @@ struct DownloadCommand: DaemonCommand {
         }
     }
 
-    /// How much was transferred, and how long it took.
     static func summary(of job: JobSnapshot) -> String? {
         guard let result = job.result, let size = result["size"]?.int else { return nil }
         let text = Quantities.size(size)

@@ -1,0 +1,203 @@
+import ArgumentParser
+import Glibc
+import JobClient
+import JobModel
+
+struct ScheduleCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schedule", abstract: "Submit jobs at certain times, as cron does.",
+        discussion: "Example: deferctl schedule add nightly --calendar \"0 6 * * *\" job.json",
+        subcommands: [
+            ScheduleAddCommand.self, ScheduleListCommand.self, ScheduleShowCommand.self, ScheduleRemoveCommand.self,
+            ScheduleRunCommand.self, ScheduleSuspendCommand.self, ScheduleResumeCommand.self,
+        ],
+        defaultSubcommand: ScheduleListCommand.self)
+}
+
+struct ScheduleName: ParsableArguments {
+    @Option(help: .value("uid", "The owner of the schedule; only for administrators.")) var owner: UInt32?
+    @Argument(help: .value("name", "The schedule's name."), completion: LiveCompletion.schedules) var name: String
+}
+
+struct ScheduleAddCommand: DaemonCommand {
+    static let configuration = verb(
+        "add", "Create a schedule, or replace the one with that name.",
+        example: """
+            deferctl schedule add nightly --calendar '0 6 * * mon-fri' --zone Europe/Berlin \
+            '{"source": {"type": "url", "url": "https://example.org/report"}}'
+            """,
+        """
+        --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
+        @hourly, @daily, @weekly, @monthly or @yearly. SPEC is a job spec, whose strings may contain \
+        {{schedule/name}} and {{schedule/time}}; an argument that begins with { is the spec itself, any other \
+        argument is the name of a file.
+        """)
+
+    @Option(help: .value("fields", "Submit at these times.")) var calendar: String?
+    @Option(help: .value("name", "The time zone of the calendar, such as Europe/Berlin (default: UTC).")) var zone:
+        String?
+    @Option(help: .value("seconds", "Submit every so many seconds, starting now.")) var every: Double?
+
+    @Option(
+        help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."),
+        completion: .list(["last", "none", "all"]))
+    var catchUp: String?
+
+    @Option(
+        help: .value("what", "If the previous job is not finished: skip or queue."),
+        completion: .list(["skip", "queue"]))
+    var overlap: String?
+
+    @Flag(help: "Create it suspended; see schedule resume.") var suspended = false
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: "The schedule's name: letters, digits, dots, underscores and hyphens.") var name: String
+
+    @Argument(help: .value("spec", "A job spec, or a file with one; - is standard input."), completion: .file())
+    var spec = "-"
+
+    func validate() throws {
+        guard (calendar == nil) != (every == nil) else { throw ValidationError("Use either --calendar or --every.") }
+        guard zone == nil || calendar != nil else { throw ValidationError("--zone needs --calendar.") }
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        if spec == "-", isatty(STDIN_FILENO) == 1 {
+            invocation.console.say(
+                "Reading a job spec from the terminal, up to Ctrl-D; see deferctl help schedule add.")
+        }
+        var documents = SpecDocuments(argument: spec)
+        let json = try await documents.next()?.spec.get()
+        guard let json, try await documents.next() == nil else {
+            throw CommandFailure(.badData, "A schedule has one job spec; put several jobs into a list.")
+        }
+        let timing: JobClient.ScheduleTiming = calendar.map { .calendar($0, zone: zone) } ?? .every(every ?? 0)
+        var options = JobClient.ScheduleOptions()
+        (options.catchUp, options.overlap, options.isSuspended) = (catchUp, overlap, suspended)
+        return try await invocation.showSchedule { [options] in
+            try await $0.setSchedule(name, timing, spec: json, options: options)
+        }
+    }
+}
+
+struct ScheduleListCommand: DaemonCommand {
+    static let configuration = verb(
+        "list", "List your schedules; administrators see all users' schedules.", example: "deferctl schedule list",
+        """
+        NEXT is the time of the next job, always in UTC; LAST is the state of the previous job.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let schedules = try await invocation.withDaemon { try await $0.schedules() }
+        return try invocation.show(schedules, as: ScheduleTable.lines(schedules, invocation.console.format))
+    }
+}
+
+struct ScheduleShowCommand: DaemonCommand {
+    static let configuration = verb(
+        "show", "Show a schedule with the spec of its jobs.", example: "deferctl schedule show nightly")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var schedule: ScheduleName
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.showSheet { try await $0.schedule(schedule.name, owner: schedule.owner) }
+    }
+}
+
+struct ScheduleRemoveCommand: DaemonCommand {
+    static let configuration = verb(
+        "remove", "Remove a schedule; its jobs stay.", example: "deferctl schedule remove nightly")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var schedule: ScheduleName
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.withDaemon { try await $0.removeSchedule(schedule.name, owner: schedule.owner) }
+        return try invocation.show(
+            ["schedule": schedule.name.json, "removed": true], as: "\(schedule.name.sanitized) removed")
+    }
+}
+
+struct ScheduleRunCommand: DaemonCommand {
+    static let configuration = verb(
+        "run", "Submit a schedule's job now, in addition to its times, and print the job's id.",
+        example: "deferctl watch $(deferctl schedule run nightly)")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var schedule: ScheduleName
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let job = try await invocation.withDaemon { try await $0.runSchedule(schedule.name, owner: schedule.owner) }
+        return try invocation.show(["job": job.json], as: String(job))
+    }
+}
+
+struct ScheduleSuspendCommand: DaemonCommand {
+    static let configuration = verb(
+        "suspend", "Stop a schedule from submitting jobs.", example: "deferctl schedule suspend nightly")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var schedule: ScheduleName
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.showSchedule {
+            try await $0.setSchedule(schedule.name, isSuspended: true, owner: schedule.owner)
+        }
+    }
+}
+
+struct ScheduleResumeCommand: DaemonCommand {
+    static let configuration = verb(
+        "resume", "Let a suspended schedule submit jobs again.", example: "deferctl schedule resume nightly",
+        """
+        Times that passed meanwhile get no job.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var schedule: ScheduleName
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.showSchedule {
+            try await $0.setSchedule(schedule.name, isSuspended: false, owner: schedule.owner)
+        }
+    }
+}
+
+extension Invocation {
+    func showSchedule(_ change: (JobClient) async throws -> JSON) async throws -> ExitStatus {
+        let answer = try await withDaemon(change)
+        return try show([answer], as: ScheduleTable.lines([answer], console.format))
+    }
+}
+
+enum ScheduleTable {
+    static func lines(_ schedules: [JSON], _ format: TextFormat = TextFormat()) -> [String] {
+        let hasOwners = Set(schedules.compactMap { $0["owner"]?.int }).count > 1
+        let columns: [Table<JSON>.Column] = [
+            .init("SCHEDULE", cut: .end, least: 8) { $0.text("schedule") ?? "?" },
+            .init("TIMES", cut: .middle, least: 9, text: times),
+            .init("ZONE", cut: .end, least: 6, rank: 2) { $0.text("zone") ?? "" },
+            .init("NEXT (UTC)") { schedule in
+                if schedule["suspended"]?.bool == true { return StyledText(state: "suspended") }
+                return StyledText(schedule.time("next").map(Quantities.time) ?? "never")
+            },
+            .init("LAST", rank: 1) { StyledText(state: $0["last"]?["state"]?.string ?? "") },
+            .number("JOB", rank: 3) { $0["last"]?.number("job") ?? "" },
+            .number("SUBMITTED", rank: 4) { $0.number("submitted") },
+            .number("SKIPPED", rank: 5) { $0.number("skipped") },
+        ]
+        return Table((hasOwners ? [.number("OWNER") { $0.number("owner") }] : []) + columns).lines(schedules, format)
+    }
+
+    /// The calendar or the interval, as it was set: "1 s", not "1.0 s", and "1 min", not "1 min 00 s".
+    static func times(_ schedule: JSON) -> String {
+        if let calendar = schedule.text("calendar") { return calendar }
+        guard let every = schedule["every"]?.double else { return "?" }
+        if let whole = Int(exactly: every), whole < 60 { return "every \(whole) s" }
+        let span = Quantities.span(every)
+        let empty = [" 00 s", " 00 min", " 0 h"].first { span.hasSuffix($0) } ?? ""
+        return "every \(span.dropLast(empty.count))"
+    }
+}
