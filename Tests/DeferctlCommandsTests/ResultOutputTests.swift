@@ -11,7 +11,7 @@ import Testing
             (["status": 200, "size": 9], false), (["body": "hi"], false), ("text", false), (nil, false),
         ] as [(JSON, Bool)])
     func hasBody_isTrue_ofResultsOfRequests(result: JSON, hasBody: Bool) {
-        #expect(ResultOutput.hasBody(job(1, "succeeded", ["result": result])) == hasBody)
+        #expect(job(1, "succeeded", ["result": result]).hasBody == hasBody)
     }
 
     @Test(

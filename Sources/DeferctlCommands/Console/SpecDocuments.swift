@@ -7,8 +7,18 @@ struct SpecDocuments: Sendable {
         let spec: Result<JSON, CommandFailure>
     }
 
+    /// The maximum size of a line, and of a document of many lines.
+    private static let limit = 64 << 20
+
+    /// The name of the input in messages.
     private let name: String
-    private var lines: InputLines
+    /// The file that is read, up to its end.
+    private var path: String?
+    private var input: InputFile?
+    /// The input that was read, of which the first `scanned` bytes have no line feed.
+    private var rest: ArraySlice<UInt8>
+    private var scanned = 0
+    private var number = 0
     private var elements: ArraySlice<Document> = []
     private var isFirst = true
 
@@ -16,12 +26,13 @@ struct SpecDocuments: Sendable {
     init(argument: String) {
         let isSpec = argument.drop(while: \.isWhitespace).first == "{"
         name = isSpec ? "the argument" : argument == "-" ? "standard input" : argument
-        lines = isSpec ? InputLines(text: argument) : InputLines(path: argument)
+        path = isSpec ? nil : argument
+        rest = isSpec ? Array(argument.utf8)[...] : []
     }
 
     mutating func next() async throws(CommandFailure) -> Document? {
         if let element = elements.popFirst() { return element }
-        guard let line = try await lines.next() else {
+        guard let line = try await line() else {
             guard isFirst else { return nil }
             throw CommandFailure(
                 .badData,
@@ -32,14 +43,43 @@ struct SpecDocuments: Sendable {
         guard isFirst, case .failure = json else { return document(json, at: "line \(line.number)") }
         // A line that is not JSON may be the beginning of a document of many lines.
         var bytes = line.bytes
-        while let next = try await lines.next() {
+        while let next = try await self.line() {
             bytes += [UInt8(ascii: "\n")] + next.bytes
-            guard bytes.count <= InputLines.limit else {
-                throw CommandFailure(
-                    .badData, "\(name) is larger than \(InputLines.limit) bytes; write one spec per line.")
+            guard bytes.count <= Self.limit else {
+                throw CommandFailure(.badData, "\(name) is larger than \(Self.limit) bytes; write one spec per line.")
             }
         }
         return document(Self.parse(bytes), at: name)
+    }
+
+    /// The next line that is not empty, with its number from 1; nil at the end.
+    private mutating func line() async throws(CommandFailure) -> (number: Int, bytes: [UInt8])? {
+        while true {
+            if let end = rest.dropFirst(scanned).firstIndex(of: UInt8(ascii: "\n")) {
+                if let line = take(to: end) { return line }
+                continue
+            }
+            scanned = rest.count
+            guard scanned <= Self.limit else {
+                throw CommandFailure(
+                    .badData, "Line \(number + 1) of \(name) is longer than \(Self.limit) bytes; split it.")
+            }
+            // The last line needs no line feed.
+            guard let path else { return take(to: rest.endIndex) }
+            let file = if let input { input } else { try InputFile(path: path) }
+            input = file
+            let piece = try await file.read()
+            if piece.isEmpty { self.path = nil } else { rest += piece }
+        }
+    }
+
+    /// Removes the bytes of a line; nil if it is empty.
+    private mutating func take(to end: Int) -> (number: Int, bytes: [UInt8])? {
+        let bytes = rest[..<end]
+        rest = rest[end...].dropFirst()
+        scanned = 0
+        number += 1
+        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? (number, Array(bytes)) : nil
     }
 
     /// A spec; the first document may also be an array of specs.

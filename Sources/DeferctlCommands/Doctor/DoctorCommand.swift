@@ -51,13 +51,9 @@ struct Finding: Sendable, Equatable {
 
     func lines(_ format: TextFormat) -> [String] {
         let head = level.rawValue.padded(to: 9) + check.padded(to: 10)
-        // On a very narrow terminal, the sentence stands below.
-        let isNarrow = format.width.map { $0 < 50 } ?? false
-        let indent = isNarrow ? 4 : head.columns
-        var body = message.sanitized.indented(by: indent, within: format.width)
-        let start =
-            format.paint(StyledText(state: level.rawValue)) + String(head.dropFirst(level.rawValue.count))
-        if isNarrow { body.insert(start, at: 0) } else { body[0] = start + body[0].dropFirst(indent) }
-        return body + (next.map { "-> \($0.sanitized)".indented(by: indent, within: format.width) } ?? [])
+        let texts = [message.sanitized] + (next.map { ["-> \($0.sanitized)"] } ?? [])
+        var lines = String.hanging(texts, behind: head, within: format.width)
+        lines[0] = format.paint(StyledText(state: level.rawValue)) + lines[0].dropFirst(level.rawValue.count)
+        return lines
     }
 }

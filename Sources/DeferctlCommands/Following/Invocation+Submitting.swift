@@ -7,7 +7,7 @@ extension Invocation {
     /// If the daemon has no program of the name in `spec`, `other` is submitted instead; without `other`, the caller's PATH
     /// has no such program either.
     func submit(
-        _ spec: JSON, orElse other: JSON? = nil, _ options: FollowOptions,
+        _ spec: JSON, orElse other: JSON? = nil, _ options: SpecOptions,
         _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let interruption = Interruption(
@@ -70,7 +70,7 @@ extension Invocation {
     }
 
     private func follow(
-        _ id: Int64, with client: JobClient, _ options: FollowOptions, _ write: (JobSnapshot) async throws -> Void
+        _ id: Int64, with client: JobClient, _ options: SpecOptions, _ write: (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let ending =
             if options.quiet {

@@ -20,11 +20,6 @@ struct GlobalOptions: ParsableArguments {
     var color = ColorChoice.auto
 }
 
-struct FollowOptions: ParsableArguments {
-    @Flag(help: "Print the job's id without waiting for the job.") var detach = false
-    @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
-}
-
 struct JobIDs: ParsableArguments {
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64]
 }

@@ -79,8 +79,10 @@ enum LiveCompletion {
     /// The socket on the command line, which may be in quotes.
     static func socket(_ words: [String]) -> String? {
         for (index, word) in words.enumerated() {
-            let value = word == "--socket" ? words.dropFirst(index + 1).first : word.removing(prefix: "--socket=")
-            guard let value else { continue }
+            let isOption = word == "--socket"
+            guard isOption || word.hasPrefix("--socket="),
+                let value = isOption ? words.dropFirst(index + 1).first : String(word.dropFirst("--socket=".count))
+            else { continue }
             guard value.count >= 2, let quote = value.first, "'\"".contains(quote), value.last == quote else {
                 return value
             }
@@ -126,12 +128,5 @@ struct Candidate: Sendable, Equatable {
             return word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.,/@%+=:".contains($0)) }
                 ? word : nil
         }
-    }
-}
-
-extension String {
-    /// The text behind `prefix`, or nil if it does not begin with that.
-    fileprivate func removing(prefix: String) -> String? {
-        hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
     }
 }

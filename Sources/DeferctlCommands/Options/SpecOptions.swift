@@ -1,7 +1,7 @@
 import ArgumentParser
 import JobModel
 
-/// The options that become members of a job spec, whatever its source.
+/// The options of a submitted job: members of its spec, and how it is followed.
 struct SpecOptions: ParsableArguments {
     @Option(help: .value("name", "The queue of the job (default: default)."), completion: LiveCompletion.queues)
     var queue: String?
@@ -35,6 +35,8 @@ struct SpecOptions: ParsableArguments {
     var tag: [String] = []
 
     @Option(help: .value("text", "The name of the job in lists and progress.")) var label: String?
+    @Flag(help: "Print the job's id without waiting for the job.") var detach = false
+    @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
 
     func spec(source: JSONObject) -> JSON {
         .object([

@@ -55,6 +55,16 @@ extension String {
         }
     }
 
+    /// The texts behind `head`, with a hanging indent, or below it on a narrow terminal.
+    static func hanging(_ texts: [String], behind head: String, within width: Int?) -> [String] {
+        let isNarrow = width.map { $0 - head.columns < 30 } ?? false
+        let lines = texts.flatMap { $0.indented(by: isNarrow ? 4 : head.columns, within: width) }
+        guard isNarrow, let width, texts.count > 1 || (head + texts[0]).columns > width else {
+            return isNarrow ? [head + texts[0]] : [head + lines[0].dropFirst(head.columns)] + lines.dropFirst()
+        }
+        return [head.cut(to: width)] + lines
+    }
+
     func padded(to width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 
     func aligned(to width: Int) -> String { String(repeating: " ", count: Swift.max(0, width - columns)) + self }

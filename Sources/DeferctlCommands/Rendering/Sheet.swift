@@ -6,15 +6,7 @@ enum Sheet {
     static func lines(_ json: JSON, width: Int? = nil) -> [String] {
         let rows = rows(json, name: "")
         let names = rows.map(\.name.columns).max() ?? 0
-        return rows.flatMap { row -> [String] in
-            let line = row.name.padded(to: names) + "  " + row.value
-            guard let width, line.columns > width else { return [line] }
-            // On a very narrow terminal, values stand below their names.
-            let indent = width - names - 2 >= 16 ? names + 2 : 4
-            let pieces = row.value.indented(by: indent, within: width)
-            guard indent > 4, let first = pieces.first else { return [row.name.cut(to: width)] + pieces }
-            return [row.name.padded(to: names) + first.dropFirst(names)] + pieces.dropFirst()
-        }
+        return rows.flatMap { String.hanging([$0.value], behind: $0.name.padded(to: names) + "  ", within: width) }
     }
 
     private static func rows(_ json: JSON, name: String) -> [(name: String, value: String)] {

@@ -12,7 +12,6 @@ struct FetchCommand: DaemonCommand {
 
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var following: FollowOptions
 
     @Option(
         name: [.long, .customShort("o")],
@@ -25,9 +24,9 @@ struct FetchCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         if let output { try FileOutput.check(path: output) }
         let spec = options.spec(source: try await request.source(type: .url, url: url))
-        return try await invocation.submit(spec, following) { job in
+        return try await invocation.submit(spec, options) { job in
             if invocation.writesJSON, output == nil { return }
-            try await ResultOutput(invocation: invocation).write(job, to: output)
+            try await invocation.write(job, to: output)
         }
     }
 }
@@ -39,7 +38,6 @@ struct JSONCommand: DaemonCommand {
 
     @OptionGroup(title: "Request options") var request: RequestOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var following: FollowOptions
     @Flag(name: [.long, .customShort("r")], help: "Print a string without quotes and escapes.") var raw = false
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What to fetch.") var url: String
@@ -57,9 +55,9 @@ struct JSONCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         var source = try await request.source(type: .json, url: url)
         source["select"] = pointer?.json
-        return try await invocation.submit(options.spec(source: source), following) { job in
+        return try await invocation.submit(options.spec(source: source), options) { job in
             if invocation.writesJSON { return }
-            try ResultOutput(invocation: invocation).write(job.result ?? .null, raw: raw)
+            try invocation.write(job.result ?? .null, raw: raw)
         }
     }
 }

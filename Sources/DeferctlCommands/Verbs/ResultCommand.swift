@@ -23,22 +23,17 @@ struct ResultCommand: DaemonCommand {
                 .tryAgain,
                 "Job \(job) is \(snapshot.state.sanitized) and has no result yet; wait with: deferctl wait \(job)")
         }
-        let output = ResultOutput(invocation: invocation)
         if invocation.writesJSON {
             let value = snapshot.isSucceeded ? snapshot.result ?? .null : snapshot.error
             if let value { try invocation.console.line(value) }
         } else if snapshot.isSucceeded {
-            try await output.write(snapshot, raw: raw)
+            try await invocation.write(snapshot, raw: raw)
         }
         return invocation.report(snapshot)
     }
 }
 
-struct ResultOutput: Sendable {
-    let invocation: Invocation
-
-    private var console: Console { invocation.console }
-
+extension Invocation {
     /// Writes the body of a result unchanged, or the JSON of a result without a body, to `file` or to standard output. With
     /// `raw`, a text is written without quotes.
     func write(_ job: JobSnapshot, raw: Bool = false, to path: String? = nil) async throws {
@@ -49,7 +44,7 @@ struct ResultOutput: Sendable {
             try file.close()
         } else if raw, let text = result.string {
             if !text.isEmpty { try console.data.show(text + "\n") }
-        } else if !Self.hasBody(job) {
+        } else if !job.hasBody {
             try write(result)
         } else if !console.showsData {
             try await body(of: job) { bytes throws(CommandFailure) in try console.data.write(bytes) }
@@ -72,21 +67,23 @@ struct ResultOutput: Sendable {
 
     /// Passes the bytes of a result's body to `sink`; of a result without one, its JSON with a line feed.
     private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
-        try await invocation.withDaemon { client in
+        try await withDaemon { client in
             var offset = 0
-            try await invocation.connection.keeping(client) { client in
+            try await connection.keeping(client) { client in
                 for try await piece in client.result(of: job.id, from: offset) {
                     try sink(piece.bytes)
                     offset += piece.bytes.count
                 }
             }
         }
-        if !Self.hasBody(job) { try sink([UInt8(ascii: "\n")]) }
+        if !job.hasBody { try sink([UInt8(ascii: "\n")]) }
     }
+}
 
+extension JobSnapshot {
     /// Whether the result is a response with a body, which may be too long for the job object.
-    static func hasBody(_ job: JobSnapshot) -> Bool {
-        guard let result = job.result else { return job.resultSize != nil }
+    var hasBody: Bool {
+        guard let result else { return resultSize != nil }
         return result["status"]?.int != nil && result["size"] != nil
             && (result["body"]?.string != nil || result["spilled"]?.bool == true)
     }

@@ -48,7 +48,6 @@ struct RunCommand: DaemonCommand {
 
     @Flag(help: "Run a command in an empty directory of its own, which is removed afterwards.") var scratch = false
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions
 
     @Argument(parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."))
@@ -81,8 +80,8 @@ struct RunCommand: DaemonCommand {
         guard let first = named ?? command else {
             throw CommandFailure(.badData, "There is no program \(program.sanitized); check its path.")
         }
-        return try await invocation.submit(first, orElse: named == .none ? .none : command, following) { job in
-            if !invocation.writesJSON { try await ResultOutput(invocation: invocation).write(job, raw: true) }
+        return try await invocation.submit(first, orElse: named == .none ? .none : command, options) { job in
+            if !invocation.writesJSON { try await invocation.write(job, raw: true) }
         }
     }
 

@@ -34,7 +34,6 @@ struct DownloadCommand: DaemonCommand {
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What to download.") var url: String
 
@@ -74,11 +73,11 @@ struct DownloadCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let console = invocation.console
-        return try await invocation.submit(options.spec(source: source), following) { job in
+        return try await invocation.submit(options.spec(source: source), options) { job in
             if !invocation.writesJSON, let path = job.result?["path"]?.string {
                 try console.lines([console.showsData ? path.sanitized : path])
             }
-            if !following.quiet, let text = Self.summary(of: job) { console.say(text) }
+            if !options.quiet, let text = Self.summary(of: job) { console.say(text) }
         }
     }
 
@@ -129,7 +128,6 @@ struct UploadCommand: DaemonCommand {
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var following: FollowOptions
     @OptionGroup var global: GlobalOptions
 
     @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute path.")
@@ -153,8 +151,8 @@ struct UploadCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.submit(options.spec(source: source), following) { job in
-            guard !following.quiet, let size = job.result?["size"]?.int else { return }
+        try await invocation.submit(options.spec(source: source), options) { job in
+            guard !options.quiet, let size = job.result?["size"]?.int else { return }
             let status = job.result?["status"]?.int.map { ", answered with \($0)" } ?? ""
             let span = JobText(job, now: .now).runtime.map { " in " + Quantities.span($0) } ?? ""
             invocation.console.say("\(Quantities.size(size))\(span)\(status)")
