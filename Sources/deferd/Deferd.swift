@@ -15,11 +15,11 @@ struct Deferd: AsyncParsableCommand {
         commandName: "deferd",
         abstract: "Run deferred jobs that clients submit over a Unix socket.",
         discussion: """
-            Without flags, an ordinary user runs an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock); root
-            and the user deferd run the system's (/run/deferd/deferd.sock). Variables such as DEFERD_LIMITS_LINE override
+            Without flags, an ordinary user runs an instance of their own ($XDG_RUNTIME_DIR/deferd/deferd.sock); root \
+            and the user deferd run the system's (/run/deferd/deferd.sock). Variables such as DEFERD_LIMITS_LINE override \
             the file, and flags override variables. SIGTERM stops the daemon; SIGHUP makes it reload its file.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or
+            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or \
             too few threads, 78 configuration, or a state of another version.
             """,
         version: ProductVersion.current)
