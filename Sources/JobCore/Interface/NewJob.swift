@@ -95,14 +95,3 @@ extension JobRow {
         self.deadline = [own, deadline].compactMap(\.self).min()
     }
 }
-
-/// A queue that a part of a spec names, and where.
-package struct NamedQueue: Sendable, Hashable {
-    package let name: String
-    package let pointer: JSONPointer
-
-    package init(name: String, pointer: JSONPointer) {
-        self.name = name
-        self.pointer = pointer
-    }
-}

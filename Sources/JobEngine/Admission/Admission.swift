@@ -23,32 +23,31 @@ package struct Admission: Sendable {
 
     /// The spec that a client wrote.
     package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
-        let spec: JobSpec
-        do { spec = try JobSpecReader.spec(json, limits: limits) } catch { throw CoreError(error) }
-        return try admitted(spec, JSONPointer(), caller.uid)
-    }
-
-    /// `isOpen` says that the spec is a schedule's, whose own strings can hold expressions.
-    private func admitted(
-        _ spec: JobSpec, _ pointer: JSONPointer, _ owner: UInt32, isOpen: Bool = false
-    ) throws(CoreError) -> Admitted {
-        var check = SpecCheck(policy: policy, owner: owner)
         do {
-            let host = try check.check(spec, pointer, isOpen: isOpen)
-            return Admitted(spec: spec, host: host, queues: check.queues)
+            return try read(JSONPointer(), caller.uid) { (inspect) throws(SpecError) in
+                var reader = JobSpecReader(limits: limits, inspect: inspect)
+                return (try reader.spec(json), reader.queues)
+            }
         } catch {
-            throw CoreError(error.error, at: error.pointer)
+            throw CoreError(error)
         }
     }
 
     /// The spec of a schedule, as a client wrote it at `pointer`. Gives the queues that its jobs and their children go to, where
     /// no expression says that.
     package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
-        let spec: JobSpec
-        do { spec = try JobSpecReader.schedule(json, at: pointer, limits: limits) } catch { throw CoreError(error) }
-        let ofChildren = try admitted(spec, pointer, owner, isOpen: true).queues
-        if TemplateText.hasExpression(spec.queue) { return ofChildren }
-        return [NamedQueue(name: spec.queue, pointer: pointer.appending("queue"))] + ofChildren
+        let admitted: Admitted
+        do {
+            admitted = try read(pointer, owner) { (inspect) throws(SpecError) in
+                var reader = JobSpecReader(limits: limits, inspect: inspect)
+                return (try reader.schedule(json, at: pointer), reader.queues)
+            }
+        } catch {
+            throw CoreError(error)
+        }
+        let queue = admitted.spec.queue
+        if TemplateText.hasExpression(queue) { return admitted.queues }
+        return [NamedQueue(name: queue, pointer: pointer.appending("queue"))] + admitted.queues
     }
 
     /// The job that a client wrote.
@@ -61,11 +60,15 @@ package struct Admission: Sendable {
         _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
     ) throws(CoreError) -> NewJob {
         let pointer = JSONPointer(["spec"])
-        let spec: JobSpec
-        do { spec = try JobSpecReader.scheduled(json, by: key, at: time, hasKey: hasKey) } catch {
-            throw CoreError(.invalid(pointer), error.message)
+        do {
+            let admitted = try read(pointer, key.owner) { (inspect) throws(JobError) in
+                var reader = JobSpecReader.ofStored(inspect: inspect)
+                return (try reader.scheduled(json, by: key, at: time, hasKey: hasKey), reader.queues)
+            }
+            return NewJob(admitted, limits)
+        } catch {
+            throw CoreError(error.kind == .policy ? .forbidden(pointer) : .invalid(pointer), error.message)
         }
-        return NewJob(try admitted(spec, pointer, key.owner), limits)
     }
 
     /// The spec of a child whose expressions are filled in; an error in it fails the list.
@@ -76,27 +79,85 @@ package struct Admission: Sendable {
         _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
     ) throws(JobError) -> Admitted {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
-        let spec: JobSpec
         do {
-            spec = try JobSpecReader.child(
-                json, at: pointer, depth: depth, limits: limits, accepted: written)
+            return try read(pointer, owner) { (inspect) throws(SpecError) in
+                var reader = JobSpecReader(limits: limits, inspect: inspect)
+                return (try reader.child(json, at: pointer, depth: depth, accepted: written), reader.queues)
+            }
         } catch {
+            if error.isForbidden { throw JobError(.policy, error.reason) }
             throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
-        }
-        var check = SpecCheck(policy: policy, owner: owner)
-        do {
-            let host = try check.check(spec, pointer, isOpen: false)
-            return Admitted(spec: spec, host: host, queues: check.queues)
-        } catch {
-            throw error.error
         }
     }
 
-    /// The parameters of a step whose expressions are filled in; `isStored` says that it has none, but what was accepted before.
-    /// `written` is the step as it was accepted: a limit that was lowered since lets it have the children that it names.
+    /// Reads a spec at `pointer`, and checks its sources on the way.
+    private func read<Failure: Error>(
+        _ pointer: JSONPointer, _ owner: UInt32,
+        _ read: (@escaping JobSpecReader.Inspection) throws(Failure) -> (JobSpec, [NamedQueue])
+    ) throws(Failure) -> Admitted {
+        var host: String?
+        let (spec, queues) = try read { (source, place, isOpen) throws(SpecError) in
+            do throws(Refusal) {
+                let found = try check(source, owner: owner, isOpen: isOpen)
+                // The spec's own source, and not that of a link or child.
+                if place.tokens.count == pointer.tokens.count + 1 { host = found }
+            } catch {
+                throw SpecError(
+                    JSONPointer(place.tokens + error.member), error.error.message,
+                    isForbidden: error.error.kind == .policy)
+            }
+        }
+        return Admitted(spec: spec, host: host, queues: queues)
+    }
+
+    /// Why a source may not run, and which of its members says so.
+    private struct Refusal: Error {
+        let error: JobError
+        let member: [String]
+    }
+
+    /// Checks the URLs, paths and the program of a source against policy. An expression (`isOpen`) is checked when it is filled
+    /// in. Gives the host that the source sends its first request to, where that is known.
+    @discardableResult
+    private func check(
+        _ source: SourceParameters, owner: UInt32, isOpen: Bool = false
+    ) throws(Refusal) -> String? {
+        func allow<Value>(
+            _ text: String, _ member: String..., by check: (String) throws(JobError) -> Value
+        ) throws(Refusal) -> Value? {
+            if isOpen, TemplateText.hasExpression(text) { return nil }
+            do { return try check(text) } catch { throw Refusal(error: error, member: member) }
+        }
+        var url: RequestURL?
+        switch source {
+        case .url(let request), .json(let request, _): url = try allow(request.url, "url", by: policy.check)
+        case .download(let download):
+            url = try allow(download.url, "url", by: policy.check)
+            for (index, mirror) in download.mirrors.enumerated() {
+                _ = try allow(mirror, "mirrors", String(index), by: policy.check(url:))
+            }
+            try allow(download.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
+        case .upload(let upload):
+            url = try allow(upload.url, "url", by: policy.check)
+            try allow(upload.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
+        case .program(let program):
+            switch program.subject {
+            case .named(let name):
+                try allow(name, "program") { (name) throws(JobError) in try policy.check(program: name) }
+            case .command:
+                do { try policy.check(program: nil) } catch { throw Refusal(error: error, member: ["command"]) }
+            }
+        case .list, .each, .value, .error, .timer: break
+        }
+        return url?.hostAndPort
+    }
+
+    /// The parameters of a step whose expressions are filled in, and the host that it sends its first request to, where that is
+    /// known. `isStored` says that it has none, but what was accepted before. `written` is the step as it was accepted: a limit
+    /// that was lowered since lets it have the children that it names.
     func parameters(
         _ source: JSON, written: JSON, owner: UInt32, isStored: Bool
-    ) throws(JobError) -> SourceParameters {
+    ) throws(JobError) -> (SourceParameters, host: String?) {
         let parameters: SourceParameters
         var limits = limits
         limits.children = max(limits.children, written.writtenChildren)
@@ -109,32 +170,7 @@ package struct Admission: Sendable {
             }
             throw JobError(.invalid, "The source cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
-        switch parameters {
-        case .url(let request), .json(let request, _): try policy.check(url: request.url)
-        case .download(let download):
-            for url in [download.url] + download.mirrors { try policy.check(url: url) }
-            try policy.check(path: download.path, owner: owner)
-        case .upload(let upload):
-            try policy.check(url: upload.url)
-            try policy.check(path: upload.path, owner: owner)
-        case .program(let program):
-            switch program.subject {
-            case .named(let name): try policy.check(program: name)
-            case .command: try policy.check(program: nil)
-            }
-        default: break
-        }
-        return parameters
-    }
-
-    /// The host that a source sends its first request to; nil where it sends none.
-    func host(of parameters: SourceParameters) -> String? {
-        switch parameters {
-        case .url(let request), .json(let request, _): try? policy.check(url: request.url).hostAndPort
-        case .download(let download): try? policy.check(url: download.url).hostAndPort
-        case .upload(let upload): try? policy.check(url: upload.url).hostAndPort
-        default: nil
-        }
+        do { return (parameters, try check(parameters, owner: owner)) } catch { throw error.error }
     }
 }
 
@@ -191,11 +227,6 @@ extension JSON {
 
 extension CoreError {
     init(_ fault: SpecError) {
-        self.init(.invalid(fault.pointer), fault.reason)
-    }
-
-    /// The error for a URL or path that policy refuses or that is not valid.
-    init(_ error: JobError, at pointer: JSONPointer) {
-        self.init(error.kind == .policy ? .forbidden(pointer) : .invalid(pointer), error.message)
+        self.init(fault.isForbidden ? .forbidden(fault.pointer) : .invalid(fault.pointer), fault.reason)
     }
 }

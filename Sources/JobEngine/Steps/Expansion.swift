@@ -46,7 +46,7 @@ struct Expansion: Sendable {
         default: break
         }
         let source = isWritten ? written : try expansion(spec).source(written)
-        let parameters = try services.admission.parameters(
+        let (parameters, host) = try services.admission.parameters(
             source, written: written, owner: row.owner, isStored: isWritten && row.parent == nil)
         switch parameters {
         case .value(let value): return .ended(services.end(.success(value), room: order.room))
@@ -59,7 +59,7 @@ struct Expansion: Sendable {
             if case .download(let download) = parameters { connections = max(1, download.segments) }
             return .transfer(
                 Transfer(
-                    parameters: parameters, host: services.admission.host(of: parameters), connections: connections,
+                    parameters: parameters, host: host, connections: connections,
                     checkpoint: try checkpoint()))
         }
     }

@@ -209,9 +209,12 @@ package struct SpecError: Error, Sendable, Equatable {
     package let pointer: JSONPointer
     /// A sentence that says what is wrong and what is right.
     package let reason: String
+    /// Whether it is well formed, and policy does not allow it.
+    package let isForbidden: Bool
 
-    package init(_ pointer: JSONPointer, _ reason: String) {
+    package init(_ pointer: JSONPointer, _ reason: String, isForbidden: Bool = false) {
         self.pointer = pointer
         self.reason = reason
+        self.isForbidden = isForbidden
     }
 }

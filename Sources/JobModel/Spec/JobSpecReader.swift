@@ -1,28 +1,37 @@
 /// Checks a spec whole, children and links and expressions included, and makes a ``JobSpec`` of it.
 package struct JobSpecReader {
+    /// Called with each source of a spec, after its form was checked: of links and children too. `isOpen` tells that its strings
+    /// can hold expressions.
+    package typealias Inspection =
+        (_ source: SourceParameters, _ pointer: JSONPointer, _ isOpen: Bool) throws(SpecError) -> Void
+
     private let limits: JobLimits
+    private let inspect: Inspection?
+    /// The queues that children name, each once. One that an expression names is known only when that is filled in.
+    package private(set) var queues: [NamedQueue] = []
     /// Children that the spec may hold in all, those of its children included.
     private let mostChildren: Int
     /// Children written in the spec so far.
     private var children = 0
     private(set) var search = PointerSearch()
 
-    package init(limits: JobLimits) {
-        self.init(limits: limits, mostChildren: limits.children * limits.depth)
+    package init(limits: JobLimits, inspect: Inspection? = nil) {
+        self.init(limits: limits, mostChildren: limits.children * limits.depth, inspect)
     }
 
-    private init(limits: JobLimits, mostChildren: Int) {
+    private init(limits: JobLimits, mostChildren: Int, _ inspect: Inspection?) {
         self.limits = limits
         self.mostChildren = mostChildren
+        self.inspect = inspect
     }
 
     /// A reader of what was accepted before, maybe by a daemon that had other limits.
-    private static var ofStored: JobSpecReader {
+    package static func ofStored(inspect: Inspection? = nil) -> JobSpecReader {
         var limits = JobLimits()
         limits.children = .max >> 8
         limits.links = .max
         limits.depth = 255
-        return JobSpecReader(limits: limits)
+        return JobSpecReader(limits: limits, inspect: inspect)
     }
 
     /// What is around the part that is being read.
@@ -49,7 +58,7 @@ package struct JobSpecReader {
     }
 
     /// The same by this reader, for the one spec that it reads.
-    mutating func spec(_ json: JSON, at pointer: JSONPointer = JSONPointer()) throws(SpecError) -> JobSpec {
+    package mutating func spec(_ json: JSON, at pointer: JSONPointer = JSONPointer()) throws(SpecError) -> JobSpec {
         let spec = try job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
         if let key = spec.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
             throw SpecError(
@@ -60,22 +69,21 @@ package struct JobSpecReader {
     }
 
     /// The spec of a schedule, whose strings can hold expressions.
-    package static func schedule(
-        _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
+    package mutating func schedule(
+        _ json: JSON, at pointer: JSONPointer = JSONPointer()
     ) throws(SpecError) -> JobSpec {
         for name in ["key", "notBefore", "watch"] where json[name]?.isNull == false {
             throw SpecError(
                 pointer.appending(name),
                 "A schedule's spec has no \"\(name)\", as the schedule itself decides about that.")
         }
-        var reader = JobSpecReader(limits: limits)
-        return try reader.job(json, at: pointer, Context(scope: .schedule, mode: .template))
+        return try job(json, at: pointer, Context(scope: .schedule, mode: .template))
     }
 
     /// The spec of a job that a schedule submits for `time`, of the schedule's spec. It has a key unless it is submitted
-    /// by hand. It is read whatever the limits are now, as the schedule's was accepted: what is filled in are texts, which
-    /// make nothing of it longer or deeper.
-    package static func scheduled(
+    /// by hand. The schedule's was accepted, so the reader is ``ofStored(inspect:)``: what is filled in are texts, which make
+    /// nothing of it longer or deeper.
+    package mutating func scheduled(
         _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, hasKey: Bool
     ) throws(JobError) -> JobSpec {
         let about: JSON = ["name": .string(schedule.name), "time": .string(time.description)]
@@ -84,35 +92,34 @@ package struct JobSpecReader {
             object["key"] = .string(schedule.jobKey(at: time))
             written = .object(object)
         }
-        var reader = ofStored
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, isNew: true)
-        do { return try reader.job(written, at: JSONPointer(["spec"]), context) } catch {
+        do { return try self.job(written, at: JSONPointer(["spec"]), context) } catch {
+            if error.isForbidden { throw JobError(.policy, error.reason) }
             throw JobError(.invalid, "The spec cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
     }
 
     /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `accepted` is what its expressions were
     /// filled into, which was accepted before: no limit that was lowered since refuses what that holds.
-    package static func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil
+    package mutating func child(
+        _ json: JSON, at pointer: JSONPointer, depth: Int, accepted: JSON? = nil
     ) throws(SpecError) -> JobSpec {
-        var reader = JobSpecReader(limits: limits)
         let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
-        do { return try reader.job(json, at: pointer, context) } catch {
+        do { return try job(json, at: pointer, context) } catch {
             // Only here, as hardly any is refused and each would be measured.
-            guard let accepted else { throw error }
+            guard let accepted, !error.isForbidden else { throw error }
             let shape = SpecShape(of: accepted, depth: depth)
             let raised = limits.raised(to: shape)
-            let mostChildren = max(reader.mostChildren, shape.allChildren)
-            guard raised != limits || mostChildren > reader.mostChildren else { throw error }
-            reader = JobSpecReader(limits: raised, mostChildren: mostChildren)
-            return try reader.job(json, at: pointer, context)
+            let mostChildren = max(mostChildren, shape.allChildren)
+            guard raised != limits || mostChildren > self.mostChildren else { throw error }
+            self = JobSpecReader(limits: raised, mostChildren: mostChildren, inspect)
+            return try job(json, at: pointer, context)
         }
     }
 
     /// A spec that was accepted once and stored; it is read whatever the limits are now.
     package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
-        var reader = ofStored
+        var reader = ofStored()
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true)
         return try reader.job(json, at: JSONPointer(), context)
     }
@@ -225,6 +232,7 @@ package struct JobSpecReader {
     ) throws(SpecError) -> Step {
         let parameters = try SourceParameters(
             json, at: pointer, mode: context.mode, isStored: context.isStored, limits: limits)
+        try inspect?(parameters, pointer, context.mode == .template)
         switch parameters {
         case .list(let list):
             try enter(list.jobs.count, at: pointer, context)
@@ -232,7 +240,7 @@ package struct JobSpecReader {
             var inner = context
             inner.depth += 1
             for (index, child) in list.jobs.enumerated() {
-                _ = try job(child, at: pointer.appending("jobs").appending(index), inner)
+                try self.child(child, at: pointer.appending("jobs").appending(index), inner)
             }
         case .each(let each):
             try enter(1, at: pointer, context)
@@ -241,12 +249,20 @@ package struct JobSpecReader {
             inner.depth += 1
             inner.mode = .template
             inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
-            _ = try job(each.job, at: pointer.appending("job"), inner)
+            try child(each.job, at: pointer.appending("job"), inner)
         default:
             try check(json, at: pointer, context, except: nil)
             if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
         }
         return Step(source: json, type: parameters.type)
+    }
+
+    private mutating func child(_ json: JSON, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
+        let spec = try job(json, at: pointer, context)
+        guard json["queue"] != nil, context.mode != .template || !TemplateText.hasExpression(spec.queue),
+            !queues.contains(where: { $0.name == spec.queue })
+        else { return }
+        queues.append(NamedQueue(name: spec.queue, pointer: pointer.appending("queue")))
     }
 
     private mutating func enter(_ count: Int, at pointer: JSONPointer, _ context: Context) throws(SpecError) {

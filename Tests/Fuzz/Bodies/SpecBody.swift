@@ -133,9 +133,8 @@ package enum SpecBody {
         default: break
         }
         for child in children {
-            guard
-                let spec = try? JobSpecReader.child(child, at: JSONPointer(), depth: 1, limits: limits)
-            else { continue }
+            var reader = JobSpecReader(limits: limits)
+            guard let spec = try? reader.child(child, at: JSONPointer(), depth: 1) else { continue }
             try check(spec, isReadAgain: child)
         }
     }

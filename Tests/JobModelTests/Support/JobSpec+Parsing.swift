@@ -15,6 +15,29 @@ extension JobSpec {
     }
 }
 
+extension JobSpecReader {
+    static func child(
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil
+    ) throws(SpecError) -> JobSpec {
+        var reader = JobSpecReader(limits: limits)
+        return try reader.child(json, at: pointer, depth: depth, accepted: accepted)
+    }
+
+    static func schedule(
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
+    ) throws(SpecError) -> JobSpec {
+        var reader = JobSpecReader(limits: limits)
+        return try reader.schedule(json, at: pointer)
+    }
+
+    static func scheduled(
+        _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
+    ) throws(JobError) -> JobSpec {
+        var reader = JobSpecReader.ofStored()
+        return try reader.scheduled(json, by: key, at: time, hasKey: hasKey)
+    }
+}
+
 /// What is wrong with the spec that `text` writes; nil where it is accepted.
 func fault(in text: String, limits: JobLimits = JobLimits()) throws -> SpecError? {
     let json = try JSON(parsing: text)

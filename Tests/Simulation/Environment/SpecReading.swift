@@ -34,9 +34,10 @@ enum SpecReading {
             written = expanded
         }
         do {
-            let spec = try JobSpecReader.child(
+            var reader = JobSpecReader(limits: limits)
+            let spec = try reader.child(
                 written.inheriting(queue: parent.queue, priority: parent.priority), at: JSONPointer(),
-                depth: (parent.parent?.depth ?? 0) + 1, limits: limits)
+                depth: (parent.parent?.depth ?? 0) + 1)
             guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
             return NewChildRow(
                 index: index, body: .job(NewJob.Terms(spec, host: host(of: spec), isChild: true)),

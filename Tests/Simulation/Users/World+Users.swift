@@ -284,7 +284,8 @@ extension World {
             object["key"] = .string(preparation.key.jobKey(at: preparation.time))
             spec = .object(object)
         }
-        let made = try? JobSpecReader.scheduled(
+        var reader = JobSpecReader.ofStored()
+        let made = try? reader.scheduled(
             spec, by: preparation.key, at: preparation.time, hasKey: preparation.request == nil)
         guard let made, let text = made.text else { return fail(0, "A schedule's spec cannot be read.") }
         let job = NewJob(
