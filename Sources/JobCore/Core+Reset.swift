@@ -1,24 +1,24 @@
 package import JobModel
 
-/// Makes the memory what the rows say: at a start, and after a round that was not committed.
+/// Rebuilds the memory from the rows, at a start and after a round that was not committed.
 extension Core {
-    /// What came before a reset.
+    /// What preceded a reset.
     package enum Start: Sendable, Hashable {
         /// A round of this life was not committed.
         case resumed
-        /// The last daemon ended in order, or the machine was started since.
+        /// The last daemon stopped cleanly, or the machine has restarted since.
         case clean
         /// The last daemon was killed.
         case crashed
     }
 
-    /// Crashes in a row, with a source at work, after which a job fails instead of running again.
+    /// Crashes in a row, with a running source, after which a job fails instead of running again.
     private static let mostCrashes = 3
-    /// Rows that are read at once.
+    /// Rows per read.
     private static let page = 256
 
-    /// Rebuilds the memory of the rows and of the runs that are at work, and takes over what the last daemon left. To be the
-    /// only thing in its round, with ``close(at:in:)``.
+    /// Rebuilds the memory from the rows and the live runs, and takes over from the last daemon.
+    /// It must be alone in its round, with ``close(at:in:)``.
     package func reset(
         from transaction: any JobTransaction, runs: [LiveRun], start: Start, at now: CoreMoment
     ) throws(StoreError) {
@@ -30,7 +30,7 @@ extension Core {
         agenda.hasExcess = true
         try openQueues(round)
         try lookAhead(round)
-        // Before new work of this kind is added.
+        // Must precede new work of this kind.
         try cleanAgain(round)
         if start == .clean { try forgetCrashes(round) }
         if start != .resumed {
@@ -38,12 +38,12 @@ extension Core {
             try schedulesStarted(round)
         }
         for run in runs where !run.isStopping {
-            // Its job was removed or stopped in a round whose effects were lost with it.
+            // A round whose effects were lost removed or stopped its job.
             if try transaction.job(run.job)?.run != run.run { cancel(run) }
         }
     }
 
-    /// After a clean stop crashes are counted from zero again.
+    /// Resets the crash counts after a clean stop.
     private func forgetCrashes(_ round: Round) throws(StoreError) {
         var after: JobID = 0
         while true {
@@ -58,7 +58,7 @@ extension Core {
         }
     }
 
-    /// The runs of the last daemon are gone: their jobs run again, or end.
+    /// Restarts or ends the jobs whose runs died with the last daemon.
     private func takeOver(isCrash: Bool, _ round: Round) throws(StoreError) {
         while true {
             let rows = try round.transaction.running(exceptLife: experience.life, limit: Self.page)
@@ -85,7 +85,7 @@ extension Core {
         }
         if row.isEnding { try closeList(of: row, round) }
         let action = row.restart(at: round.now)
-        // A cancelled download leaves nothing behind.
+        // A cancelled download keeps no partial files.
         if action == .finish, row.checkpointSize > 0 {
             _ = try removeParts(of: &row, links: 0...Int.max, round)
         }
@@ -93,7 +93,7 @@ extension Core {
         if action == .finish { try jobIsOver(row, round) }
     }
 
-    /// Files whose removal was not reported are removed again, unless that is still going on.
+    /// Repeats file removals that were not reported, unless they are still in progress.
     private func cleanAgain(_ round: Round) throws(StoreError) {
         var after: WorkID = 0
         while true {
@@ -108,7 +108,7 @@ extension Core {
         }
     }
 
-    /// Every schedule is looked at once, by the rules of zones as they are now.
+    /// Checks every schedule with the current rules of its zone.
     private func schedulesStarted(_ round: Round) throws(StoreError) {
         var zones: Set<String> = []
         var after: ScheduleKey?
@@ -120,19 +120,19 @@ extension Core {
             }
             if rows.count < Self.page { break }
         }
-        // The rules of zones, once read, have all of them looked at.
+        // Rules that were read trigger a check of all schedules.
         if zones.isEmpty { pending.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }
     }
 
     // MARK: - Looking
 
-    /// What a reset rebuilds, as far as two cores that know the same must agree on it.
+    /// The rebuilt state on which two cores with the same knowledge must agree.
     package struct Inspection: Sendable, Hashable {
         package let slots: [String: [UInt32: Int]]
         package let permits: [String: [UInt32: Int]]
         package let runs: Set<RunID>
         package let counts: [CountKey: CountValue]
-        /// Bytes that each owner has stored.
+        /// Stored bytes of each owner.
         package let stored: [UInt32: Int64]
         package let queues: [QueueStatus]
     }
@@ -145,14 +145,14 @@ extension Core {
             queues: scheduler.names.map(status))
     }
 
-    /// What the core has in memory, by what bounds it.
+    /// Sizes of what the core keeps in memory.
     package struct Memory: Sendable, Hashable {
-        /// Jobs in windows, and owners in queues, each of whom has one.
+        /// Jobs in windows, and pairs of queue and owner, each with one window.
         package let (windows, shares): (Int, Int)
         package let (runs, waits, subscriptions): (Int, Int, Int)
-        /// Files that are being removed, and schedules whose next job is being made.
+        /// Files being removed, and schedules whose next job is being prepared.
         package let (cleaning, preparing): (Int, Int)
-        /// Hosts that owners leave alone.
+        /// Hosts paused for an owner.
         package let pauses: Int
     }
 

@@ -1,34 +1,34 @@
 import JobModel
 
-/// The ways in which rows change: each goes through here, so that counts, times, windows and subscribers follow.
+/// All changes of rows, so that counts, deadlines, windows and subscribers stay up to date.
 extension Core {
-    /// Stores a job that changed from `old`, and tells those who watch it; `isPassing` where the round may change it again.
+    /// Stores a job changed from `old` and tells its subscribers; `isPassing` if the round may change it again.
     func store(_ row: inout JobRow, was old: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         row.version = old.version + 1
         try round.transaction.update(row)
         quotas.moved(from: old, to: row)
         agenda.deadlines.note(row)
-        // A job that starts has left its window already.
+        // A job that starts has already left its window.
         let hasMoved = old.isReady != row.isReady || old.host != row.host
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
         if row.isReady, hasMoved { scheduler.insert(row) }
         if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }
     }
 
-    /// Counts a job that was inserted, and offers it where it is ready.
+    /// Counts an inserted job and offers it to the scheduler if it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
         quotas.moved(from: nil, to: row)
         agenda.deadlines.note(row)
         log(row, .accepted, round)
         try tell(row, round)
-        // A list can name a queue that was taken out of the configuration since it was accepted.
+        // A list can name a queue that left the configuration after the list was accepted.
         guard !(row.isReady ? scheduler.insert(row) : scheduler.has(queue: row.queue)) else { return }
         openUnconfigured(row.queue)
         showQueues()
         if row.isReady { scheduler.insert(row) }
     }
 
-    /// Tells the subscribers of a job how it is now.
+    /// Tells the subscribers of a job its current state.
     func tell(_ row: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         guard !subscriptions.isEmpty, !row.isRemoving else { return }
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
@@ -47,17 +47,17 @@ extension Core {
         return list.template
     }
 
-    /// Stores an open list, and has it shown.
+    /// Stores an open list and publishes its progress.
     func put(_ list: ListRow, _ round: Round) throws(StoreError) {
         try round.transaction.put(list)
         pending.emit(.list(list.job, list))
     }
 
-    /// The jobs above a job, from the nearest.
+    /// Returns the ancestors of a job, nearest first.
     func ancestors(of row: JobRow, _ round: Round) throws(StoreError) -> [JobRow] {
         var ancestors: [JobRow] = []
         var next = row.parent
-        // A row that names itself above itself is damaged, and must not hold the engine.
+        // A damaged row can be its own ancestor; it must not block the engine.
         while let parent = next, ancestors.count < 256, let above = try round.transaction.job(parent.job) {
             ancestors.append(above)
             next = above.parent
@@ -65,8 +65,8 @@ extension Core {
         return ancestors
     }
 
-    /// Whether a job must not start, as a list above it is over, decided, or being stopped or removed. A stopped job runs its
-    /// `finally` links all the same, and so does what is below these.
+    /// Returns whether a list above a job is over, decided, being stopped or removed, so that the job must not start.
+    /// A stopped job still runs its `finally` links and their descendants.
     func isBelowStopped(_ row: JobRow, _ round: Round) throws(StoreError) -> Bool {
         var child = row
         var depth = 0
@@ -81,7 +81,7 @@ extension Core {
         return false
     }
 
-    /// Begins a run of a job's present link, in a slot that it has.
+    /// Starts a run of a job's current link in the slot that the job holds.
     func begin(_ row: inout JobRow, was old: JobRow, host: String?, permits: Int, _ round: Round) throws(StoreError) {
         let id = experience.nextRun()
         row.begin(id, at: round.now)
@@ -105,7 +105,7 @@ extension Core {
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
     }
 
-    /// Has a run end, once; its end follows.
+    /// Tells a run to stop. Its end arrives later as an input.
     func cancel(_ live: LiveRun) {
         guard !live.isStopping else { return }
         var live = live
@@ -114,7 +114,7 @@ extension Core {
         pending.emit(.cancel(live.run))
     }
 
-    /// Adds work that later rounds do.
+    /// Stores work for later rounds.
     @discardableResult
     func add(_ work: WorkRow, _ round: Round) throws(StoreError) -> WorkRow {
         var work = work

@@ -1,23 +1,23 @@
 package import JobModel
 
-/// Decides everything, inside a transaction on the rows: what is admitted, what starts, what follows an end, who is told.
+/// Decides which jobs are admitted, start, retry and end, and which subscribers are told, inside a store transaction.
 ///
-/// The engine gives it the inputs of a round, one by one, and asks it to ``close(at:in:)`` the round. After the commit
-/// ``committed()`` gives what is to be done. Where the round was not committed, ``undone()`` and ``reset(from:runs:start:at:)``
-/// make the memory what the rows say. It looks at no clock, and waits for nothing.
+/// In each round the engine passes its inputs one by one, then calls ``close(at:in:)``. After the commit,
+/// ``committed()`` returns the effects. If the commit fails, ``undone()`` and ``reset(from:runs:start:at:)`` restore
+/// the memory from the rows. The core reads no clock and never blocks.
 package final class Core {
     package enum Phase: Sendable, Hashable {
         case serving
         case stopping
     }
 
-    // Rebuilt by `reset` of the rows and of the engine's runs.
+    // Rebuilt by `reset` from the rows and the engine's runs.
     var running = RunningJobs()
     var scheduler: Scheduler
     var quotas = Quotas()
     var agenda = Agenda()
 
-    // Learned outside of rounds, and kept by `reset`.
+    // Not stored in rows; kept by `reset`.
     package var settings: CoreSettings
     package var phase = Phase.serving
     var schedules: Schedules
@@ -25,10 +25,10 @@ package final class Core {
     var waits = Waits()
     var experience: Experience
 
-    /// What the present round is to have done.
+    /// The effects of the current round.
     var pending = PendingEffects()
 
-    /// A core for one life of the daemon; nothing is known before ``reset(from:runs:start:at:)``.
+    /// Creates a core for one life of the daemon; it is empty until ``reset(from:runs:start:at:)``.
     package init(settings: CoreSettings, life: Int64, at now: CoreMoment) {
         self.settings = settings
         scheduler = Scheduler(perHost: settings.perHost, perHostAndUser: settings.perHostAndUser)
@@ -38,7 +38,7 @@ package final class Core {
 
     // MARK: - A round
 
-    /// The rows that handling an input will read, as far as the input tells.
+    /// Returns the rows that handling an input will read, as far as the input names them.
     package static func keys(of input: CoreInput) -> [RowKey] {
         switch input {
         case .request(_, let request, let caller):
@@ -55,7 +55,7 @@ package final class Core {
         }
     }
 
-    /// Reacts to one input of a round.
+    /// Handles one input of a round.
     package func handle(
         _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction
     ) throws(StoreError) {
@@ -78,23 +78,23 @@ package final class Core {
         }
     }
 
-    /// Ends a subscription, also outside of a round.
+    /// Ends a subscription; may be called outside a round.
     package func unsubscribe(_ id: SubscriptionID) { subscriptions.remove(id) }
 
-    /// The last step of a round: starts what may start, and stores the counts.
+    /// Ends a round: starts ready jobs and stores the counts.
     package func close(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
         try startReady(Round(transaction, now))
         try closeWithoutStarts(in: transaction)
     }
 
-    /// The same where nothing may start, as the store fails.
+    /// Ends a round without starting jobs, because the store fails.
     package func closeWithoutStarts(in transaction: any JobTransaction) throws(StoreError) {
         agenda.endRound()
         let counts = quotas.takeChanges()
         if !counts.isEmpty { try transaction.put(counts) }
     }
 
-    /// The round is committed: gives what is to be done, in this order.
+    /// Applies the committed round and returns its effects, in order.
     package func committed() -> [CoreEffect] {
         var effects = pending.effects
         for (job, ids) in pending.ended { subscriptions.ended(job, for: ids) }
@@ -108,25 +108,25 @@ package final class Core {
         return effects
     }
 
-    /// The round was not committed: nothing of it happened. ``reset(from:runs:start:at:)`` has to follow.
+    /// Discards a round that was not committed; ``reset(from:runs:start:at:)`` must follow.
     package func undone() {
         for id in pending.subscribed { subscriptions.remove(id) }
-        // Else that the clock was set back, which shows once, would be forgotten.
+        // Otherwise a clock set back, which shows only once, would be missed.
         schedules.lookAgain()
         pending = PendingEffects()
     }
 
-    /// Whether a ``CoreInput/tick`` is wanted at a time.
+    /// Returns whether a ``CoreInput/tick`` is due.
     package func wantsTick(at now: CoreMoment) -> Bool {
         phase == .serving
             && (schedules.rescan != .none || agenda.wants(at: now)
                 || scheduler.nextPauseEnd.map { $0 <= now.steady } ?? false)
     }
 
-    /// Whether there is more to do at once than one round does: another ``CoreInput/tick`` is wanted.
+    /// Whether the last round left work that needs another ``CoreInput/tick`` at once.
     package var wantsTick: Bool { phase == .serving && (agenda.hasMore || schedules.rescan != .none) }
 
-    /// When a ``CoreInput/tick`` is wanted at the latest: by the steady clock, and by the wall.
+    /// The latest times for the next ``CoreInput/tick``, by the steady clock and by the wall clock.
     package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
         guard phase == .serving else { return (nil, nil) }
         let steady = [agenda.deadlines.steady, scheduler.nextPauseEnd].compactMap(\.self).min()
@@ -151,7 +151,7 @@ package final class Core {
         pending.learn(PendingEffects.Shortage(reason: new))
     }
 
-    /// Reports a broken invariant, where `condition` is false. The daemon goes on: what it concerns ends by itself.
+    /// Logs a defect if `condition` is false; the daemon continues, and the affected job or run ends by itself.
     func expect(_ condition: Bool, _ message: @autoclosure () -> String, job: JobID? = nil) {
         if !condition { log(.defect, message(), job: job, event: .defect) }
     }
@@ -162,7 +162,7 @@ package final class Core {
         pending.emit(.log(CoreLog(level, message, job: job, queue: queue, event: event)))
     }
 
-    /// Tells a part of a job's story, where the log has room for it.
+    /// Logs an event of a job if the log budget allows it.
     func log(_ job: JobRow, _ event: JobLogEntry.Event, _ round: Round) {
         guard settings.jobLogging != .none else { return }
         let leftOut =
@@ -172,7 +172,7 @@ package final class Core {
     }
 }
 
-/// A transaction and the moment of the present input.
+/// The transaction and the moment of the current input.
 struct Round {
     let transaction: any JobTransaction
     let now: CoreMoment

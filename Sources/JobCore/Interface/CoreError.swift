@@ -1,13 +1,13 @@
 package import JobModel
 
-/// Why the core did not do what a caller asked for.
+/// Why the core rejected a request.
 package struct CoreError: Error, Sendable, Hashable {
     package enum Code: Sendable, Hashable {
-        /// There is no such job or schedule, or it is not the caller's.
+        /// The job or schedule does not exist or belongs to another user.
         case notFound
-        /// The caller may not do this, or policy forbids a URL or path of the spec.
+        /// The caller lacks permission, or policy forbids a URL or path of the spec.
         case forbidden(JSONPointer?)
-        /// A limit is reached; trying again after so many seconds may help.
+        /// A limit is reached; a retry after this many seconds may succeed.
         case busy(retryAfter: Double)
         case wrongState(JobState)
         case shuttingDown
@@ -16,7 +16,7 @@ package struct CoreError: Error, Sendable, Hashable {
         case timeout
         /// Nothing was stored.
         case storage
-        /// A member of the params is wrong.
+        /// A member of the params is invalid.
         case invalid(JSONPointer)
     }
 
@@ -33,7 +33,7 @@ package struct CoreError: Error, Sendable, Hashable {
         CoreError(.notFound, "There is no job \(id), or it is not yours; list yours to see their ids.")
     }
 
-    /// `present` are the names of those that there are, of which the first few are told.
+    /// Returns the error for an unknown queue; lists the first few names of `present`.
     package static func noQueue(_ queue: NamedQueue, among present: some Sequence<String>) -> CoreError {
         let names = present.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")
         return CoreError(.invalid(queue.pointer), "There is no queue \"\(queue.name.echoed)\"; there are \(names).")

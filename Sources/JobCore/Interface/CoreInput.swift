@@ -1,49 +1,48 @@
 package import JobModel
 
-/// Chosen by the caller of the core, never twice.
+/// Chosen by the core's caller and never reused.
 package typealias RequestID = Int64
-/// Chosen by the caller of the core, never twice.
+/// Chosen by the core's caller and never reused.
 package typealias SubscriptionID = Int64
 
-/// Everything that the core can react to.
+/// An input of the core.
 package enum CoreInput: Sendable {
-    /// Answered by exactly one ``CoreEffect/answer(_:_:)``, unless it is abandoned.
+    /// Answered by exactly one ``CoreEffect/answer(_:_:)`` unless abandoned.
     case request(RequestID, CoreRequest, Caller)
     /// A client no longer wants the answer to this request.
     case abandon(RequestID)
-    /// A subscriber is gone.
+    /// A subscriber has disconnected.
     case unsubscribe(SubscriptionID)
-    /// Something happened to a run. What belongs to a run that the core no longer knows is dropped.
+    /// An event of a run; dropped if the core no longer knows the run.
     case run(RunID, RunEvent)
-    /// The files that ``CoreEffect/removeFiles(_:)`` named are gone, or could not be removed.
+    /// The files named by ``CoreEffect/removeFiles(_:)`` are removed, or their removal failed.
     case cleaned(WorkID)
-    /// The job that ``CoreEffect/prepare(_:)`` asked for.
+    /// The job requested by ``CoreEffect/prepare(_:)``.
     case prepared(SchedulePreparation, Result<NewJob, CoreError>)
-    /// A time has come, or there is more to do (``Core/wantsTick``).
+    /// A time has come, or work is left over (``Core/wantsTick``).
     case tick
-    /// The disk of the state has little room left, in these words, or has enough again.
+    /// The disk that holds the state is short of space, for this reason, or has enough again (nil).
     case room(shortage: String?)
-    /// The rules of time zones that schedules go by, without those that cannot be read.
+    /// The rules of the schedules' time zones, without unreadable ones.
     case zones([String: ZoneRules])
-    /// The configuration, read again.
+    /// The reloaded configuration.
     case configure(CoreSettings)
-    /// The last input: nothing starts any more, and open waits are refused.
+    /// The last input: no job starts any more, and open waits are refused.
     case stop
 
-    /// Whether a client is told when its round fails; all others come again.
+    /// Whether a client is told when its round fails; other inputs are handed in again.
     package var isRequest: Bool { if case .request = self { true } else { false } }
 }
 
-/// A row of ``WorkRow``.
 package typealias WorkID = Int64
 
-/// An input with what the engine knew when it took it: the core looks at no clock and draws nothing.
+/// The clock readings and the random number of an input; the core itself reads no clock and draws none.
 package struct CoreMoment: Sendable, Hashable {
-    /// The time of day; it can be set.
+    /// The time of day, which can be set.
     package var wall: Timestamp
-    /// In milliseconds; it never falls, and goes on over restarts.
+    /// Milliseconds that never decrease, not even across restarts.
     package var steady: SteadyTime
-    /// Drawn from 0 ..< 1, for the pause before a retry.
+    /// A random number in 0 ..< 1, for the pause before a retry.
     package var random: Double
 
     package init(wall: Timestamp, steady: SteadyTime, random: Double = 0.5) {
@@ -52,36 +51,35 @@ package struct CoreMoment: Sendable, Hashable {
         self.random = random
     }
 
-    /// The steady time in so many seconds, at most ten years; a number that is none counts as 0.
+    /// Returns the steady time after this many seconds, at most ten years; NaN counts as 0.
     func steady(after seconds: Double) -> SteadyTime {
         let bounded = seconds > 0 ? min(seconds, 315_360_000) : 0
         return steady.saturatingAdding(Int64((bounded * 1000).rounded(.up)))
     }
 }
 
-/// What happens to a run.
+/// An event of a run.
 package enum RunEvent: Sendable {
-    /// Its step, once expanded, asks this host (name and port), and the run has no permit for it.
+    /// The expanded step needs this host (name and port), and the run has no permit for it.
     /// ``CoreEffect/proceed(_:connections:)`` or ``CoreEffect/yield(_:)`` follows.
     case host(String, connections: Int)
-    /// Its step is a list with so many children. ``CoreEffect/makeChildren(_:from:)`` or its end follows.
+    /// The step is a list with this many children. ``CoreEffect/makeChildren(_:from:)`` or the run's end follows.
     case list(ListOpening)
-    /// The next children of its list, in order; of the last ones `isLast` says so.
+    /// The next children of its list, in order; `isLast` marks the final batch.
     case children([NewChildRow], isLast: Bool)
-    /// Its step waits for so many seconds. The run is over.
+    /// The step waits for this many seconds. The run is over.
     case timer(Double)
-    /// A server asked to be left alone for a time, and the source goes on.
+    /// A server asked for a pause; the source continues.
     case refused(JobError)
-    /// What a transfer needs to go on after a restart; nil drops it. ``CoreEffect/saved(_:)`` follows.
+    /// The data for resuming a transfer after a restart; nil drops it. ``CoreEffect/saved(_:)`` follows.
     case checkpoint([UInt8]?, SaveID)
-    /// A download to a path has ended, for a later validation. ``CoreEffect/saved(_:)`` follows.
+    /// A download to a path finished; the data validates it later. ``CoreEffect/saved(_:)`` follows.
     case download(path: String, [UInt8], SaveID)
-    /// The run is over.
     case ended(RunEnd)
 }
 
 extension RunEvent {
-    /// The files that go with it; they are to be removed where it comes too late.
+    /// The files that come with it, to be removed if it arrives too late.
     package var files: [BlobReference] {
         switch self {
         case .ended(let end): end.files
@@ -92,20 +90,18 @@ extension RunEvent {
     }
 }
 
-/// Identifies what was to be stored, so that its source hears of it.
+/// Identifies data to store, so that its source learns when it is saved.
 package typealias SaveID = Int64
 
-/// How a run ended.
 package struct RunEnd: Sendable {
     package let outcome: Carried
-    /// A file that the outcome names in its text, as the body of a response, and that goes with the job.
+    /// A file that the outcome's text names, such as a response body, and that belongs to the job.
     package let body: BlobReference?
-    /// Bytes that it moved, for the progress of the list above.
+    /// Transferred bytes, for the progress of the list above.
     package let bytes: Int64
-    /// Bytes that it received, for the totals.
+    /// Received bytes, for the totals.
     package let received: Int64
 
-    /// The files that go with it.
     var files: [BlobReference] { [body, outcome.blob].compactMap(\.self) }
 
     package init(_ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0) {
@@ -116,12 +112,12 @@ package struct RunEnd: Sendable {
     }
 }
 
-/// A list that a step opens.
+/// A list opened by a step.
 package struct ListOpening: Sendable {
     package let mode: ListMode
     package let concurrency: Int?
     package let total: Int
-    /// What the children are made of together.
+    /// The template of the children.
     package let template: StoredValue?
 
     package init(mode: ListMode, concurrency: Int?, total: Int, template: StoredValue?) {

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// A message for the log.
+/// A log message.
 package struct CoreLog: Sendable, Hashable {
     package enum Level: Sendable, Hashable {
         case info
@@ -13,13 +13,13 @@ package struct CoreLog: Sendable, Hashable {
 
     package enum Content: Sendable, Hashable {
         case message(String, job: JobID?, queue: String?)
-        /// What happened to a job; it becomes words only where it is written.
+        /// An event of a job, formatted only when written.
         case job(JobLogEntry)
     }
 
     package let level: Level
     package let content: Content
-    /// What an administrator may want to be told of.
+    /// The catalog event, if an administrator may want an alert.
     package let event: CatalogEvent?
 
     package init(
@@ -36,7 +36,6 @@ package struct CoreLog: Sendable, Hashable {
         if case .failed = entry.event { event = .jobFailed } else { event = nil }
     }
 
-    /// A sentence.
     package var message: String {
         switch content {
         case .message(let text, _, _): text

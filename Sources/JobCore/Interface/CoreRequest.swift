@@ -1,19 +1,19 @@
 package import JobModel
 
-/// What a caller asks for. What only looks at jobs is asked of a reader of the store.
+/// A caller's request. A store reader serves requests that only read jobs.
 package enum CoreRequest: Sendable {
     /// New jobs. Answered with `submitted` in their order.
     case submit([NewJob])
-    /// Answered with `changed` once the job has ended or, where it takes its time to, once it was told to.
+    /// Answered with `changed` once the job has ended or, if that takes time, has been told to stop.
     case cancel(JobID)
     /// Answered with `changed`.
     case retry(JobID, from: RetryPoint)
-    /// Answered with `done` once the job and all below it are gone.
+    /// Answered with `done` once the job and its descendants are gone.
     case remove(JobID)
-    /// Answered with `done`, and with ``CoreEffect/waitOver(_:)`` once each of these jobs has ended or is gone, which may be at
-    /// once. One that is not there, or not the caller's, fails it.
+    /// Answered with `done`, then with ``CoreEffect/waitOver(_:)`` once each job has ended or is gone, perhaps at once.
+    /// Fails if a job does not exist or belongs to another user.
     case wait([JobID])
-    /// Answered with `done`; every later change is told. The caller looks at the jobs after the answer.
+    /// Answered with `done`; every later change is reported. The caller reads the jobs after the answer.
     case watch(WatchScope, SubscriptionID)
     /// Answered with `queue`.
     case setQueue(String, QueueChange)
@@ -29,51 +29,51 @@ package enum CoreRequest: Sendable {
     case probe
 }
 
-/// Where a retry by hand begins.
+/// Where a manual retry begins.
 package enum RetryPoint: String, Sendable, CaseIterable {
     case failed
     case start
 }
 
-/// What a request came to.
+/// The answer to a request.
 package enum CoreAnswer: Sendable {
     case failed(CoreError)
     case done
-    /// In the order of the submission.
+    /// In submission order.
     case submitted([Result<SubmittedJob, CoreError>])
-    /// The job was changed, and can be read.
+    /// The job has changed and can be read.
     case changed(JobID)
     case queue(QueueStatus)
 }
 
-/// What became of a submission.
+/// The result of one submission.
 package struct SubmittedJob: Sendable, Hashable {
     package let job: JobID
     package let state: JobState
-    /// False where the key joined an earlier job.
+    /// False if the key matched an earlier job.
     package let isCreated: Bool
 }
 
 package struct QueueStatus: Sendable, Hashable {
     package let settings: QueueSettings
-    /// The most slots that one owner gets.
+    /// The most slots per owner.
     package let perUser: Int
-    /// Whether jobs can be submitted to it, and not only those run that it has.
+    /// Whether it accepts new jobs, rather than only running the ones that it has.
     package let takesJobs: Bool
 }
 
-/// A schedule to be set, its spec checked by ``Admission``.
+/// A schedule to set, its spec checked by ``Admission``.
 package struct NewSchedule: Sendable {
     package let key: ScheduleKey
     package let timing: ScheduleTiming
-    /// The rules of its calendar's zone.
+    /// The rules of its calendar's time zone.
     package let zone: ZoneRules
     package let catchUp: ScheduleCatchUp
     package let overlap: ScheduleOverlap
     package let isSuspended: Bool
     /// The JSON text of its spec.
     package let spec: [UInt8]
-    /// The queues that its jobs and their children go to, where no expression says that.
+    /// The queues that its jobs and their children name without an expression.
     package let queues: [NamedQueue]
 
     package init(
@@ -91,7 +91,7 @@ package struct NewSchedule: Sendable {
     }
 }
 
-/// What to change of a queue; nil leaves a setting as it is.
+/// Changes to a queue; nil keeps a setting.
 package struct QueueChange: Sendable, Hashable {
     package var concurrency: Int?
     package var perUser: Int?
@@ -104,12 +104,12 @@ package struct QueueChange: Sendable, Hashable {
     }
 }
 
-/// Who asks.
+/// The user behind a request.
 package struct Caller: Sendable, Hashable {
     package let uid: UInt32
     /// Root, the daemon's own user, or a member of the administrators' group: sees and changes every job.
     package let isAdmin: Bool
-    /// The groups of the process that asks; nil where they decide nothing, or are not known.
+    /// The groups of the calling process; nil if they are unknown or decide nothing.
     package let groups: CallerGroups?
 
     package init(uid: UInt32, isAdmin: Bool, groups: CallerGroups? = nil) {
@@ -118,24 +118,23 @@ package struct Caller: Sendable, Hashable {
         self.groups = groups
     }
 
-    /// Whose jobs it sees; nil for those of all users.
+    /// The owner whose jobs are visible; nil for all users.
     package var owner: UInt32? { isAdmin ? nil : uid }
 
     package func sees(_ job: JobRow) -> Bool { !job.isRemoving && (isAdmin || job.owner == uid) }
 }
 
-/// Which jobs a subscription covers, and how often it reports progress.
+/// The jobs that a subscription covers, and how often it reports progress.
 package struct WatchScope: Sendable, Hashable {
     package enum Subject: Sendable, Hashable {
-        /// Jobs that were looked at and are the caller's.
+        /// Jobs already checked to be the caller's.
         case jobs([JobID])
         case tag(String)
         case all
     }
 
     package var subject: Subject
-    /// The least number of seconds between two reports of a job's progress, rounded up to two digits, so that watches
-    /// have few different ones.
+    /// The fewest seconds between two progress reports of a job, rounded up to two digits to limit the distinct values.
     package let interval: Double
     package var includesChildren: Bool
 

@@ -1,24 +1,24 @@
 package import JobModel
 
-/// Something that happened to one job; all of a job's entries tell its story.
+/// An event of a job, for the log.
 package struct JobLogEntry: Sendable, Hashable {
     package enum Event: Sendable, Hashable {
         case accepted
-        /// It has its turn, for the first time or after a pause.
+        /// A run started, for the first time or after a pause.
         case started
-        /// The daemon started, and it goes on.
+        /// The job continues after a daemon restart.
         case resumed
-        /// A link ended, and another one follows.
+        /// A link ended and another follows.
         case linkEnded(Int, JobError?)
-        /// The present link failed and is tried again in so many seconds.
+        /// The current link failed and is retried in this many seconds.
         case retrying(in: Double, JobError)
-        /// Its owner has it run again.
+        /// Its owner retried it.
         case retried
         case succeeded
         case failed(JobError)
         case cancelled
 
-        /// Whether it goes into the log before others where not all do.
+        /// Whether it has priority when the log is limited.
         var isTrouble: Bool {
             switch self {
             case .failed, .retrying: true
@@ -32,11 +32,11 @@ package struct JobLogEntry: Sendable, Hashable {
     package let parent: JobID?
     package let owner: UInt32
     package let queue: String
-    /// The host (name and port) that its present link asks.
+    /// The host (name and port) of its current link.
     package let host: String?
     package let link: Int
     package let attempt: Int
-    /// Entries on its owner's jobs that were left out since the last one.
+    /// Entries about its owner's jobs dropped since the last one.
     package let leftOut: Int
 
     init(_ event: Event, of job: JobRow, leftOut: Int) {
@@ -51,7 +51,6 @@ package struct JobLogEntry: Sendable, Hashable {
         self.leftOut = leftOut
     }
 
-    /// What went wrong.
     package var error: JobError? {
         switch event {
         case .linkEnded(_, let error): error
@@ -60,7 +59,7 @@ package struct JobLogEntry: Sendable, Hashable {
         }
     }
 
-    /// Characters of an error's text that are written: clients choose it, and can let it come often.
+    /// The most characters of an error that are logged: clients choose the text and can repeat it often.
     private static let mostText = 300
 
     package var message: String {
@@ -79,10 +78,10 @@ package struct JobLogEntry: Sendable, Hashable {
     }
 }
 
-/// How much the log says of jobs.
+/// How much the log reports about jobs.
 package enum JobLogging: Sendable, Hashable {
     case none
-    /// As much as fits into ``JobLogBudget``.
+    /// As much as ``JobLogBudget`` allows.
     case bounded
     case all
 }

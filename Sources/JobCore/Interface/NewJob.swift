@@ -1,17 +1,17 @@
 package import JobModel
 
-/// A job to be submitted, its spec checked by ``Admission``.
+/// A job to submit, its spec checked by ``Admission``.
 package struct NewJob: Sendable {
-    /// What the core decides by, of a spec.
+    /// The parts of a spec that the core decides by.
     package struct Terms: Sendable, Hashable {
         package let lasting: JobTerms
-        /// Seconds from its submission before it may start.
+        /// Seconds between submission and the earliest start.
         package let delay: Double?
         package let notBefore: Timestamp?
-        /// The host (name and port) that its source asks, where that is known.
+        /// The host (name and port) of its source, if known.
         package let host: String?
 
-        /// The key of a child is only shown: it would join jobs of which each belongs to its own list.
+        /// Ignores a child's key for deduplication: matching it would join jobs of different lists.
         package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
             lasting = JobTerms(
                 plan: JobPlan(spec), queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
@@ -25,11 +25,11 @@ package struct NewJob: Sendable {
     package let terms: Terms
     package let document: NewJobRow.Document
     package let digest: UInt64
-    /// The outcome of its source, where that is written in the spec.
+    /// The outcome of its source, if the spec contains it.
     package let immediate: Carried?
-    /// The queues that children in it name.
+    /// The queues named by children in it.
     package let queues: [NamedQueue]
-    /// The subscription that gets the job's changes, from the next one on.
+    /// The subscription to the job's changes from the next one on.
     package var subscription: SubscriptionID?
 
     package init(
@@ -45,18 +45,17 @@ package struct NewJob: Sendable {
     }
 }
 
-/// A child of a list, as the engine made it.
+/// A child of a list, made by the engine.
 package struct NewChildRow: Sendable {
     package enum Body: Sendable {
         case job(NewJob.Terms)
-        /// It cannot be made: it failed with this error before it began.
+        /// The child cannot be made and failed with this error before it began.
         case invalid(JobError)
     }
 
     package let index: Int
     package let body: Body
     package let document: NewJobRow.Document
-    /// Bytes of its spec.
     package let specSize: Int
 
     package init(index: Int, body: Body, document: NewJobRow.Document, specSize: Int? = nil) {
@@ -68,12 +67,12 @@ package struct NewChildRow: Sendable {
 }
 
 extension NewChildRow {
-    /// The file that its item is in.
+    /// The file that contains its item.
     var blob: BlobReference? { if case .item(let item) = document { item.blob } else { nil } }
 }
 
 extension JobRow {
-    /// A job as it begins.
+    /// Creates the initial row of a job.
     init(
         _ terms: NewJob.Terms, owner: UInt32, groups: CallerGroups?, parent: Parent?, deadline: SteadyTime?,
         specSize: Int, storedSpecSize: Int? = nil, at now: CoreMoment

@@ -1,4 +1,4 @@
-/// A queue that a part of a spec names, and where.
+/// A queue named in a spec, and the place that names it.
 package struct NamedQueue: Sendable, Hashable {
     package let name: String
     package let pointer: JSONPointer
