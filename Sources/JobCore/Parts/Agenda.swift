@@ -1,33 +1,33 @@
 import JobModel
 
-/// What is to be done without an input that asks for it.
+/// The core's tasks that no input requests.
 struct Agenda {
-    /// When rows that wait for a time are due.
+    /// The earliest times at which rows become due.
     var deadlines = Deadlines()
-    /// There may be work left over.
+    /// Whether stored work may be left over.
     var hasWork = false
-    /// The owner whose work had its turn last.
+    /// The owner whose work was served last.
     var lastWorker: UInt32?
-    /// More rows are due than the last look took.
+    /// Whether more rows are due than the last query returned.
     var hasMoreDue = false
-    /// More schedules are to be looked at.
+    /// Whether more schedules need a check.
     var hasMoreSchedules = false
-    /// There are more finished jobs than are kept.
+    /// Whether there may be more finished jobs than retention allows.
     var hasExcess = false
-    /// There are more finished jobs that have been kept long enough.
+    /// Whether more finished jobs have expired than the last query returned.
     var hasExpired = false
-    /// More jobs may start than the last round started.
+    /// Whether more jobs may start than the last round started.
     var hasMoreReady = false
-    /// When the finished job that ended first has been kept long enough, by the time of day.
+    /// When the oldest finished job expires, by the wall clock.
     var nextExpiry: Timestamp?
-    /// Queues that administrators stored.
+    /// Queues stored by administrators.
     var storedQueues: Set<String> = []
-    /// The outcomes of jobs that this round inserted, where their specs say them.
+    /// Outcomes, contained in their specs, of jobs inserted in this round.
     private(set) var immediate: [JobID: Carried] = [:]
 
     var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
 
-    /// Whether there is something to do at a time.
+    /// Returns whether anything is to do now.
     func wants(at now: CoreMoment) -> Bool {
         hasMore || deadlines.isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false
     }

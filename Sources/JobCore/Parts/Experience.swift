@@ -1,17 +1,17 @@
 import JobModel
 
-/// What this life of the daemon has learned and done, which no row says.
+/// What this life of the daemon has learned and done beyond the rows.
 struct Experience {
     let life: Int64
     let startedAt: CoreMoment
-    /// The number of the latest run; none is used twice, also where its round was undone.
+    /// The number of the latest run; never reused, even if its round was undone.
     private var lastRun: Int64 = 0
-    /// Why nothing that takes room on the disk is accepted.
+    /// Why requests that need disk space are refused.
     var shortage: String?
-    /// What happened since the daemon started, by owner.
+    /// Totals by owner since the daemon started.
     private(set) var totals: [UInt32: CoreTotals] = [:]
     var logBudget = JobLogBudget()
-    /// Files that are being removed.
+    /// Files being removed.
     var cleaning: Set<WorkID> = []
 
     init(life: Int64, startedAt: CoreMoment) {
@@ -28,15 +28,15 @@ struct Experience {
         change(&totals[owner, default: CoreTotals()])
     }
 
-    /// The time of day by which finished jobs grow old: a clock that leapt ahead while the daemon runs makes none of them
-    /// old, as what is purged does not come back.
+    /// Returns the time of day that decides which finished jobs expire.
+    /// A clock that leaps ahead while the daemon runs expires none, because purged jobs do not come back.
     func aging(_ now: CoreMoment) -> Timestamp {
         let elapsed = Double(max(0, now.steady.saturatingSubtracting(startedAt.steady))) / 1000
         return min(now.wall, startedAt.wall.adding(seconds: elapsed + 60))
     }
 }
 
-/// What happened since the daemon started.
+/// Totals since the daemon started.
 package struct CoreTotals: Sendable, Hashable {
     package var submitted = 0
     package var succeeded = 0

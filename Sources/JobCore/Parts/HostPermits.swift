@@ -1,19 +1,18 @@
 import JobModel
 
-/// How many connections each owner's runs have to each host, and which hosts an owner leaves alone.
+/// The connections that each owner's runs hold to each host, and the hosts paused for an owner.
 struct HostPermits {
     private struct Use {
         var total = 0
         var byOwner: [UInt32: Int] = [:]
     }
 
-    /// Hosts that one owner leaves alone at a time; a further one still gets requests.
+    /// The most hosts paused for one owner; further hosts still get requests.
     private static let mostPaused = 1000
 
     private var uses: [String: Use] = [:]
-    /// Until when, by the steady clock. It was learned outside, so it survives a reset.
+    /// The end of each pause by the steady clock; not in rows, so it survives a reset.
     private(set) var pauses: [String: [UInt32: SteadyTime]] = [:]
-    /// When the first pause ends.
     private(set) var nextEnd: SteadyTime?
 
     init(keeping old: HostPermits? = nil) {
@@ -38,7 +37,7 @@ struct HostPermits {
         uses[host] = use.total > 0 ? use : nil
     }
 
-    /// An owner leaves a host alone until a time; of several the latest counts.
+    /// Pauses a host for an owner; the latest end counts.
     mutating func pause(_ host: String, for owner: UInt32, until time: SteadyTime) {
         guard pauses[host]?[owner] != nil || pauses.values.count(where: { $0[owner] != nil }) < Self.mostPaused else {
             return
@@ -51,12 +50,12 @@ struct HostPermits {
         (pauses[host]?[owner]).map { $0 > now } ?? false
     }
 
-    /// The hosts that an owner leaves alone.
+    /// Returns the hosts paused for an owner.
     func paused(for owner: UInt32, at now: SteadyTime) -> [String] {
         pauses.compactMap { host, owners in (owners[owner] ?? now) > now ? host : nil }
     }
 
-    /// Drops the pauses that are over; whether there were any.
+    /// Drops expired pauses and returns whether there were any.
     mutating func endPauses(at now: SteadyTime) -> Bool {
         guard let nextEnd, nextEnd <= now else { return false }
         var hasEnded = false

@@ -1,23 +1,22 @@
 import JobModel
 
-/// What the present round is to have done once it is committed, and what of the memory that a reset leaves alone has to be
-/// taken back where it is not.
+/// The effects of the current round, and its changes to memory that a reset does not rebuild.
 struct PendingEffects {
-    /// Why nothing more can be stored; nil where it can.
+    /// Why nothing more can be stored; nil if there is room.
     struct Shortage: Hashable {
         let reason: String?
     }
 
     private(set) var effects: [CoreEffect] = []
-    /// Where the passing changes of jobs are among them.
+    /// The indexes of passing job changes in `effects`.
     private var passing: [JobID: Int] = [:]
-    /// Jobs whose end the round stored, or that it dropped, with the subscriptions that named them then.
+    /// Jobs that the round ended or deleted, with the subscriptions that named them.
     private(set) var ended: [JobID: Set<SubscriptionID>] = [:]
     private(set) var waits: [Waits.Change] = []
     private(set) var subscribed: [SubscriptionID] = []
-    /// Whether the next job of a schedule is being made, where the round changed that.
+    /// Whether a schedule's next job is being prepared, if the round changed that.
     private(set) var preparing: [ScheduleKey: Bool] = [:]
-    /// Where the look at all schedules goes on, where the round changed that.
+    /// Where the scan of all schedules continues, if the round changed that.
     var rescan: Schedules.Rescan?
     private(set) var cleaned: [WorkID] = []
     private(set) var totals: [(owner: UInt32, count: (inout CoreTotals) -> Void)] = []
@@ -25,7 +24,7 @@ struct PendingEffects {
 
     mutating func emit(_ effect: CoreEffect) { effects.append(effect) }
 
-    /// Tells of a change of a job. One that is `passing` is not told where the same round brings the next.
+    /// Reports a job change. A `passing` change is dropped if the same round makes another.
     mutating func tell(_ subscribers: [SubscriptionID], _ change: JobChange, isPassing: Bool) {
         if let index = passing.removeValue(forKey: change.row.id) { effects[index] = .notify([], change) }
         if isPassing { passing[change.row.id] = effects.count }

@@ -1,9 +1,9 @@
 import JobModel
 
-/// Counts jobs by owner, queue and state, and what they take up on disk. The counts are rows: this is their copy in memory,
-/// and what of it the present round has to write.
+/// Counts jobs by owner, queue and state, and their bytes on disk.
+/// The counts are rows; this is their copy in memory, with the changes that the current round must write.
 struct Quotas {
-    /// What one owner has, or all have.
+    /// The jobs of one owner, or of all.
     struct Holding: Hashable {
         /// Scheduled and queued jobs.
         var waiting = 0
@@ -24,7 +24,7 @@ struct Quotas {
         var value = CountValue()
         var hasChanged = false
 
-        /// Gives whether this is the first change of the round.
+        /// Returns whether this is the first change of the round.
         mutating func add(_ jobs: Int, _ bytes: Int64) -> Bool {
             value.jobs += jobs
             value.bytes = value.bytes.saturatingAdding(bytes)
@@ -34,7 +34,7 @@ struct Quotas {
     }
 
     private var byKey: [CountKey: Count] = [:]
-    /// What the present round changed.
+    /// Keys that the current round changed.
     private var changed: [CountKey] = []
     private var owners: [UInt32: Holding] = [:]
     private(set) var all = Holding()
@@ -42,7 +42,6 @@ struct Quotas {
 
     init() {}
 
-    /// What the store has.
     init(counts: [CountKey: CountValue], schedules: [UInt32: CountValue]) {
         byKey = counts.mapValues { Count(value: $0) }
         self.schedules = schedules
@@ -54,7 +53,7 @@ struct Quotas {
         all.add(jobs, bytes, key.state)
     }
 
-    /// A job was stored, changed or dropped.
+    /// Counts a stored, changed or deleted job.
     mutating func moved(from old: JobRow?, to new: JobRow?) {
         if let old { add(-1, -old.size, of: old) }
         if let new { add(1, new.size, of: new) }
@@ -66,7 +65,7 @@ struct Quotas {
         hold(jobs, bytes, key)
     }
 
-    /// A schedule was set, changed or removed.
+    /// Counts a set, changed or removed schedule.
     mutating func moved(_ owner: UInt32, from old: Schedule?, to new: Schedule?) {
         var value = schedules[owner] ?? CountValue()
         value.jobs += (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
@@ -74,7 +73,7 @@ struct Quotas {
         schedules[owner] = value.jobs > 0 ? value : nil
     }
 
-    /// The counts that changed since this was last asked, as they are to be stored.
+    /// Returns the counts to store that changed since the last call.
     mutating func takeChanges() -> [CountKey: CountValue] {
         guard !changed.isEmpty else { return [:] }
         var changes: [CountKey: CountValue] = [:]
@@ -91,12 +90,12 @@ struct Quotas {
 
     func holding(of owner: UInt32) -> Holding { owners[owner] ?? Holding() }
 
-    /// Bytes that an owner's jobs and schedules take up.
+    /// Returns the bytes of an owner's jobs and schedules.
     func stored(of owner: UInt32) -> Int64 {
         (owners[owner]?.bytes ?? 0).saturatingAdding(schedules[owner]?.bytes ?? 0)
     }
 
-    /// The same of all owners who have some.
+    /// The bytes of each owner's jobs and schedules.
     var stored: [UInt32: Int64] {
         let all = owners.mapValues(\.bytes).merging(schedules.mapValues(\.bytes)) { $0.saturatingAdding($1) }
         return all.filter { $0.value > 0 }
@@ -104,7 +103,7 @@ struct Quotas {
 
     func schedules(of owner: UInt32) -> Int { schedules[owner]?.jobs ?? 0 }
 
-    /// Owners and queues that have jobs in a state, in order.
+    /// Returns the owners and queues with jobs in a state, in order.
     func keys(in state: JobState) -> [CountKey] {
         byKey.filter { $0.key.state == state && $0.value.value.jobs > 0 }.map(\.key)
             .sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
@@ -112,11 +111,11 @@ struct Quotas {
 
     var queues: Set<String> { Set(byKey.lazy.filter { $0.value.value.jobs > 0 }.map(\.key.queue)) }
 
-    /// The owner who loses the oldest finished job, where there are too many or they take too much: the one who has most.
+    /// Returns the owner with the most finished jobs or bytes, who loses the oldest one; nil if within the limits.
     func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {
         let isTooMuch = all.finishedBytes > settings.retentionBytes
         guard isTooMuch || all.finished > settings.retentionCount else { return nil }
-        // No user loses jobs because of another's, as long as they have no more than an equal part.
+        // Users within an equal share lose no jobs because of others.
         let sharers = owners.values.count { $0.finished > 0 }
         let owners = owners.filter { owner, holding in
             guard !passed.contains(owner), holding.finished > 0 else { return false }

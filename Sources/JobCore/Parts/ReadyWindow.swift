@@ -1,40 +1,39 @@
 import JobModel
 
-/// The ready jobs of one owner in one queue that are at hand: the first ones, and some behind them whose hosts are free.
-/// All others are in the store only.
+/// The loaded ready jobs of one owner in one queue: the first ones, and later ones whose hosts have room.
+/// All others are only in the store.
 struct ReadyWindow {
-    /// Jobs that are read at once.
+    /// Jobs per read.
     static let size = 64
-    /// Jobs that are read at once past those whose hosts are taken.
+    /// Jobs per read past jobs whose hosts are full.
     static let aroundSize = 16
 
     private enum Horizon: Hashable {
         case start
-        /// The store has jobs behind this position.
+        /// The store has jobs after this position.
         case after(ReadyPosition)
         case end
     }
 
-    /// In starting order, none of them behind the horizon.
+    /// In starting order, none after the horizon.
     private var entries: [ReadyRow] = []
-    /// Some jobs behind the horizon.
+    /// Some jobs after the horizon.
     private var around: [ReadyRow] = []
     private var horizon: Horizon
-    /// The hosts without room for which nothing behind the horizon could start when the store was last asked; nil where one
-    /// of them may have room by now.
+    /// The full hosts for which the last read found no startable job after the horizon; nil if one may have room now.
     private var closed: Set<String>?
     private var hosts: [String: Int] = [:]
 
-    /// A window of an owner whose ready jobs in the store were never looked at, or who has none there.
+    /// Creates the window of an owner; `hasStored` if the store has ready jobs not read yet.
     init(hasStored: Bool) { horizon = hasStored ? .start : .end }
 
     var count: Int { entries.count + around.count }
-    /// Whether there is nothing at hand, and nothing in the store.
+    /// Whether neither the window nor the store has jobs.
     var isEmpty: Bool { entries.isEmpty && around.isEmpty && horizon == .end }
-    /// Whether a job at hand waits for a host.
+    /// Returns whether a loaded job waits for a host.
     func waits(for host: String) -> Bool { hosts[host] != nil }
 
-    /// A job became ready. It stays in the store where others at hand come before it.
+    /// Adds a job that became ready; a job after the horizon stays in the store.
     mutating func insert(_ row: ReadyRow) {
         closed = nil
         switch horizon {
@@ -60,14 +59,14 @@ struct ReadyWindow {
         }
     }
 
-    /// A host may have room by now; nil where any may.
+    /// Notes that a host may have room now; nil for any host.
     mutating func reopen(_ host: String?) { if host.map({ closed?.contains($0) == true }) ?? true { closed = nil } }
 
-    /// Whether jobs at hand wait for hosts.
+    /// Whether loaded jobs wait for hosts.
     var waitsForHosts: Bool { !hosts.isEmpty }
 
-    /// Takes the first job that may start. `isOpen` says of a host whether it has room, `closedHosts` names those that have
-    /// none, and `read` gives ready jobs of the store.
+    /// Takes the first job that may start.
+    /// `isOpen` returns whether a host has room, `closedHosts` the full hosts, and `read` ready jobs from the store.
     mutating func take(
         isOpen: (String?) -> Bool, closedHosts: () -> Set<String>,
         read: (ReadyPosition?, Set<String>, Int) throws(StoreError) -> [ReadyRow]
@@ -99,7 +98,7 @@ struct ReadyWindow {
         return row
     }
 
-    /// The last position that was read.
+    /// The last position read.
     private var position: ReadyPosition? { if case .after(let position) = horizon { position } else { nil } }
 
     private mutating func extend(

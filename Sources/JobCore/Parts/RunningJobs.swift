@@ -1,17 +1,17 @@
 package import JobModel
 
-/// A run that is at work, as the engine keeps it until the round that takes its end is committed.
+/// A live run, kept by the engine until the round that takes its end is committed.
 package struct LiveRun: Sendable, Hashable {
     package let run: RunID
     package let job: JobID
     package let owner: UInt32
     package let queue: String
-    /// It holds a slot of its queue; a run that only composes a list's outcome holds none.
+    /// Whether it holds a slot of its queue; a run that only composes a list's outcome holds none.
     package let hasSlot: Bool
-    /// The host that it has permits for, and how many.
+    /// The host of its permits, and their number.
     package var host: String?
     package var permits: Int
-    /// It takes its time to end when it is told to, as a program.
+    /// Whether it takes time to stop, as a program does.
     package var endsLater: Bool
     package var isStopping = false
 
@@ -31,7 +31,7 @@ package struct LiveRun: Sendable, Hashable {
     }
 }
 
-/// The runs that are at work. Only these hold slots and permits.
+/// The live runs: only these hold slots and permits.
 struct RunningJobs {
     private var runs: [RunID: LiveRun] = [:]
     private var byJob: [JobID: RunID] = [:]
@@ -46,7 +46,7 @@ struct RunningJobs {
     var count: Int { runs.count }
     var all: some Collection<LiveRun> { runs.values }
 
-    /// The run that is at work for a job, also one that the job has done with.
+    /// Returns the live run of a job, even one whose result no longer matters.
     func run(of job: JobID) -> LiveRun? { byJob[job].flatMap { runs[$0] } }
 
     mutating func insert(_ run: LiveRun) {
@@ -58,7 +58,7 @@ struct RunningJobs {
         if runs[run.run] != nil { runs[run.run] = run }
     }
 
-    /// A run is over; gives it.
+    /// Removes and returns a run.
     mutating func remove(_ id: RunID) -> LiveRun? {
         guard let run = runs.removeValue(forKey: id) else { return nil }
         if byJob[run.job] == id { byJob[run.job] = nil }

@@ -1,22 +1,22 @@
 import JobModel
 
-/// What a schedule does at a time: for which of its times it submits a job now, and what becomes of the others.
+/// The times for which a schedule submits a job now, waits, or skips.
 struct SchedulePlan: Equatable {
-    /// A time that is found so many seconds late, or more, passed as if no daemon had run: the machine slept, the wall
-    /// clock was set, or nothing could be stored.
+    /// A time found this many seconds late, or later, counts as missed while no daemon ran: the machine slept, the
+    /// wall clock was set, or the store was full.
     static let lateness = 60.0
 
-    /// The schedule as it is stored with the job, or without one.
+    /// The schedule to store, with or without a job.
     private(set) var row: Schedule
-    /// The time that a job is submitted for.
+    /// The time to submit a job for.
     private(set) var time: Timestamp?
-    /// Whether there is anything that has to be stored.
+    /// Whether the row changed.
     private(set) var isChange = false
-    /// The last time that a job was submitted for before.
+    /// The time of the previous job.
     private let lastTime: Timestamp?
 
-    /// `floor` is the last time that was dealt with, `started` when this daemon did, and `isLastOpen` says whether the job
-    /// before is not finished.
+    /// `floor` is the last time handled, `started` the start of this daemon, `isLastOpen` whether the previous job is
+    /// unfinished.
     init(
         _ row: Schedule, in zone: ZoneRules, after floor: Timestamp, isLastOpen: Bool, since started: Timestamp,
         at now: Timestamp
@@ -45,7 +45,7 @@ struct SchedulePlan: Equatable {
         isChange = true
     }
 
-    /// Deals with a time that has come.
+    /// Handles a time that has come.
     private mutating func add(_ time: Timestamp, _ isBusy: inout Bool, mayWait: Bool) {
         isChange = true
         if !isBusy, row.waiting.isEmpty { return submit(time, &isBusy) }
@@ -56,7 +56,7 @@ struct SchedulePlan: Equatable {
         }
     }
 
-    /// The same where the job could not be submitted: its time is passed over.
+    /// The schedule to store if the submission failed: the time is skipped.
     var withoutJob: Schedule {
         var row = row
         row.lastTime = lastTime

@@ -1,12 +1,11 @@
 import JobModel
 
-/// Decides which ready job starts next: the slots of queues, their fair shares among owners, and the permits of hosts.
+/// Decides which ready job starts next: queue slots, fair shares among owners, and host permits.
 ///
-/// A free slot goes to the owner who has work that can start and holds the fewest slots of the queue, among equals to the
-/// one served longest ago. The permits of a host are shared in the same way: an owner with more of them waits for one with
-/// fewer.
+/// A free slot goes to the owner with startable work who holds the fewest slots of the queue; ties go to the owner
+/// served longest ago. Host permits are shared the same way: an owner with more of them waits for an owner with fewer.
 final class Scheduler {
-    /// A job whose turn it is. Its slot and permit are taken.
+    /// The next job to start, with its slot and permit taken.
     struct Turn {
         let row: ReadyRow
         let queue: String
@@ -16,7 +15,7 @@ final class Scheduler {
     private final class Share {
         var window: ReadyWindow
         var running = 0
-        /// The turn in which it was served last.
+        /// The turn in which it was last served.
         var served: Int64 = 0
 
         init(_ window: ReadyWindow) { self.window = window }
@@ -27,7 +26,7 @@ final class Scheduler {
         var perUser: Int
         var running = 0
         var shares: [UInt32: Share] = [:]
-        /// When owners without jobs here were served last, so that one who comes back does not count as never served.
+        /// When owners without jobs here were last served, so that a returning owner does not count as never served.
         var left: [UInt32: Int64] = [:]
 
         init(_ settings: QueueSettings, perUser: Int) {
@@ -38,7 +37,7 @@ final class Scheduler {
         var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
     }
 
-    /// The most absent owners that a queue remembers.
+    /// The most absent owners remembered per queue.
     private static let mostLeft = 1024
 
     private var queues: [String: Queue] = [:]
@@ -49,12 +48,12 @@ final class Scheduler {
     private let perHostAndUser: Int
     private var turn: Int64 = 0
     private var now: SteadyTime = 0
-    /// Whether something changed since the last pass that may let a job start; most inputs change nothing of the kind.
+    /// Whether a change since the last pass may let a job start; most inputs change nothing relevant.
     private var hasChanged = true
-    /// Whether a queue became full, so that its owners keep no host from others any more.
+    /// Whether a queue became full, so that its owners no longer keep hosts from others.
     private var hasFilled = false
 
-    /// A scheduler without queues; what hosts asked for is taken over from `old`.
+    /// Creates a scheduler without queues, with the host pauses of `old`.
     init(perHost: Int, perHostAndUser: Int, keeping old: Scheduler? = nil) {
         self.perHost = perHost
         self.perHostAndUser = perHostAndUser
@@ -78,8 +77,9 @@ final class Scheduler {
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
 
-    /// A host may have room for an owner that it had none for; nil where any may. Windows ask the store again only then: one
-    /// owner may have very many jobs for a host without room, and another very many that start.
+    /// Notes that a host may have room for an owner; nil for any host.
+    /// Only then do windows read the store again: one owner may have very many jobs for a full host, another many that
+    /// start.
     private func opened(_ host: String?) {
         hasChanged = true
         for queue in queues.values { for share in queue.shares.values { share.window.reopen(host) } }
@@ -87,7 +87,7 @@ final class Scheduler {
 
     // MARK: - Ready jobs
 
-    /// A job became ready; gives whether its queue is open.
+    /// Adds a job that became ready; returns whether its queue is open.
     @discardableResult
     func insert(_ row: JobRow) -> Bool {
         guard let queue = queues[row.queue] else { return false }
@@ -97,7 +97,7 @@ final class Scheduler {
         return true
     }
 
-    /// The store has ready jobs of an owner that were never looked at.
+    /// Notes that the store has ready jobs of an owner that were not read yet.
     func expectStored(queue name: String, owner: UInt32) {
         guard let queue = queues[name] else { return }
         _ = share(of: owner, in: queue, hasStored: true)
@@ -112,7 +112,7 @@ final class Scheduler {
         return share
     }
 
-    /// A job is no longer ready, and did not start.
+    /// Removes a job that is no longer ready and did not start.
     func remove(_ row: JobRow) {
         guard let queue = queues[row.queue], let share = queue.shares[row.owner] else { return }
         share.window.remove(row.position)
@@ -134,17 +134,17 @@ final class Scheduler {
 
     // MARK: - Turns
 
-    /// To be called before the first turn of a round.
+    /// Must precede the first turn of a round.
     func beginTurns() {
         if hasFilled { opened(nil) }
         hasFilled = false
     }
 
-    /// The next job that may start, with its slot and its permit; nil where none may.
+    /// Returns the next job that may start, with its slot and permit.
     func next(in transaction: any JobTransaction, at now: SteadyTime) throws(StoreError) -> Turn? {
         self.now = now
         if hosts.endPauses(at: now) { opened(nil) }
-        // A job may have waited for a host that a job of another queue did not use after all.
+        // A job may have waited for a host that another queue's job left unused.
         while hasChanged {
             hasChanged = false
             for name in names {
@@ -176,7 +176,7 @@ final class Scheduler {
             take(slotOf: queue, share)
             if let host = row.host {
                 hosts.acquire(1, host, for: owner)
-                // An owner with more permits than this one waits no longer for it.
+                // Owners with more permits no longer wait for this one.
                 opened(host)
             }
             if !queue.hasRoom || share.running == queue.perUser {
@@ -192,7 +192,7 @@ final class Scheduler {
         queue.running += 1
     }
 
-    /// The owner who holds the fewest slots, among equals the one served longest ago.
+    /// Returns the owner with the fewest slots; ties go to the owner served longest ago.
     private func fairest(in queue: Queue, except passed: Set<UInt32>) -> (UInt32, Share)? {
         var best: (owner: UInt32, share: Share)?
         for (owner, share) in queue.shares where share.running < queue.perUser && !passed.contains(owner) {
@@ -207,7 +207,7 @@ final class Scheduler {
 
     // MARK: - Slots and permits
 
-    /// A run that was at work before a reset holds what it holds.
+    /// Restores the slot and permits of a live run after a reset.
     func hold(_ run: LiveRun) {
         if run.hasSlot, let queue = queues[run.queue] {
             take(slotOf: queue, share(of: run.owner, in: queue, hasStored: false))
@@ -215,7 +215,7 @@ final class Scheduler {
         if let host = run.host { hosts.acquire(run.permits, host, for: run.owner) }
     }
 
-    /// What a run held is free again.
+    /// Frees the slot and permits of a run.
     func release(_ run: LiveRun) {
         if run.hasSlot { releaseSlot(run.queue, run.owner) }
         if let host = run.host { release(run.permits, host, run.owner) }
@@ -234,14 +234,14 @@ final class Scheduler {
         opened(host)
     }
 
-    /// Whether a job goes on in its slot; not where the queue was made smaller meanwhile.
+    /// Returns whether a job keeps its slot; false if the queue shrank meanwhile.
     func mayKeepSlot(_ name: String, _ owner: UInt32) -> Bool {
         guard let queue = queues[name], let share = queue.shares[owner] else { return false }
         return queue.running <= queue.settings.concurrency && share.running <= queue.perUser
     }
 
-    /// Permits for a run that has a slot: one, and as many more as are free and no job waits for; 0 where it has to wait. A run
-    /// that retries what the host answered has waited as its own retry says, and so passes over its owner's pause.
+    /// Takes permits for a run with a slot: one, plus free ones that no job waits for; returns 0 if it must wait.
+    /// A retry after the host's answer has waited as its own policy says, so it ignores its owner's pause.
     func acquire(_ host: String, for owner: UInt32, atMost count: Int, despitePause: Bool = false) -> Int {
         guard isOpen(host, for: owner, despitePause: despitePause) else { return 0 }
         hosts.acquire(1, host, for: owner)
@@ -249,7 +249,7 @@ final class Scheduler {
         return 1 + acquireSpare(host, for: owner, atMost: count - 1)
     }
 
-    /// Further permits for a download over several connections, as many as are free and no job waits for.
+    /// Takes further permits for a download over several connections, if free and no job waits for them.
     func acquireSpare(_ host: String, for owner: UInt32, atMost count: Int) -> Int {
         var spare = 0
         while spare < count, hosts.total(host) < perHost, hosts.count(host, of: owner) < perHostAndUser,
@@ -275,7 +275,7 @@ final class Scheduler {
         }
     }
 
-    /// Whether a job at hand waits for a host and for nothing else.
+    /// Returns whether a loaded job waits only for a host.
     private func isAwaited(_ host: String) -> Bool {
         queues.values.contains { queue in
             queue.hasRoom
@@ -291,26 +291,25 @@ final class Scheduler {
         return closed
     }
 
-    /// A server asked an owner to leave a host alone until a time.
+    /// Pauses a host for an owner until a time.
     func pause(_ host: String, for owner: UInt32, until time: SteadyTime) {
         hosts.pause(host, for: owner, until: time)
     }
 
-    /// When a host can be asked again that an owner leaves alone.
+    /// When the first pause ends.
     var nextPauseEnd: SteadyTime? { hosts.nextEnd }
 
     // MARK: - Looking
 
-    /// Slots that are taken, by owner.
+    /// Returns the taken slots by owner.
     func running(in name: String) -> [UInt32: Int] {
         queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
     }
 
-    /// Jobs in all windows.
     var windowCount: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
-    /// Owners that have something in a queue, over all queues.
+    /// Pairs of owner and queue with jobs or slots.
     var shareCount: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
     var permits: [String: [UInt32: Int]] { hosts.shares }
-    /// Hosts that owners leave alone.
+    /// Pauses of all owners.
     var pauseCount: Int { hosts.pauses.values.reduce(0) { $0 + $1.count } }
 }

@@ -1,13 +1,13 @@
 import JobModel
 
-/// Which subscriptions cover a job. They were learned outside: a reset leaves them alone.
+/// The subscriptions and the jobs that they cover; not in rows, so a reset keeps them.
 struct Subscriptions {
     private struct Subscription {
         let scope: WatchScope
-        /// Whose jobs it covers by a tag or all of them; nil for those of all users.
+        /// The owner of the jobs covered by a tag or by `all`; nil for all users.
         let owner: UInt32?
         let uid: UInt32
-        /// Jobs that it names and whose end it has not told.
+        /// Named jobs whose end was not reported yet.
         var open: Set<JobID>
     }
 
@@ -20,11 +20,11 @@ struct Subscriptions {
     private var byJob: [JobID: Set<SubscriptionID>] = [:]
     private var byTag: [Tag: Set<SubscriptionID>] = [:]
     private var ofAll: [UInt32?: Set<SubscriptionID>] = [:]
-    /// How many report progress at each interval, in milliseconds.
+    /// The number of subscriptions per progress interval, in milliseconds.
     private var byInterval: [Int: Int] = [:]
-    /// How many each user has.
+    /// The number of subscriptions per user.
     private(set) var byUser: [UInt32: Int] = [:]
-    /// How many cover what is below the jobs that they name, by id or tag.
+    /// The number of subscriptions that cover descendants of their jobs, named by id or tag.
     private var withChildren = 0
 
     var isEmpty: Bool { subscriptions.isEmpty }
@@ -32,7 +32,7 @@ struct Subscriptions {
     /// Whether a job's ancestors decide which subscriptions cover it.
     var coverDescendants: Bool { withChildren > 0 }
 
-    /// The intervals at which subscriptions report progress, in milliseconds.
+    /// The intervals of progress reports, in milliseconds.
     var intervals: some Collection<Int> { byInterval.keys }
     func interval(of id: SubscriptionID) -> Int? { subscriptions[id]?.scope.milliseconds }
 
@@ -71,13 +71,13 @@ struct Subscriptions {
         if index[key]?.isEmpty == true { index[key] = nil }
     }
 
-    /// The subscriptions that name a job and have not told its end.
+    /// Returns the subscriptions that name a job and have not reported its end.
     func naming(_ job: JobID) -> Set<SubscriptionID> {
         (byJob[job] ?? []).filter { subscriptions[$0]?.open.contains(job) == true }
     }
 
-    /// These subscriptions have told the end of a job: they tell nothing more of it, and end where they name no other job. One
-    /// that covers children goes on, as what is below a cancelled list ends after it.
+    /// Marks the end of a job as reported; subscriptions without further named jobs end.
+    /// A subscription that covers children continues, because the children of a cancelled list end after it.
     mutating func ended(_ job: JobID, for ids: Set<SubscriptionID>) {
         for id in ids {
             subscriptions[id]?.open.remove(job)
@@ -87,8 +87,8 @@ struct Subscriptions {
         }
     }
 
-    /// The subscriptions that cover a job, in order; `ancestors` are the jobs above it, from the nearest, where
-    /// ``coverDescendants`` asks for them. The subscriptions `told` have told its end in this round.
+    /// Returns the subscriptions that cover a job, in order, except `told`, which reported its end in this round.
+    /// `ancestors` are the jobs above it, nearest first, if ``coverDescendants`` requires them.
     func covering(_ job: JobRow, below ancestors: [JobRow], told: Set<SubscriptionID>) -> [SubscriptionID] {
         if subscriptions.isEmpty { return [] }
         var found = naming(job.id).subtracting(told)

@@ -1,30 +1,29 @@
 import JobModel
 
-/// Requests that wait for something that a later round brings. They were learned outside: a reset leaves them alone.
+/// Requests that wait for a later round; not in rows, so a reset keeps them.
 struct Waits {
-    /// What is waited for.
     enum Event: Hashable {
-        /// A job is over, or gone.
+        /// A job ended or was removed.
         case end(JobID)
-        /// A run that was told to end has ended.
+        /// A run that was told to stop has ended.
         case stop(JobID)
         /// A piece of work is done.
         case work(WorkID)
     }
 
-    /// What a request gets once all that it waits for has happened.
+    /// What a request receives once all its events have happened.
     enum Result {
         case over
         case answer(CoreAnswer)
     }
 
-    /// What a round does to them, in this order, once it is committed.
+    /// A change made by a round, applied in order after the commit.
     enum Change {
         case begin(RequestID, Set<Event>, Result)
         case happened(Event)
-        /// No client wants the answer.
+        /// The client no longer wants the answer.
         case abandon(RequestID)
-        /// The daemon stops: all are refused.
+        /// The daemon stops: all waiting requests are refused.
         case stop
     }
 
@@ -38,7 +37,7 @@ struct Waits {
 
     var count: Int { waits.count }
 
-    /// Carries a change out; gives what waiting requests get by it.
+    /// Applies a change and returns the effects on waiting requests.
     mutating func apply(_ change: Change) -> [CoreEffect] {
         switch change {
         case .begin(let request, let events, let result):
