@@ -1,9 +1,9 @@
 package import JobModel
 
-/// Queues, and settings that change.
+/// Queues and configuration changes.
 extension Core {
-    /// Whether the configuration or an administrator made a queue. One that was taken out of the configuration is there for
-    /// the jobs that it has, and takes no others.
+    /// Returns whether the configuration or an administrator created a queue.
+    /// A queue removed from the configuration only runs the jobs that it has.
     func takesJobs(_ name: String) -> Bool {
         settings.queues.contains { $0.name == name } || agenda.storedQueues.contains(name)
     }
@@ -36,7 +36,7 @@ extension Core {
         answer(id, .queue(status(of: name)))
     }
 
-    /// Makes the scheduler anew: of the configuration, of what is stored, and of the runs that are at work.
+    /// Rebuilds the scheduler from the configuration, the stored queues and the live runs.
     func openQueues(_ round: Round) throws(StoreError) {
         scheduler = Scheduler(
             perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
@@ -44,7 +44,7 @@ extension Core {
         let stored = try round.transaction.queues()
         agenda.storedQueues = Set(stored.map(\.name))
         for queue in stored { scheduler.open(queue, perUser: settings.perUser(queue)) }
-        // Jobs run also in a queue that the configuration no longer has; no queue was ever allowed fewer than one.
+        // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
         let used = quotas.queues.union(running.all.lazy.map(\.queue))
         for name in used.sorted() where !scheduler.has(queue: name) {
             log(
@@ -52,33 +52,33 @@ extension Core {
                 queue: name)
             openUnconfigured(name)
         }
-        // Before the runs, whose owners would count as having nothing stored otherwise.
+        // Must precede the runs, whose owners would otherwise seem to have no stored jobs.
         for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         for run in running.all { scheduler.hold(run) }
         showQueues()
     }
 
-    /// Opens a queue that has jobs and is not configured: they run one at a time.
+    /// Opens an unconfigured queue for its existing jobs, which run one at a time.
     func openUnconfigured(_ name: String) {
         let queue = QueueSettings(name: name, concurrency: 1)
         scheduler.open(queue, perUser: settings.perUser(queue))
     }
 
-    /// Has the queues shown that were made or changed.
+    /// Publishes the current queues.
     func showQueues() { pending.emit(.queues(scheduler.names.map(status))) }
 
     func configure(_ changed: CoreSettings, _ round: Round) throws(StoreError) {
         settings = changed
         try openQueues(round)
         agenda.nextExpiry = round.now.wall
-        // Those of the machine may be newer.
+        // The machine's rules may be newer.
         let zones = schedules.zones.keys.filter { $0 != "UTC" }.sorted()
         if !zones.isEmpty { pending.emit(.readZones(zones)) }
     }
 
     // MARK: - Looking
 
-    /// What the core knows without a look at the store.
+    /// The core's state that needs no store access.
     package struct Status: Sendable {
         package let counts: [CountKey: CountValue]
         package let totals: [UInt32: CoreTotals]
@@ -89,10 +89,10 @@ extension Core {
         Status(counts: quotas.counts, totals: experience.totals, shortage: experience.shortage)
     }
 
-    /// The intervals at which subscriptions report progress, in milliseconds.
+    /// The intervals of progress reports, in milliseconds.
     package var progressIntervals: some Collection<Int> { subscriptions.intervals }
 
-    /// A job that may have made progress, and the subscriptions that cover it, by their interval; nil where no subscriber is to be told.
+    /// Returns a running job and the subscriptions that cover it, by interval; nil if no subscriber is interested.
     package func watchers(
         of id: JobID, in transaction: any JobTransaction
     ) throws(StoreError) -> (row: JobRow, byInterval: [Int: [SubscriptionID]])? {
@@ -105,6 +105,6 @@ extension Core {
         return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
     }
 
-    /// How many subscriptions each user has.
+    /// The number of subscriptions per user.
     package var watchesByUser: [UInt32: Int] { subscriptions.byUser }
 }

@@ -1,6 +1,6 @@
 import JobModel
 
-/// What callers ask for.
+/// Client requests.
 extension Core {
     func handle(
         _ request: CoreRequest, _ id: RequestID, _ caller: Caller, _ round: Round
@@ -59,7 +59,7 @@ extension Core {
         answers.reserveCapacity(requested.count)
         var rows: [NewJobRow] = []
         rows.reserveCapacity(requested.count)
-        /// The requested job of each row.
+        /// The index in `requested` of each row.
         var indexes: [Int] = []
         indexes.reserveCapacity(requested.count)
         var room = Room(quotas, settings, owner: caller.uid)
@@ -80,7 +80,7 @@ extension Core {
                 inserted[offset], rows[offset].row.state, requested[index].subscription, caller, round)
         }
         answer(id, .submitted(answers))
-        // Behind the answer, as the first notifications of the jobs' watches may follow from here.
+        // After the answer, because the first notifications of the jobs' watches follow here.
         for (offset, index) in indexes.enumerated() {
             guard case .created(let id) = inserted[offset] else { continue }
             rows[offset].row.id = id
@@ -112,7 +112,7 @@ extension Core {
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }
     }
 
-    /// A new job as it begins.
+    /// Returns the initial row of a new job.
     func row(of new: NewJob, owner: UInt32, groups: CallerGroups?, _ round: Round) -> NewJobRow {
         NewJobRow(
             row: JobRow(
@@ -120,7 +120,7 @@ extension Core {
                 specSize: Int(clamping: new.document.size), at: round.now), document: new.document, digest: new.digest)
     }
 
-    /// Submits the job of a schedule; gives its answer.
+    /// Submits a schedule's job and returns its answer.
     func submit(
         _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
@@ -138,7 +138,7 @@ extension Core {
 
     // MARK: - Refusals
 
-    /// Why a job is not admitted.
+    /// Returns why a job is not admitted.
     private func refusal(of new: NewJob, _ room: Room) -> CoreError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
@@ -155,12 +155,12 @@ extension Core {
             "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some finished ones.")
     }
 
-    /// Why nothing that takes room on the disk is accepted.
+    /// Why requests that need disk space are refused.
     var refusalWithoutRoom: CoreError? {
         experience.shortage.map { CoreError(.storage, "Nothing can be stored at present: \($0)") }
     }
 
-    /// Why no further job of an owner may wait for its turn.
+    /// Returns why an owner may have no more waiting jobs.
     func refusalOfWaiting(_ owner: UInt32) -> CoreError? {
         Room(quotas, settings, owner: owner).jobs > 0 ? nil : Self.tooManyWaiting
     }
@@ -168,13 +168,13 @@ extension Core {
     private static let tooManyWaiting = CoreError(
         .busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
 
-    /// Why something is not accepted that names `queues`.
+    /// Returns why `queues` cannot be used.
     func refusal(of queues: [NamedQueue]) -> CoreError? {
         queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
     }
 }
 
-/// What one owner may still submit.
+/// The jobs and bytes that an owner may still submit.
 private struct Room {
     private(set) var jobs: Int
     private(set) var bytes: Int64
@@ -187,7 +187,7 @@ private struct Room {
         bytes = settings.storedPerUser.saturatingSubtracting(quotas.stored(of: owner))
     }
 
-    /// A job of so many bytes is submitted.
+    /// Subtracts a submitted job of this many bytes.
     mutating func take(_ size: Int64) {
         jobs -= 1
         bytes = bytes.saturatingSubtracting(size)

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// Schedules: setting them, and submitting their jobs.
+/// Schedules: requests, times, and submission of their jobs.
 extension Core {
     // MARK: - Requests
 
@@ -9,13 +9,13 @@ extension Core {
         var schedule = Schedule(
             key: new.key, timing: new.timing, catchUp: new.catchUp, overlap: new.overlap,
             isSuspended: new.isSuspended, setAt: round.now.wall, specSize: new.spec.count)
-        // What an administrator sets for another user is not for the administrator's groups.
+        // Groups of an administrator do not apply to another user's schedule.
         schedule.groups = caller.uid == new.key.owner ? caller.groups : nil
         if let old = old?.schedule {
             schedule.lastTime = old.lastTime
             schedule.lastJob = old.lastJob
             schedule.submitted = old.submitted
-            // What waits was for the spec that is replaced.
+            // Waiting times belonged to the replaced spec.
             schedule.skipped = old.skipped + old.waiting.count
         }
         if let refusal = refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
@@ -68,7 +68,7 @@ extension Core {
         if old.schedule.isSuspended != isSuspended {
             var schedule = old.schedule
             schedule.isSuspended = isSuspended
-            // What it misses is dropped, as is what waits: a later surprise would serve no user.
+            // Missed and waiting times are dropped: a late surprise would serve no user.
             schedule.doneUntil = round.now.wall
             schedule.skipped += schedule.waiting.count
             schedule.waiting = []
@@ -84,7 +84,7 @@ extension Core {
 
     // MARK: - Times
 
-    /// Stores a schedule with when it is to be looked at next.
+    /// Stores a schedule with the time of its next check.
     private func store(
         _ schedule: Schedule, was old: ScheduleRow?, spec: [UInt8]? = nil, _ round: Round
     ) throws(StoreError) {
@@ -95,25 +95,25 @@ extension Core {
         agenda.deadlines.note(row)
     }
 
-    /// When a schedule is to be looked at next.
+    /// Returns the time of a schedule's next check.
     private func next(of schedule: Schedule, _ round: Round) throws(StoreError) -> Timestamp? {
         guard !schedule.isSuspended else { return nil }
-        // It is looked at again once the rules of its zone were read.
+        // It is checked again once the rules of its zone are read.
         guard let zone = schedules.zone(of: schedule) else { return nil }
         if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
         return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
     }
 
-    /// Whether the job before is not finished.
+    /// Returns whether the schedule's previous job is unfinished.
     private func isLastOpen(_ schedule: Schedule, _ round: Round) throws(StoreError) -> Bool {
         guard let job = schedule.lastJob, let row = try round.transaction.job(job) else { return false }
         return !row.state.isTerminal
     }
 
-    /// Schedules that one look deals with.
+    /// Schedules per check.
     private static let atOnce = 64
 
-    /// Deals with the schedules whose time has come, and with those that are to be looked at again.
+    /// Advances due schedules and continues a rescan.
     func runSchedules(_ round: Round) throws(StoreError) {
         try rescan(round)
         let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
@@ -126,7 +126,7 @@ extension Core {
         let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
         for row in rows {
             var schedule = row.schedule
-            // Where the wall clock was set back times are due again, but for what was submitted or waits.
+            // After the wall clock was set back, times are due again unless they were submitted or wait.
             schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
             try store(schedule, was: row, round)
         }
@@ -140,10 +140,10 @@ extension Core {
             since: schedules.startedAt, at: round.now.wall)
     }
 
-    /// Has the next job of a schedule made, or passes over the times for which there is none.
+    /// Requests the next job of a schedule, or skips times without a job.
     private func advance(_ row: ScheduleRow, _ round: Round) throws(StoreError) {
         let key = row.schedule.key
-        // It is looked at again once its job is there.
+        // It is checked again once its job is made.
         var waiting = row
         waiting.next = nil
         guard let plan = try plan(row.schedule, round) else { return try round.transaction.put(waiting, spec: nil) }
@@ -154,7 +154,7 @@ extension Core {
         pending.emit(.prepare(SchedulePreparation(key: key, time: time, request: nil)))
     }
 
-    /// The job of a schedule was made of its spec, or cannot be.
+    /// Submits the job made from a schedule's spec, or reports why it could not be made.
     func submit(
         _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
     ) throws(StoreError) {
@@ -178,7 +178,7 @@ extension Core {
         guard let row, phase == .serving, let plan = try plan(row.schedule, round), let time = plan.time,
             time == preparation.time
         else {
-            // It was changed meanwhile: it is looked at again.
+            // The schedule changed meanwhile; check it again.
             if let row { try store(row.schedule, was: row, round) }
             return
         }
@@ -205,13 +205,13 @@ extension Core {
 
     // MARK: - Jobs
 
-    /// The last job of a schedule is finished: a time that waits for that may have its turn.
+    /// Rechecks a schedule whose last job ended, since a waiting time may be due.
     func scheduledJobEnded(_ job: JobID, _ round: Round) throws(StoreError) {
         guard let row = try round.transaction.schedule(ofLastJob: job), !row.schedule.waiting.isEmpty else { return }
         try store(row.schedule, was: row, round)
     }
 
-    /// The last job of a schedule runs again.
+    /// Rechecks a schedule whose last job was retried.
     func scheduledJobReopened(_ job: JobID, _ round: Round) throws(StoreError) {
         guard let row = try round.transaction.schedule(ofLastJob: job) else { return }
         try store(row.schedule, was: row, round)

@@ -1,11 +1,11 @@
 import JobModel
 
-/// Lists and races: their children, and what these come to.
+/// Lists and races: their children and outcomes.
 extension Core {
-    /// A run's step is a list: it gets a row, or goes on with the one that a crash left.
+    /// Opens the list of a run's step, or continues the list that a crash left.
     func open(_ opening: ListOpening, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         if let list = try round.transaction.list(of: old.id), list.link == old.link, list.phase == .making {
-            // It has the template that it began with.
+            // It keeps its original template.
             drop(.list(opening))
             if list.made < list.total, list.decided == nil {
                 return pending.emit(.makeChildren(live.run, from: list.made))
@@ -33,7 +33,7 @@ extension Core {
         try made(list, row, live, round)
     }
 
-    /// Why an owner may not have so many more jobs that wait.
+    /// Returns why an owner may not have this many more waiting jobs.
     private func refusal(ofChildren count: Int, of owner: UInt32) -> JobError? {
         let limits = settings.limits
         if quotas.holding(of: owner).waiting + count <= limits.queuedJobsPerUser,
@@ -45,7 +45,7 @@ extension Core {
             .tooLarge, "The list's \(count) children would be too many waiting jobs; retry it when some have run.")
     }
 
-    /// A run made the next children of its list.
+    /// Inserts the next children of a run's list.
     func add(
         _ children: [NewChildRow], isLast: Bool, _ old: JobRow, _ live: LiveRun, _ round: Round
     ) throws(StoreError) {
@@ -55,7 +55,7 @@ extension Core {
             return cancel(live)
         }
         guard list.decided == nil else {
-            // No more are needed.
+            // The list is decided and needs no more children.
             drop(.children(children, isLast: isLast))
             pending.emit(.yield(live.run))
             return try made(list, old, live, round)
@@ -86,7 +86,7 @@ extension Core {
             try self.inserted(child, round)
             if child.state.isTerminal { try jobIsOver(child, isInside: false, round) }
         }
-        // The ends of invalid children may have decided the list.
+        // Failures of invalid children may have decided the list.
         guard let present = try round.transaction.list(of: old.id), present.id == list.id else { return }
         guard isLast || present.decided != nil else {
             return pending.emit(.makeChildren(live.run, from: present.made))
@@ -131,7 +131,7 @@ extension Core {
         }
     }
 
-    /// All children of a list are made that it is to have: the job waits for them without a slot.
+    /// Ends the making of children: the job waits for them without a slot.
     private func made(_ list: ListRow, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         release(live)
         var list = list
@@ -147,8 +147,8 @@ extension Core {
 
     // MARK: - Children that end
 
-    /// A child is over: its list counts it, lets the next one in, and may be decided or over by that. `isInside` says that its
-    /// gate had let it in.
+    /// Counts an ended child in its list and admits the next; the list may then be decided or over.
+    /// `isInside` is true if the list had admitted the child.
     func childEnded(_ child: JobRow, bytes: Int64, isInside: Bool, _ round: Round) throws(StoreError) {
         guard let parentage = child.parent, var list = try round.transaction.list(of: parentage.job),
             list.id == parentage.list, let parent = try round.transaction.job(parentage.job)
@@ -171,7 +171,7 @@ extension Core {
         try gather(list, parent, round)
     }
 
-    /// A child that waits for its gate was stopped, and goes on past it, at a `finally` link.
+    /// Moves a child that waits to be admitted past the gate: it was stopped and continues at a `finally` link.
     func passGate(_ child: JobRow, _ round: Round) throws(StoreError) {
         guard let parent = child.parent, var list = try round.transaction.list(of: parent.job), list.id == parent.list
         else { return }
@@ -179,7 +179,7 @@ extension Core {
         try put(list, round)
     }
 
-    /// Lets the next child of a list in that waits for its gate.
+    /// Admits the next waiting child of a list.
     private func letIn(_ list: inout ListRow, _ round: Round) throws(StoreError) {
         guard let concurrency = list.concurrency, list.admitted < concurrency,
             let old = try round.transaction.children(of: list.job, list: list.id, .gated, after: 0, limit: 1).first
@@ -190,7 +190,7 @@ extension Core {
         try store(&row, was: old, round)
     }
 
-    /// All children have ended: a run composes the outcome.
+    /// Starts the run that composes the outcome, once all children have ended.
     func gather(_ list: ListRow, _ old: JobRow, _ round: Round) throws(StoreError) {
         var list = list
         list.phase = .gathering
@@ -213,7 +213,7 @@ extension Core {
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
     }
 
-    /// A list took longer than its timeout.
+    /// Fails a list that exceeded its timeout.
     func listTimedOut(_ old: JobRow, _ round: Round) throws(StoreError) {
         try closeList(of: old, round)
         let seconds = old.step?.timeout ?? 0
@@ -222,7 +222,7 @@ extension Core {
         try linkEnded(old, .failure(error), keepingSlot: false, round)
     }
 
-    /// The list of a job's present link is over; what has not ended of it is cancelled.
+    /// Closes the list of a job's current link; unfinished children are cancelled.
     func closeList(of row: JobRow, _ round: Round) throws(StoreError) {
         guard let list = try round.transaction.list(of: row.id) else { return }
         try round.transaction.closeList(of: row.id)

@@ -1,8 +1,8 @@
 import JobModel
 
-/// Starts the jobs whose turn it is.
+/// Starting ready jobs.
 extension Core {
-    /// Jobs that one round starts: those whose outcome stands in their spec end at once and make room for others.
+    /// Jobs started per round: a job whose spec contains its outcome ends at once and frees its slot.
     private static let mostStarts = 1024
 
     func startReady(_ round: Round) throws(StoreError) {
@@ -18,17 +18,17 @@ extension Core {
 
     private func start(_ turn: Scheduler.Turn, _ round: Round) throws(StoreError) {
         guard let old = try round.transaction.job(turn.row.position.id), old.isReady else { return giveBack(turn) }
-        // A job waits for the end of its run before it is ready again, or over.
+        // A job is neither ready nor over before its run has ended.
         expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
         let isOverdue = old.deadline.map { $0 <= round.now.steady } ?? false
         let mustStop = isOverdue ? true : try isBelowStopped(old, round)
         if mustStop {
             giveBack(turn)
-            // It is still ready, and may be so at a `finally` link in a moment.
+            // It is still ready, and may be so again in a moment at a `finally` link.
             scheduler.insert(old)
             return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
-        // A list that this life of the daemon has not changed is not shown yet.
+        // Progress of a list that this life of the daemon has not changed is not published yet.
         if let parent = old.parent, let list = try round.transaction.list(of: parent.job) {
             pending.emit(.list(parent.job, list))
         }

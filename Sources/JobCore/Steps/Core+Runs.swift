@@ -1,12 +1,12 @@
 import JobModel
 
-/// What runs come to.
+/// Run events.
 extension Core {
     func handle(_ event: RunEvent, of id: RunID, _ round: Round) throws(StoreError) {
         guard let live = running[id] else { return drop(event) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
-            // Its job was removed, or cannot be read any more. Only its end counts, as what it held is free then.
+            // Its job was removed or is unreadable. Only its end matters, because it frees the slot and permits.
             if event.isEnd {
                 release(live)
                 pending.change(.happened(.stop(live.job)))
@@ -15,11 +15,11 @@ extension Core {
             }
             return drop(event)
         }
-        // A run that was told to end only ends.
+        // A run told to stop may only end.
         if event.isStep, row.isEnding || phase != .serving { return drop(event) }
         switch event {
         case .ended(let end):
-            // Sources that the stop broke off run again when the daemon is back.
+            // Sources interrupted by the stop run again after a restart.
             guard phase == .serving else { return }
             try runEnded(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
@@ -38,7 +38,7 @@ extension Core {
         }
     }
 
-    /// An event counts no more: its files go, and a source that waits for something to be stored must not wait for ever.
+    /// Drops an event: removes its files, and releases a source that waits for a save.
     func drop(_ event: RunEvent) {
         let files = event.files
         if !files.isEmpty { pending.emit(.unlink(files)) }
@@ -48,14 +48,14 @@ extension Core {
         }
     }
 
-    /// A run is over whose job does not go on by it.
+    /// Frees the slot and permits of a run that does not continue its job.
     func release(_ live: LiveRun) {
         if let run = running.remove(live.run) { scheduler.release(run) }
     }
 
     // MARK: - Hosts
 
-    /// A run's step asks a host for which it has no permit.
+    /// Handles a step that needs a host for which its run has no permit.
     private func wants(
         _ host: String, _ connections: Int, _ old: JobRow, _ live: LiveRun, _ round: Round
     ) throws(StoreError) {
@@ -85,7 +85,7 @@ extension Core {
         pending.emit(.yield(live.run))
     }
 
-    /// Leaves the host alone that asked for it, for this owner: the one that was asked, or another to which that redirected.
+    /// Pauses a host for this owner at its request: the run's host, or one that it redirected to.
     private func pause(for error: JobError, of live: LiveRun, _ round: Round) {
         guard let seconds = error.retryAfter, seconds > 0, let host = error.retryAfterHost ?? live.host else { return }
         let time = round.now.steady(after: min(seconds, settings.longestBackOff))
@@ -94,7 +94,7 @@ extension Core {
 
     // MARK: - Timers
 
-    /// A run's step waits for a time, without a slot.
+    /// Lets the job of a run wait for a time without a slot.
     private func wait(_ seconds: Double, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         var row = old
         guard seconds > 0 else { return try runEnded(old, live, RunEnd(.success(.null)), round) }
@@ -106,7 +106,7 @@ extension Core {
         release(live)
     }
 
-    /// The time of a job that waits for its `timer` source has come.
+    /// Handles the end of a `timer` wait.
     func timerFired(_ row: JobRow, _ round: Round) throws(StoreError) {
         guard row.waiting == .timeout else { return try linkEnded(row, .success(.null), keepingSlot: false, round) }
         let error = JobError(
@@ -118,17 +118,17 @@ extension Core {
 
     // MARK: - Ends
 
-    /// A run ended, and with it the present link.
+    /// Ends a run and its current link.
     private func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         if let error = end.outcome.error { pause(for: error, of: live, round) }
         if end.received > 0 {
             pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
         }
-        // What it held beside its slot is free; the next link may go on in the slot.
+        // Frees the permits; the next link may keep the slot.
         _ = running.remove(live.run)
         if let host = live.host { scheduler.release(live.permits, host, live.owner) }
         var row = old
-        // A result that is refused is not kept.
+        // A refused result is not kept.
         let refusal = refusal(toKeep: end, row)
         if refusal == nil {
             row.blobs += end.files.map { LinkBlob(link: row.link, blob: $0) }
@@ -145,12 +145,12 @@ extension Core {
         if wasEnding { pending.change(.happened(.stop(row.id))) }
     }
 
-    /// The present link of a job without a run ended. `keepingSlot` says that the job holds a slot of its queue.
+    /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue.
     func linkEnded(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
         try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, bytes: 0, round)
     }
 
-    /// `old` is the job as it is stored.
+    /// `old` is the stored row.
     private func linkEnded(
         _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64, _ round: Round
     ) throws(StoreError) {
@@ -158,7 +158,7 @@ extension Core {
         let link = row.link
         let isDownload = row.presentSource == .download
         let action = row.finished(outcome, at: round.now)
-        // A retry of what a server answered has waited as its own policy says, and must not wait for the pause of its host.
+        // A retry of a server's answer has waited as its own policy says and must not also wait for the host's pause.
         if action == .wait, row.lastFailure?.http != nil { row.host = nil }
         let hasMovedOn = action == .run || action == .finish
         var mustClean = false
@@ -167,7 +167,7 @@ extension Core {
             if isOver {
                 mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil
             } else if isDownload, action == .run {
-                // Its failure was caught, so nothing goes on with what it had.
+                // The failure was caught, so nothing resumes from the partial file.
                 mustClean = try removeParts(of: &row, links: link...link, round) != nil
             }
         }
@@ -178,7 +178,7 @@ extension Core {
         case .wait:
             if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
             pending.count(row.owner) { $0.retried += 1 }
-            // What waits for room may be tried very often: the first time says it.
+            // Waits for room can retry very often: only the first is logged.
             if let error = row.lastFailure, error.postponed == nil || old.lastFailure?.postponed == nil,
                 let due = row.due
             {
@@ -196,7 +196,7 @@ extension Core {
         }
     }
 
-    /// A job goes on at its next link: in its slot where it may keep that, and else as one that is ready.
+    /// Continues a job at its next link: in its slot if it may keep it, otherwise as a ready job.
     private func goOn(
         _ row: inout JobRow, was old: JobRow, hasSlot: Bool, mustClean: Bool, _ round: Round
     ) throws(StoreError) {
@@ -214,11 +214,11 @@ extension Core {
         if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
         row.state = .queued
         row.waiting = mustClean ? .cleaning : .nothing
-        // After a timer most have their turn in the same round.
+        // After a timer, most jobs start in the same round.
         try store(&row, was: old, isPassing: true, round)
     }
 
-    /// A job is over. `isInside` says of a child that the gate of its list had let it in.
+    /// Ends a job; `isInside` is true for a child that its list had admitted.
     func jobIsOver(
         _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
     ) throws(StoreError) {
@@ -238,7 +238,7 @@ extension Core {
         if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobEnded(row.id, round) }
     }
 
-    /// Why a result is not kept, where its owner has too much stored for it.
+    /// Returns why a result is not kept: its owner has too much stored.
     private func refusal(toKeep end: RunEnd, _ row: JobRow) -> JobError? {
         let size = end.outcome.size.saturatingAdding(end.body?.size ?? 0)
         guard end.outcome.error == nil, size > StoredValue.null.size else { return nil }
@@ -269,7 +269,7 @@ extension Core {
         row.checkpointSize = max(0, row.checkpointSize - before.text.count)
     }
 
-    /// Has what transfers of these links have left removed; false where they have left nothing.
+    /// Requests removal of the partial files of these links; returns nil if there are none.
     func removeParts(of row: inout JobRow, links: ClosedRange<Int>, _ round: Round) throws(StoreError) -> WorkID? {
         let checkpoints = try round.transaction.checkpoints(of: row.id, fromLink: links.lowerBound)
             .filter { links.contains($0.link) }
@@ -289,7 +289,7 @@ extension Core {
         ).id
     }
 
-    /// What transfers had left is gone; a job that waited for that goes on.
+    /// Handles a finished removal of files; a job that waited for it continues.
     func cleaned(_ id: WorkID, _ round: Round) throws(StoreError) {
         pending.clean(id)
         guard let work = try round.transaction.work(after: id - 1, limit: 1).first, work.id == id else { return }
@@ -297,7 +297,7 @@ extension Core {
         try goOnIfClean(work.job, round)
     }
 
-    /// Lets a job go on that waits for the last of its earlier files and children to be removed.
+    /// Continues a job once the last of its earlier files and children are removed.
     func goOnIfClean(_ job: JobID, _ round: Round) throws(StoreError) {
         guard let old = try round.transaction.job(job), old.waiting == .cleaning,
             try !round.transaction.hasWork(.removeParts, of: job),
@@ -310,7 +310,6 @@ extension Core {
 }
 
 extension RunEvent {
-    /// Whether nothing more comes of the run.
     fileprivate var isEnd: Bool {
         switch self {
         case .ended, .timer: true
@@ -318,7 +317,7 @@ extension RunEvent {
         }
     }
 
-    /// Whether it asks to go on with a step.
+    /// Whether it asks to continue with a step.
     fileprivate var isStep: Bool {
         switch self {
         case .host, .list, .children: true
@@ -328,10 +327,9 @@ extension RunEvent {
 }
 
 extension JobRow {
-    /// The type of the source at its present link, also while it is being stopped.
+    /// The source type of its current link, even while it is being stopped.
     var presentSource: SourceType? { plan.step(link, for: carried)?.source }
 
-    /// How a finished job ended, for the log.
     fileprivate var end: JobLogEntry.Event {
         switch (state, carried) {
         case (.succeeded, _): .succeeded

@@ -1,8 +1,8 @@
 import JobModel
 
-/// Cancelling, passing deadlines, retrying and removing.
+/// Cancelling, deadlines, retrying and removing.
 extension Core {
-    /// Stops an unfinished job: at once, or once its run has ended. What is below it follows as work.
+    /// Stops an unfinished job, at once or when its run has ended. Later work stops its descendants.
     func stop(_ old: JobRow, _ reason: JobRow.Stop, _ round: Round) throws(StoreError) {
         var row = old
         let wasWaiting = row.waiting
@@ -12,10 +12,10 @@ extension Core {
             try store(&row, was: old, round)
             if let live = running.run(of: row.id) { cancel(live) }
         case .none:
-            // A `finally` link goes on, and only others of its kind follow. A restart must not forget that.
+            // A `finally` link continues, followed only by other `finally` links. A restart must preserve that.
             if row != old { try store(&row, was: old, round) }
         case .enqueue, .finish, .run, .wait:
-            // One that a crash left half made is open while its job waits for a slot.
+            // A list that a crash left half made is open while its job waits for a slot.
             if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
             var mustClean = false
             if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil }
@@ -29,7 +29,7 @@ extension Core {
         }
     }
 
-    /// A job that `caller` may see.
+    /// Returns a job if `caller` may see it.
     func find(_ id: JobID, _ caller: Caller, _ round: Round) throws(StoreError) -> JobRow? {
         guard let row = try round.transaction.job(id), caller.sees(row) else { return nil }
         return row
@@ -45,7 +45,7 @@ extension Core {
         guard let present = try round.transaction.job(id), present.isEnding, let live = running.run(of: id),
             !live.endsLater
         else { return answer(request, .changed(id)) }
-        // All but programs end at once, so the caller is told how.
+        // All but programs end at once, so the caller learns the outcome.
         pending.change(.begin(request, [.stop(id)], .answer(.changed(id))))
     }
 
@@ -63,7 +63,7 @@ extension Core {
                 CoreError(
                     .wrongState(old.state), "Job \(id) \(standing); only failed or cancelled jobs can be retried."))
         }
-        // It waits like one that is submitted.
+        // A retried job waits like a submitted one.
         if let refusal = refusalWithoutRoom ?? refusalOfWaiting(old.owner) { return fail(request, refusal) }
         var row = old
         row.retry(from: point, at: round.now)
@@ -99,7 +99,7 @@ extension Core {
         pending.change(.begin(request, [.work(work)], .answer(.done)))
     }
 
-    /// Removes a finished root job, at once where nothing is below it; gives the work that is left, where there is some.
+    /// Removes a finished root job, at once if it has no children; returns any remaining work.
     func dispose(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
         guard old.children > 0 else {
             return try delete(old, round)
@@ -112,7 +112,7 @@ extension Core {
         return try add(WorkRow(kind: .removeTree, job: row.id, owner: row.owner), round).id
     }
 
-    /// Drops a job, whose children are gone already; gives the removal of what its transfers left, where there is some.
+    /// Deletes a job without children; returns any removal of its transfers' partial files.
     func delete(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
         var row = old
         let parts = row.checkpointSize > 0 ? try removeParts(of: &row, links: 0...Int.max, round) : nil
@@ -133,7 +133,7 @@ extension Core {
 }
 
 extension JobState {
-    /// What a finished job did, in a sentence.
+    /// Its verb in messages.
     fileprivate var past: String {
         switch self {
         case .succeeded: "succeeded"

@@ -1,12 +1,12 @@
 import JobModel
 
-/// What happens when a time has come, and work left over.
+/// Due times and leftover work.
 extension Core {
-    /// Rows that are due and dealt with at once.
+    /// Due rows per query.
     private static let dueAtOnce = 256
-    /// Rows that one piece of work changes.
+    /// Rows changed per piece of work.
     private static let pieceRows = 128
-    /// Finished jobs that are purged at once.
+    /// Finished jobs purged at once.
     private static let purgedAtOnce = 64
 
     func tick(_ round: Round) throws(StoreError) {
@@ -23,7 +23,7 @@ extension Core {
         guard agenda.hasMoreDue || agenda.deadlines.isDue(at: round.now) else { return }
         let rows = try round.transaction.due(
             steady: round.now.steady, wall: round.now.wall, limit: Self.dueAtOnce)
-        // What one of them brings about may have changed another.
+        // Handling one row may have changed another.
         for row in rows {
             if let present = try round.transaction.job(row.id), !present.state.isTerminal {
                 try fellDue(present, round)
@@ -33,7 +33,7 @@ extension Core {
         if !agenda.hasMoreDue { try lookAhead(round) }
     }
 
-    /// Asks what comes next.
+    /// Reads the next due times from the store.
     func lookAhead(_ round: Round) throws(StoreError) {
         let times = try round.transaction.dueTimes()
         agenda.deadlines = Deadlines(times)
@@ -105,7 +105,7 @@ extension Core {
         try goOnIfClean(work.job, round)
     }
 
-    /// Removes what is below a job, from the bottom; false where some is left for the next piece.
+    /// Removes the descendants of a job, bottom up; returns false if some are left for the next piece.
     private func removeChildren(
         of job: JobID, fromLink link: Int, _ left: inout Int, depth: Int, _ round: Round
     ) throws(StoreError) -> Bool {
@@ -113,7 +113,7 @@ extension Core {
             let children = try round.transaction.children(of: job, fromLink: link, limit: max(1, left))
             if children.isEmpty { return true }
             for child in children {
-                // A row that names itself below itself is damaged, and must not hold the engine.
+                // A damaged row can be its own descendant; it must not block the engine.
                 if child.children > 0, depth < 256 {
                     guard try removeChildren(of: child.id, fromLink: 0, &left, depth: depth + 1, round) else {
                         return false
@@ -133,29 +133,29 @@ extension Core {
 
     // MARK: - Retention
 
-    /// Removes finished jobs that are too old, too many, or take too much.
+    /// Purges finished jobs that are too old, too many or too large.
     private func purge(_ round: Round) throws(StoreError) {
         let now = experience.aging(round.now)
         if let expiry = agenda.nextExpiry, expiry <= now {
             let cutoff = now.adding(seconds: -settings.retentionAge)
             let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
             for row in expired { _ = try dispose(row, round) }
-            // The next tick goes on with the others.
+            // The next tick purges the rest.
             agenda.hasExpired = expired.count == Self.purgedAtOnce
             if agenda.hasExpired { return }
             try lookAhead(round)
         }
-        // A clock that leapt ahead is not believed, and need not be asked all the time.
+        // A clock that leapt ahead is not trusted, and is checked only once a minute.
         if let expiry = agenda.nextExpiry, expiry <= round.now.wall {
             agenda.nextExpiry = round.now.wall.adding(seconds: 60)
         }
-        // What is being removed counts until it is gone.
+        // Jobs being removed count until they are gone.
         guard agenda.hasExcess, !agenda.hasWork else { return }
         var passed: Set<UInt32> = []
         var left = Self.purgedAtOnce
         while left > 0, let owner = quotas.owner(over: settings, except: passed) {
             let oldest = try round.transaction.finished(owner: owner, before: .distantFuture, limit: 1)
-            // The rest of what this owner has is below unfinished jobs, or is being removed.
+            // This owner's other finished jobs are below unfinished jobs or being removed.
             guard let row = oldest.first else {
                 passed.insert(owner)
                 continue

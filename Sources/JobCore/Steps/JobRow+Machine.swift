@@ -1,26 +1,27 @@
 import JobModel
 
-/// The life of a job: which event leads to which state, and what is to be done about it.
+/// The state machine of a job: which event leads to which state and action.
 ///
-/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (a run that ended
-/// with its daemon); any of these -> cancelled, or failed (deadline); failed or cancelled -> queued (retry by hand).
+/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (a run that
+/// died with its daemon); any of these -> cancelled, or failed (deadline); failed or cancelled -> queued (manual
+/// retry).
 extension JobRow {
     enum Action: Hashable {
-        /// It waits for a slot of its queue.
+        /// The job waits for a slot of its queue.
         case enqueue
-        /// The step of the present link is to be run, in the slot that it has.
+        /// Run the current link in the slot that the job holds.
         case run
-        /// It waits for its time.
+        /// The job waits for its time.
         case wait
-        /// It is over.
+        /// The job is over.
         case finish
-        /// Its run is to be told to end; what follows is decided once it has.
+        /// Tell the run to stop; its end decides what follows.
         case interrupt
-        /// Nothing: it goes on.
+        /// Nothing changes.
         case none
     }
 
-    /// It got a slot of its queue: a run of the present link begins.
+    /// Begins a run of the current link after the job got a slot.
     mutating func begin(_ run: RunID?, at now: CoreMoment) {
         state = .running
         waiting = .nothing
@@ -28,12 +29,12 @@ extension JobRow {
         due = nil
         notBefore = nil
         startedAt = startedAt ?? now.wall
-        // An attempt that a restart of the daemon broke off does not count, but the link's time began with it.
+        // An attempt interrupted by a daemon restart does not count, but started the link's time.
         linkStartedAt = linkStartedAt ?? now.wall
         attempt += 1
     }
 
-    /// A run that could not go on for want of a permit gives its slot back, as if it had not begun.
+    /// A run that could not continue without a permit returns to the queue, as if it had not begun.
     mutating func unbegin(waitingFor host: String) {
         state = .queued
         run = nil
@@ -41,19 +42,19 @@ extension JobRow {
         attempt -= 1
     }
 
-    /// The time that it waited for has come.
+    /// Makes the job ready once its time has come.
     mutating func fellDue() {
         state = .queued
         due = nil
         notBefore = nil
     }
 
-    /// The present link ended.
+    /// Ends the current link.
     mutating func finished(_ outcome: Carried, at now: CoreMoment) -> Action {
         run = nil
         waiting = .nothing
         due = nil
-        // What was told to end comes to that, whatever it still made of it.
+        // A stopped run ends with the stop error, whatever it still produced.
         var outcome = isEnding ? .failure(stopError) : outcome
         if case .failure(var error) = outcome {
             error.link = link
@@ -71,14 +72,14 @@ extension JobRow {
         return advance(at: now)
     }
 
-    /// Seconds that what cannot begin waits at most before it is tried again.
+    /// The longest pause, in seconds, before a postponed start is tried again.
     private static let longestPostponement = 60.0
 
-    /// The seconds before the next attempt; nil where there is none.
+    /// Returns the seconds before the next attempt, if there is one.
     private mutating func pause(after error: JobError, at now: CoreMoment) -> Double? {
         if let pause = error.postponed {
             attempt = max(0, attempt - 1)
-            // The more rarely the longer it has waited, as very many may wait for the same.
+            // The longer it has waited, the longer the pause, because very many jobs may wait for the same thing.
             let waited = linkStartedAt.map { now.wall.seconds(since: $0) } ?? 0
             return max(pause, min(waited / 10, Self.longestPostponement))
         }
@@ -95,12 +96,12 @@ extension JobRow {
                 link: link, error: outcome.error, startedAt: linkStartedAt ?? now.wall, finishedAt: now.wall,
                 attempts: max(1, attempt)))
         if isAtFinally { return }
-        // A retry does not go on at a failure that a later link has handled.
+        // A retry does not resume at a failure that a later link handled.
         failedLink = outcome.error == nil ? nil : FailedLink(link: link, incoming: carried)
         carried = outcome
     }
 
-    /// Goes to the next link that applies, or to the end.
+    /// Moves to the next link that applies, or finishes.
     private mutating func advance(at now: CoreMoment) -> Action {
         guard let next = nextLink(after: link) else {
             finish(at: now)
@@ -137,14 +138,14 @@ extension JobRow {
         }
     }
 
-    /// It is to end before its time.
+    /// Stops an unfinished job.
     mutating func stop(_ reason: Stop, at now: CoreMoment) -> Action {
         guard stop == nil else { return .none }
-        // It has done its work; the children of a `finally` link do not inherit it.
+        // The deadline has served its purpose; children of a `finally` link do not inherit it.
         deadline = nil
         let wasRunning = state == .running
         stop = reason
-        // A retry goes on at the failure before a `finally` link, not at one of that link.
+        // A retry resumes at the failure before a `finally` link, not within that link.
         if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
         if wasRunning, isAtFinally {
             carried = .failure(stopError)
@@ -158,7 +159,7 @@ extension JobRow {
         waiting = .nothing
         due = nil
         notBefore = nil
-        // A link that never began, which may be a `finally` link, is not skipped.
+        // A link that never began, perhaps a `finally` link, is not skipped.
         guard let next = nextLink(after: wasRunning ? link : max(0, link - 1)) else {
             finish(at: now)
             return .finish
@@ -168,7 +169,7 @@ extension JobRow {
         return .enqueue
     }
 
-    /// Whether its source was told to end, and nothing goes on before it has.
+    /// Whether its source was told to stop, so that the job waits for its end.
     var isEnding: Bool { state == .running && stop != nil && !isAtFinally }
 
     private var stopError: JobError {
@@ -178,7 +179,7 @@ extension JobRow {
         return error
     }
 
-    /// The daemon that ran it is gone, and its run with it.
+    /// Handles the loss of a run that died with its daemon.
     mutating func restart(at now: CoreMoment) -> Action {
         run = nil
         waiting = .nothing
@@ -198,7 +199,7 @@ extension JobRow {
         return .enqueue
     }
 
-    /// It runs again, from the link that failed or from the start. Only of a failed or cancelled job.
+    /// Restarts a failed or cancelled job from the failed link or the start.
     mutating func retry(from point: RetryPoint, at now: CoreMoment) {
         let start = point == .failed ? failedLink : nil
         let incoming = start?.incoming
