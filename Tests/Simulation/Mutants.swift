@@ -1,9 +1,9 @@
 import Foundation
 
-/// A small defect that can be put into the core: what it replaces by what, where.
+/// A small defect to plant in the core: a text in a file and its replacement.
 ///
-/// A file of `Mutants` says so in four parts: comment lines, `file: PATH`, the text as it stands below `---`, and the text
-/// instead below `+++`, in which `isMutant` says whether the defect is wanted. So all of them stand in one build.
+/// A file in `Mutants` has four parts: comment lines, `file: PATH`, the original text after `---`, and the replacement
+/// after `+++`. There `isMutant` tells whether the defect is active, so one build contains all mutants.
 struct Mutant {
     let name: String
     let file: String
@@ -36,12 +36,12 @@ struct Mutant {
         self.new = new.joined(separator: "\n").replacing("isMutant", with: "Mutant.\(Self.member(name))")
     }
 
-    /// The name as a member of an enum.
+    /// Returns the name as an enum member.
     private static func member(_ name: String) -> String {
         name.split(separator: "-").reduce("") { $0 + ($0.isEmpty ? String($1) : $1.capitalized) }
     }
 
-    /// Every mutant of a directory, by name.
+    /// Returns every mutant of a directory, by name.
     static func all(in directory: String) throws -> [Mutant] {
         try FileManager.default.contentsOfDirectory(atPath: directory).sorted().filter { $0.hasSuffix(".mutant") }.map {
             try Mutant(
@@ -49,7 +49,7 @@ struct Mutant {
         }
     }
 
-    /// Puts all of them into a copy of the modules below `sources`. Which one lives, the environment says.
+    /// Plants all mutants in a copy of the modules below `sources`. The environment selects the active one.
     static func plant(_ mutants: [Mutant], in sources: String) throws {
         for mutant in mutants {
             let path = "\(sources)/\(mutant.file)"
@@ -62,7 +62,7 @@ struct Mutant {
             }
             try parts.joined(separator: mutant.new).write(toFile: path, atomically: true, encoding: .utf8)
         }
-        // Looked up once each: some stand where the core passes all the time.
+        // Each is looked up once, because some are on hot paths of the core.
         let members = mutants.map { "    static let \(member($0.name)) = living == \"\($0.name)\"\n" }
         let source = """
             import Foundation

@@ -1,10 +1,10 @@
 import JobModel
 
-/// What all runs came to.
+/// Totals of all runs.
 struct Figures {
     var seeds = 0
     var nanoseconds: Int64 = 0
-    /// Of these, those in which users were at work: what was left then came to its end.
+    /// The part with active users; afterwards the remaining work ran to its end.
     var nanosecondsOfUsers: Int64 = 0
     var events = 0
     var rounds = 0
@@ -19,7 +19,7 @@ struct Figures {
     var badRows = 0
     var hostileActs = 0
     var submitted = 0
-    /// Jobs of schedules' times.
+    /// Jobs submitted for schedule times.
     var scheduled = 0
     var comparisons = 0
     var failedSeeds = 0
@@ -37,7 +37,7 @@ struct Figures {
         jobsByEnd.merge(other.jobsByEnd, uniquingKeysWith: +)
     }
 
-    /// The closing table. `seconds` are of CPU time.
+    /// Returns the closing table; `seconds` is CPU time.
     func table(seconds: Double) -> String {
         let hours = Double(nanoseconds) / 3.6e12
         let hoursOfUsers = Double(nanosecondsOfUsers) / 3.6e12

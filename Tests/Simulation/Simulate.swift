@@ -1,7 +1,7 @@
 import Foundation
 
-/// `simulate [--seed N] [--seeds N] [--from N] [--hours H] [--jobs N] [--seconds S] [--trace] [--stop] [FILE]`: runs seeds
-/// and says what they came to. A file lists seeds, one a line, that are run first, with the hours that they want.
+/// `simulate [--seed N] [--seeds N] [--from N] [--hours H] [--jobs N] [--seconds S] [--trace] [--stop] [FILE]`: runs
+/// seeds and reports the results. FILE lists seeds to run first, one per line, with their hours.
 @main
 enum Simulate {
     struct Options {
@@ -9,12 +9,12 @@ enum Simulate {
         var count = 100
         var listed: [(seed: UInt64, hours: Double?)] = []
         var hours = 24.0
-        /// Ends a seed once so many jobs were submitted.
+        /// Ends a seed after this many submitted jobs.
         var jobs = Int.max
         var isTraced = false
-        /// Begins no further seed after so many seconds of CPU time, those of the listed ones aside.
+        /// Starts no further seed after this many seconds of CPU time, not counting listed seeds.
         var seconds = Double.infinity
-        /// Stops at the first seed that fails.
+        /// Stops at the first failing seed.
         var stopsAtFailure = false
     }
 
@@ -31,7 +31,7 @@ enum Simulate {
         Watchdog.start(hours: options.hours)
         var listedTook = 0.0
         for (seed, hours) in options.listed + (0..<options.count).map({ (options.first &+ UInt64($0), nil) }) {
-            // Those that are listed run in any case, and their time does not count.
+            // Listed seeds always run, and their time does not count.
             if figures.seeds <= options.listed.count { listedTook = Watchdog.seconds() }
             if figures.seeds >= options.listed.count, Watchdog.seconds() - listedTook > options.seconds { break }
             let failed = run(seed, hours: hours ?? options.hours, options, &figures)
@@ -41,7 +41,7 @@ enum Simulate {
         exit(figures.failedSeeds == 0 ? 0 : 1)
     }
 
-    /// Puts the mutants of one directory into the sources in another.
+    /// Plants the mutants of one directory in the sources in another.
     private static func plant(_ arguments: [String]) -> Never {
         guard arguments.count == 4 else { exit(64) }
         do {
@@ -53,7 +53,7 @@ enum Simulate {
         }
     }
 
-    /// Runs one seed; gives whether it failed.
+    /// Runs one seed and returns whether it failed.
     private static func run(_ seed: UInt64, hours: Double, _ options: Options, _ figures: inout Figures) -> Bool {
         Watchdog.begins(seed)
         let world = World(seed: seed, printsTrace: options.isTraced)

@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Reports a core that does not return from an input: nothing in the same thread could.
+/// Reports a core that never returns from an input, which its own thread cannot do.
 enum Watchdog {
-    /// Seconds of CPU time that one input takes at most. It takes microseconds.
+    /// The most CPU seconds for one input, which normally takes microseconds.
     private static let patience = 20.0
-    /// Inputs that the core was handed, by all runs.
+    /// Inputs handed to the core in all runs.
     private static let inputs = Atomic<Int>(0)
     private static let seed = Atomic<UInt64>(0)
 
@@ -13,7 +13,7 @@ enum Watchdog {
 
     static func inputBegins() { inputs.add(1, ordering: .relaxed) }
 
-    /// Looks from a thread of its own, which ends with the process.
+    /// Watches from a separate thread, which ends with the process.
     static func start(hours: Double) {
         Thread.detachNewThread {
             var (seen, since) = (-1, seconds())
@@ -31,6 +31,6 @@ enum Watchdog {
         }
     }
 
-    /// Of CPU time.
+    /// Returns the CPU time.
     static func seconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
 }

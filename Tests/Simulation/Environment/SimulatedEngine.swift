@@ -1,7 +1,7 @@
 import JobModel
 import JobCore
 
-/// What the engine keeps: inputs that wait, and the runs that are at work.
+/// The engine's state: queued inputs and live runs.
 struct SimulatedEngine {
     enum Phase {
         case serving
@@ -12,7 +12,7 @@ struct SimulatedEngine {
     struct Run {
         enum State {
             case expanding
-            /// Its step asks a host, and waits for the permit.
+            /// Its step needs a host and waits for the permit.
             case asking
             case making
             case working
@@ -29,14 +29,14 @@ struct SimulatedEngine {
 
     var phase = Phase.serving
     var inbox: [CoreInput] = []
-    /// Inputs of a round that was not committed, but for requests.
+    /// Inputs of a failed round, without requests.
     var held: [CoreInput] = []
-    /// Of a round whose end is unknown: its requests are answered once another is committed.
+    /// Inputs of a round with an unknown end; its requests are answered after the next commit.
     var unsettled: [CoreInput]?
     var runs: [RunID: Run] = [:]
     var isRoundDue = false
-    /// The elapsed time of the tick that is scheduled.
+    /// The elapsed time of the scheduled tick.
     var tickAt: Int64?
-    /// Requests that wait for an answer.
+    /// Requests without an answer.
     var requests: Set<RequestID> = []
 }

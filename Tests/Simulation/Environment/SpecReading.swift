@@ -1,7 +1,7 @@
 import JobModel
 import JobCore
 
-/// What the engine reads of specs: the step of an order, and the children of a list.
+/// Reads from specs what the engine needs: the step of an order, and the children of a list.
 enum SpecReading {
     enum Action {
         case source(JSON)
@@ -52,13 +52,13 @@ enum SpecReading {
         return NewChildRow(index: index, body: .invalid(error), document: .spec(JobSpec.failing(with: error).utf8))
     }
 
-    /// The host that a spec's own source asks, where that is known.
+    /// Returns the host of a spec's own source, if known.
     static func host(of spec: JobSpec) -> String? {
         guard case .source(let source) = spec.source.action else { return nil }
         return source["url"]?.string.flatMap(Scenario.host)
     }
 
-    /// A job as a server would submit it; nil where that refuses its spec.
+    /// Returns a job as a server would submit it; nil if the server would refuse its spec.
     static func job(_ json: JSON, _ limits: JobLimits) -> NewJob? {
         guard let spec = try? JobSpecReader.spec(json, limits: limits), let text = spec.text else { return nil }
         var immediate: Carried?

@@ -2,7 +2,7 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// Rounds, their three ends, and crashes at every point.
+/// Rounds, their three possible ends, and crashes at every point.
 extension World {
     /// Hands the engine an input.
     func feed(_ input: CoreInput) {
@@ -36,7 +36,6 @@ extension World {
         perform(inputs)
     }
 
-    /// One round of these inputs.
     private func perform(_ inputs: [CoreInput], isAlone: Bool = false) {
         guard let core else { return }
         Watchdog.inputBegins()
@@ -55,7 +54,7 @@ extension World {
         }
         switch end {
         case .committed:
-            // A crash before the commit is one whose round was never told; one after it is told here.
+            // A crash before the commit equals a round never reported; a crash after it happens here.
             trace.add(.commit, at: clock.elapsed, Int64(inputs.count))
             oracle.committed(inputs, self)
             if crashes() { return }
@@ -71,7 +70,7 @@ extension World {
             if case .unknown = end { engine.unsettled = inputs } else { refuse(inputs) }
             trace.add(.undone, at: clock.elapsed, Int64(inputs.count))
             notCommitted(inputs)
-            // A disk that fails may be what the machine dies of.
+            // A failing disk may also kill the machine.
             if fault, random.chance(0.3) { crash() }
         }
         guard failure == nil else { return }
@@ -93,7 +92,7 @@ extension World {
         schedule(.probe, in: 1)
     }
 
-    /// Looks whether the store works again.
+    /// Checks whether the store works again.
     func probe() {
         guard engine.phase == .failing, core != nil else { return }
         trace.add(.probe, at: clock.elapsed)
@@ -105,7 +104,7 @@ extension World {
         for input in held { feed(input) }
     }
 
-    /// Makes the core's memory anew, in a round of its own; false where that fails.
+    /// Rebuilds the core's memory in a round of its own; returns false on failure.
     private func reset(_ start: Core.Start) -> Bool {
         guard let core else { return false }
         let now = clock.moment(random: random.unit())
@@ -145,7 +144,7 @@ extension World {
         }
     }
 
-    /// Whether the daemon dies here.
+    /// Returns whether the daemon dies here.
     private func crashes() -> Bool {
         guard let left = effectsUntilCrash else { return false }
         effectsUntilCrash = left - 1
@@ -157,7 +156,7 @@ extension World {
 
     func drawCrash() {
         effectsUntilCrash = scenario.effectsBetweenCrashes.map { max(1, Int(random.pause(mean: $0))) }
-        // After a crash the next one is often near.
+        // Crashes often come in quick succession.
         if random.chance(0.3), effectsUntilCrash != nil { effectsUntilCrash = random.within(1...60) }
     }
 
@@ -167,7 +166,7 @@ extension World {
         die(.crashed)
     }
 
-    /// The daemon ends in order: its runs are told to end, and what they come to is not heard.
+    /// Stops the daemon cleanly: its runs are told to stop, and their ends are lost.
     private func cleanStop() {
         figures.cleanStops += 1
         trace.add(.cleanStop, at: clock.elapsed)
@@ -176,7 +175,7 @@ extension World {
 
     private func die(_ start: Core.Start) {
         if start == .crashed, store.isUnsettled, damages.chance(0.5) {
-            // The round of a failed fsync is there after all.
+            // The round of a failed fsync turns out to be stored.
             trace.add(.broughtBack, at: clock.elapsed)
             expect(engine.unsettled != nil, 1, "A round that was undone is there after a kill.")
             oracle.roundBegins(self)

@@ -2,7 +2,7 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// The runs at work: what steps are, and what servers, programs and files make of them.
+/// Live runs: their steps, and the behaviour of servers, programs and files.
 extension World {
     func start(_ order: RunOrder) {
         figures.runs += 1
@@ -17,7 +17,7 @@ extension World {
         schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
     }
 
-    /// Hands on what a run came to.
+    /// Feeds an event of a run to the core.
     private func tell(_ run: RunID, _ event: RunEvent) {
         guard engine.runs[run] != nil else { return }
         feed(.run(run, event))
@@ -146,7 +146,7 @@ extension World {
         end(id, outcome, received: Int64(random.below(1000)))
     }
 
-    /// A run is told to end. It says so when it has, some after a while; a program takes its time.
+    /// Stops a run. Its end arrives at once or after a while; a program takes its time.
     func cancel(_ id: RunID) {
         guard let run = engine.runs[id] else { return }
         engine.runs[id]?.live.isStopping = true

@@ -2,11 +2,11 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What owners may have: jobs that wait and bytes that are stored, where a job of theirs was admitted.
+/// Limits on waiting jobs and stored bytes, checked when a job of the owner is admitted.
 extension Oracle {
     private struct Admission {
         var jobs = 0
-        /// Jobs that came to wait without being admitted, and what all jobs took up more by that.
+        /// Jobs that became waiting without admission, and the growth in bytes of all jobs.
         var returned = 0
         var grown: Int64 = 0
     }

@@ -2,20 +2,20 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What must hold of answers and notifications.
+/// Invariants of answers and notifications.
 extension Oracle {
-    /// What a subscription was told.
+    /// The notifications of a subscription.
     struct Watch {
         let scope: WatchScope
         let caller: Caller
         var versions: [JobID: Int64] = [:]
         var ended: Set<JobID> = []
-        /// Whether it may have been answered in a round that was not committed.
+        /// False if its round may not have been committed.
         var isCertain: Bool
 
         var jobs: [JobID]? { if case .jobs(let jobs) = scope.subject { jobs } else { nil } }
 
-        /// Whether it has to be told that a job has ended.
+        /// Returns whether it must still be told that a job has ended.
         func isOwedEnd(of row: JobRow) -> Bool {
             isCertain && jobs?.contains(row.id) == true && !ended.contains(row.id) && !row.isRemoving
         }
@@ -37,7 +37,7 @@ extension Oracle {
         }
     }
 
-    /// A client gives up what it waits for.
+    /// Notes that a client gives up its wait.
     func forget(_ input: CoreInput) {
         switch input {
         case .abandon(let id):
@@ -51,10 +51,10 @@ extension Oracle {
         }
     }
 
-    /// Gives what was asked.
+    /// Checks an answer and returns its request.
     func answered(_ id: RequestID, _ answer: CoreAnswer, _ world: World) -> Asked? {
         guard let asked = requests.removeValue(forKey: id) else {
-            // A wait that was registered is refused once more, where the daemon stops.
+            // When the daemon stops, a registered wait is refused a second time.
             world.fail(7, "Request \(id) was answered twice.")
             return nil
         }
@@ -116,14 +116,14 @@ extension Oracle {
         }
     }
 
-    /// Subscribers are told of a change.
+    /// Checks a notification.
     func notified(_ subscribers: [SubscriptionID], _ change: JobChange, _ world: World) {
         let row = change.row
         if let stored = world.store.job(row.id) {
             world.expect(stored.version >= row.version, 2, "Job \(row.id) was told before its round was committed.")
         }
         for id in subscribers {
-            // Taken out, so that what it knows is not copied.
+            // Taken out to avoid a copy of its state.
             guard var watch = watches.removeValue(forKey: id) else { continue }
             if let last = watch.versions[row.id] {
                 world.expect(row.version > last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
@@ -150,7 +150,7 @@ extension Oracle {
     func waitOver(_ id: RequestID, _ world: World) {
         overSince[id] = nil
         guard let open = waits.removeValue(forKey: id) else { return }
-        // One may have run again in the round in which it ended.
+        // A job may have restarted in the round in which it ended.
         let early = open.filter { !retries.contains($0) }
         world.expect(early.isEmpty, 7, "Wait \(id) is over before job \(early.min() ?? 0).")
     }

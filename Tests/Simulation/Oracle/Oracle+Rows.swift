@@ -2,7 +2,7 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What must hold of each row that a round changed.
+/// Invariants of each row that a round changed.
 extension Oracle {
     func check(_ id: JobID, _ old: JobRow?, _ new: JobRow?, _ world: World) {
         if old == nil, let parent = new?.parent, excused.contains(parent.job) { excused.insert(id) }
@@ -47,7 +47,7 @@ extension Oracle {
             "What was submitted of job \(new.id) changed.")
     }
 
-    /// Each unfinished job is in exactly one state of being waited for.
+    /// Checks that an unfinished job waits for exactly one thing.
     private func checkForm(_ row: JobRow, _ world: World) {
         func expect(_ condition: Bool, _ what: String) {
             world.expect(condition, 3, "Job \(row.id) is \(row.state), and \(what).")
@@ -96,9 +96,9 @@ extension Oracle {
         guard let old else { return }
         left(id, world)
         guard let parent = old.parent else {
-            // One that was not over may have ended in the same round.
+            // An unfinished job may have ended in the same round.
             guard !removals.contains(id), old.state.isTerminal else { return }
-            // Retention: too old, or there are too many, or they take too much.
+            // Retention: too old, too many or too large.
             let settings = world.scenario.settings
             let age = old.finishedAt.map { world.clock.wall.seconds(since: $0) } ?? 0
             world.expect(
@@ -137,7 +137,7 @@ extension Oracle {
         for (id, watch) in watches where watch.isOwedEnd(of: row) { owed[id, default: []].insert(row.id) }
     }
 
-    /// A job has ended or is gone, for those who wait for it.
+    /// Notes for waits that a job has ended or is gone.
     private func left(_ job: JobID, _ world: World) {
         for request in waits.keys where waits[request]?.remove(job) != nil && waits[request]?.isEmpty == true {
             overSince[request] = world.clock.elapsed
@@ -148,7 +148,7 @@ extension Oracle {
         !world.store.isDamaged(job) && world.store.job(job).map { !$0.state.isTerminal && !$0.isRemoving } ?? false
     }
 
-    /// A list's children are all over when its outcome is made.
+    /// Checks that all children of a list are over when its outcome is composed.
     func gathers(_ list: ListRow, _ world: World) {
         world.expect(list.phase == .gathering && list.unfinished == 0, 3, "The list of job \(list.job) is not over.")
         world.expect(

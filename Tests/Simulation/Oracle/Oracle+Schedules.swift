@@ -2,14 +2,14 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What schedules submit: one job for each of their times, not before it, soon after it, and never twice.
+/// Invariants of schedules: one job for each time, not early, soon after it, and never twice.
 extension Oracle {
     /// Seconds after which a time counts as missed.
     private static let lateness = 60.0
-    /// Seconds within which a time has its job where nothing hinders the daemon: the spec is expanded in between.
+    /// Seconds within which an unhindered daemon submits the job of a time; expanding the spec takes part of them.
     private static let promptness = 20.0
 
-    /// What a round changed of schedules; `inputs` are those of the round.
+    /// Checks a round's changes of schedules; `inputs` are the inputs of the round.
     func checkSchedules(_ inputs: [CoreInput], _ world: World) {
         var set: Set<ScheduleKey> = []
         for case .request(_, let request, _) in inputs {
@@ -85,19 +85,19 @@ extension Oracle {
         }
     }
 
-    /// Up to when the times of a schedule were dealt with.
+    /// Returns the time up to which a schedule's times were handled.
     private func floor(of schedule: Schedule) -> Timestamp {
         [schedule.doneUntil, schedule.lastTime, schedule.waiting.last].compactMap(\.self).max() ?? schedule.doneUntil
     }
 
-    /// Whether a time has passed a while ago, and nothing has hindered the daemon since.
+    /// Returns whether a time passed a while ago and nothing has hindered the daemon since.
     private func isLate(_ time: Timestamp, _ world: World) -> Bool {
         let age = world.clock.wall.seconds(since: time)
         let unhindered = Double(world.clock.elapsed - world.unhinderedSince) / Double(SimulatedClock.second)
         return age > Self.promptness && unhindered > age + Self.promptness
     }
 
-    /// No time has passed that was not dealt with.
+    /// Checks that every time that passed was handled.
     func lookForPassedTimes(_ world: World) {
         for row in world.store.rows.allSchedules where !row.schedule.isSuspended {
             let schedule = row.schedule

@@ -2,20 +2,20 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// Fair shares: a free slot goes to the owner who has work that may start and holds the fewest slots of the queue, among
-/// equals to the one served longest ago.
+/// Fair shares: a free slot goes to the owner with startable work who holds the fewest slots of the queue; ties go to
+/// the owner served longest ago.
 extension Oracle {
     struct Share: Hashable {
         let queue: String
         let owner: UInt32
     }
 
-    /// Who had their turns when, since the core last forgot it.
+    /// The turns of each owner since the core last forgot them.
     struct Turns {
         private(set) var count: Int64 = 0
-        /// The last turn that an owner has had.
+        /// The owner's last known turn.
         private var certain: [Share: Int64] = [:]
-        /// Before this one they may have had another that no effect shows, as that of a job which ended at once.
+        /// Its latest possible turn: no effect shows the turn of a job that ended at once.
         private var possible: [Share: Int64] = [:]
 
         mutating func forget() { (certain, possible) = ([:], [:]) }
@@ -28,16 +28,16 @@ extension Oracle {
 
         mutating func addPossible(_ share: Share) { possible[share] = max(possible[share] ?? 0, count) }
 
-        /// One comes later that no effect shows.
+        /// Notes a future turn without an effect.
         mutating func addUnseen(_ share: Share) { possible[share] = .max }
 
-        /// Whether `first` has had a turn since the last that `second` may have had.
+        /// Returns whether `first` has had a turn since the last possible turn of `second`.
         func isMoreRecent(_ first: Share, than second: Share) -> Bool {
             (certain[first] ?? 0) > (possible[second] ?? 0)
         }
     }
 
-    /// Notes what a round changed that concerns shares.
+    /// Notes a round's changes that affect shares.
     func noteShares(isReset: Bool) {
         if isReset { turns.forget() }
         fresh = []
@@ -52,16 +52,16 @@ extension Oracle {
         }
     }
 
-    /// The effects of a round are over.
+    /// Ends the effects of a round.
     func endTurns() {
         for share in movedShares { turns.addPossible(share) }
         movedShares = []
     }
 
-    /// A run begins, which no other owner had a better claim to.
+    /// Checks that no other owner had a better claim to the turn of a run.
     func takesTurn(_ order: RunOrder, _ slots: [UInt32: Int], _ world: World) {
         let job = order.job
-        // It may go on in the slot that it had.
+        // It may continue in its slot.
         guard !continuing.contains(job.id), let queue = queues[job.queue] else { return }
         let own = slots[job.owner] ?? 0
         let share = Share(queue: job.queue, owner: job.owner)
@@ -88,7 +88,7 @@ extension Oracle {
         turns.add(share)
     }
 
-    /// A job that could have had the turn: it was ready before the round gave turns, and its host has room.
+    /// Returns a job that could have started: it was ready before the round's turns, and its host has room.
     func mayStart(_ share: Share, _ world: World) -> JobID? {
         let ready = world.store.ready(queue: share.queue, owner: share.owner, limit: 8)
         return ready.first { row in
@@ -111,16 +111,16 @@ extension Oracle {
         let owner: UInt32
     }
 
-    /// Until when an owner leaves a host alone, by the steady clock.
+    /// The end of an owner's pause of a host, by the steady clock.
     struct Pause {
         var certain: SteadyTime = 0
-        /// The core may have heard of one in a round that was not committed.
+        /// The core may have heard of it in a round that was not committed.
         var possible: SteadyTime = 0
-        /// The elapsed time at which the core heard of one last.
+        /// The elapsed time at which the core last heard of a pause.
         var heardAt: Int64 = 0
     }
 
-    /// A run gets connections to a host. A retry of what a server answered has waited as its own policy says.
+    /// Checks the pause when a run gets connections. A retry of a server's answer has waited as its own policy says.
     func asks(_ host: String, _ run: SimulatedEngine.Run, _ world: World) {
         guard run.live.host != host, run.order.job.lastFailure?.http == nil,
             let pause = pauses[HostOwner(host: host, owner: run.live.owner)], pause.heardAt < world.clock.elapsed
@@ -130,13 +130,13 @@ extension Oracle {
             "Job \(run.live.job) asks \(host), which user \(run.live.owner) was asked to leave alone.")
     }
 
-    /// The core is handed an input.
+    /// Notes the possible pause of an input.
     func hears(_ input: CoreInput, _ world: World) {
         guard let (pause, until, _) = pause(of: input, world) else { return }
         pauses[pause, default: Pause()].possible = max(pauses[pause]?.possible ?? 0, until + 1)
     }
 
-    /// The round of an input was committed.
+    /// Notes the certain pause of a committed input.
     func hasHeard(_ input: CoreInput, _ world: World) {
         guard let (pause, until, live) = pause(of: input, world),
             let change = changes.first(where: { $0.id == live.job }), change.before?.run == live.run,

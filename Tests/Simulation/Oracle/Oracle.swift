@@ -2,7 +2,7 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What must always hold. It shares no code with the core: it sees each request and effect, and each change of a row.
+/// The invariants. They share no code with the core and see each request, effect and row change.
 final class Oracle {
     struct Asked {
         let request: CoreRequest
@@ -10,48 +10,48 @@ final class Oracle {
         let user: Int?
     }
 
-    /// Requests that wait for their answer.
+    /// Requests without an answer.
     var requests: [RequestID: Asked] = [:]
-    /// Waits that were answered, with the jobs that have not ended since.
+    /// Answered waits, with their jobs that have not ended since.
     var waits: [RequestID: Set<JobID>] = [:]
     var watches: [SubscriptionID: Watch] = [:]
-    /// Those that name jobs and were told the end of each.
+    /// Subscriptions that name jobs and were told the end of each.
     var over: Set<SubscriptionID> = []
-    /// Ends that the effects of the present round have to tell.
+    /// Ends that the effects of the current round must report.
     var owed: [SubscriptionID: Set<JobID>] = [:]
-    /// Jobs whose removal, and whose retry, was asked for.
+    /// Jobs with a requested removal, and with a requested retry.
     var removals: Set<JobID> = []
     var retries: Set<JobID> = []
-    /// Waits that their clients gave up.
+    /// Waits abandoned by their clients.
     var abandoned: Set<RequestID> = []
     var unsubscribed: Set<SubscriptionID> = []
-    /// Since when the jobs of a wait have ended, in elapsed time.
+    /// The elapsed time since which all jobs of a wait have ended.
     var overSince: [RequestID: Int64] = [:]
-    /// Finished jobs before the present round, with those that ended in it.
+    /// Finished jobs before the current round, plus those that ended in it.
     var finished = CountValue()
-    /// Counted by the changes of rows.
+    /// Counted from row changes.
     var counts: [CountKey: CountValue] = [:]
     var unfinished = 0
-    /// Queues as they are and, where the present round changed them, as they were before.
+    /// Current queues, and the previous settings of queues that the current round changed.
     var queues: [String: QueueSettings] = [:]
     var before: [String: QueueSettings] = [:]
-    /// Files that are being removed, and the jobs that wait for that.
+    /// Files being removed, and the jobs that wait for the removal.
     var cleaning: [WorkID: JobID] = [:]
-    /// What the present round changed, and which jobs.
+    /// The job changes of the current round, and the ids of the jobs.
     private(set) var changes: [RowChange<JobID, JobRow>] = []
     var touched: Set<JobID> = []
-    /// Of these, new ones, and those whose run may have handed its slot on.
+    /// Of these, new jobs, and jobs whose run may have passed its slot on.
     var fresh: Set<JobID> = []
     var continuing: Set<JobID> = []
-    /// Owners whose jobs the present round changed, by queue.
+    /// Owners of jobs changed in the current round, by queue.
     var movedShares: Set<Share> = []
     var turns = Turns()
     var pauses: [HostOwner: Pause] = [:]
-    /// Jobs of trees of which a row is damaged: they need not end.
+    /// Jobs of trees with a damaged row: they need not end.
     var excused: Set<JobID> = []
-    /// Jobs that the present round stored, and whose clients have not been told so.
+    /// Jobs stored in the current round whose clients have not been told.
     var untold: Set<JobID> = []
-    /// The last job that was stored.
+    /// The latest stored job.
     private(set) var lastJob: JobID = 0
     private var roundsSinceLook = 0
     private var looks = 0
@@ -70,7 +70,7 @@ final class Oracle {
         before = queues
     }
 
-    /// A round of these inputs was committed; one without is a reset.
+    /// Checks a committed round with these inputs; none for a reset.
     func committed(_ inputs: [CoreInput], _ world: World) {
         changes = world.store.changes
         for queue in world.store.rows.allQueues { queues[queue.name] = queue }
@@ -84,7 +84,7 @@ final class Oracle {
         }
         for change in changes where change.before?.state.isTerminal != true {
             finished.jobs += 1
-            // How large one was at its end that the same round removed is not known.
+            // The size at its end of a job that the same round removed is unknown.
             finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
         }
         var keys: Set<CountKey> = []
@@ -119,7 +119,7 @@ final class Oracle {
         checkSchedules(inputs, world)
     }
 
-    /// Now and then looks at more than what changed.
+    /// Runs further checks now and then.
     func look(_ world: World) {
         guard let core = world.core, world.failure == nil else { return }
         endTurns()
@@ -134,11 +134,11 @@ final class Oracle {
         if !core.wantsTick { lookForIdleSlots(world) }
     }
 
-    /// What is in memory is bounded by what runs, what is asked for and watched, and the windows.
+    /// Checks that runs, requests, subscriptions and windows bound the memory.
     private func checkMemory(of core: Core, _ world: World) {
         let memory = core.memory
         let (users, schedules) = (world.users.count, 3)
-        // What a client gave up, and what ended since, is on its way to the core.
+        // The core has not yet seen abandoned waits and recent ends.
         let underWay = world.engine.inbox.count + world.engine.held.count
         func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
             world.expect(count <= most, 6, "The core has \(count) \(what) in memory, of at most \(most).")
@@ -150,11 +150,11 @@ final class Oracle {
         expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
         expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files")
         expect(memory.preparing, atMost: users * schedules, "schedules whose job is made")
-        // Specs name two more hosts than the scenario has.
+        // Specs name two hosts beyond the scenario's.
         expect(memory.pauses, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
     }
 
-    /// The memory of a core that never failed is that of one that is made anew of the same rows and runs.
+    /// Checks that the core's memory equals that of a core rebuilt from the same rows and runs.
     private func compare(_ core: Core, _ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
         world.figures.comparisons += 1
@@ -176,10 +176,10 @@ final class Oracle {
         world.expect(live.queues == anew.queues, 8, "A reset has other queues than the core.")
     }
 
-    /// How late a thing may be noticed, in seconds.
+    /// The longest tolerated delay, in seconds.
     private static let patience: Int64 = 120
 
-    /// What has a time is done soon after it, and a client that waits hears soon.
+    /// Checks that due rows are handled soon and that waiting clients hear soon.
     private func lookForLateness(_ world: World) {
         let elapsed = world.clock.elapsed
         guard world.engine.phase == .serving, elapsed - world.servesSince > Self.patience * SimulatedClock.second else {
@@ -211,7 +211,7 @@ final class Oracle {
         }
     }
 
-    /// No slot is free while a job could start that waits for nothing else.
+    /// Checks that no slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
         for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
@@ -232,7 +232,7 @@ final class Oracle {
 
     // MARK: - Slots
 
-    /// Slots of a queue that are taken, by owner.
+    /// Returns the taken slots of a queue by owner.
     func slots(of queue: String, _ world: World) -> [UInt32: Int] {
         var slots: [UInt32: Int] = [:]
         for run in world.engine.runs.values where run.live.hasSlot && run.live.queue == queue {
@@ -251,10 +251,10 @@ final class Oracle {
         return max(1, Int((Double(all) * world.scenario.settings.ownersShare).rounded(.down)))
     }
 
-    /// A run begins.
+    /// Checks the start of a run.
     func starts(_ order: RunOrder, _ world: World) {
         let job = order.job
-        // One that the same round removed is told to end at once.
+        // A job removed in the same round is told to stop at once.
         guard let row = world.store.job(job.id) else { return }
         world.expect(row.version >= job.version, 2, "Job \(job.id) starts before its round is committed.")
         world.expect(world.engine.runs[order.run] == nil, 2, "The run of job \(job.id) began before.")
@@ -289,7 +289,7 @@ final class Oracle {
             guard let above = world.store.job(parent.job) else {
                 return world.fail(10, "Job \(job.id) starts below job \(parent.job), which is gone.")
             }
-            // What this same round stopped is cancelled by the next ones.
+            // Later rounds cancel the descendants of jobs stopped in this round.
             if !touched.contains(above.id) {
                 world.expect(
                     !above.state.isTerminal && !above.isRemoving && (above.stop == nil || above.isAtFinally)
@@ -300,7 +300,7 @@ final class Oracle {
         }
     }
 
-    /// As many children of a list run at once as it says, but for `finally` links of those that were stopped.
+    /// Checks a list's concurrency, except for `finally` links of stopped children.
     private func checkGate(of job: JobRow, _ world: World) {
         guard let parent = job.parent, let list = world.store.list(of: parent.job), list.id == parent.list,
             let concurrency = list.concurrency, job.stop == nil
@@ -349,7 +349,7 @@ final class Oracle {
         turns.forget()
     }
 
-    /// A row was damaged: the core passes over it, so that the tree it belongs to may never end.
+    /// Excuses the tree of a damaged row, which the core skips, so that the tree may never end.
     func excuse(_ job: JobID, _ world: World) {
         func root(of job: JobID) -> JobID {
             var root = job
@@ -361,11 +361,11 @@ final class Oracle {
             excused.insert(row.id)
             if !row.state.isTerminal { unfinished -= 1 }
         }
-        // It may be in a window, and have a turn that comes to nothing.
+        // It may be in a window and take a turn without starting.
         if let row = world.store.job(job) { turns.addUnseen(Share(queue: row.queue, owner: row.owner)) }
     }
 
-    /// Everything has come to its end.
+    /// Checks the final state.
     func end(_ world: World) {
         if let core = world.core { compare(core, world) }
         world.expect(

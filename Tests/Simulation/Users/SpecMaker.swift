@@ -1,20 +1,20 @@
 import JobModel
 
-/// Writes job specs as users would: trees of sources, lists and links, most of them sensible.
+/// Writes job specs as users would: trees of sources, lists and links, mostly sensible.
 struct SpecMaker {
     var queues: [String]
     var hosts: Int
     /// The most children of one list.
     var children: Int
     var depth: Int
-    /// Bounds the tree as a whole.
+    /// Bounds the whole tree.
     var budget = 40
-    /// Many jobs get little time, and have a `finally` link.
+    /// Whether many jobs have short deadlines and a `finally` link.
     var hasPressingDeadlines = false
-    /// Now, for `notBefore`.
+    /// The current time, for `notBefore`.
     var now: Timestamp
 
-    /// A job, with everything that a job can have, now and then.
+    /// Returns a job with a random selection of all members.
     mutating func job(_ random: inout SeededGenerator, level: Int = 0, inEach: Bool = false) -> JSON {
         budget -= 1
         var job = JSONObject()
@@ -32,7 +32,7 @@ struct SpecMaker {
             job.append("notBefore", .string(now.adding(seconds: seconds).description))
         }
         if hasPressingDeadlines, random.chance(0.4) {
-            // Some pass just when a link ends, while that is being stored.
+            // Some pass just as a link's end is being stored.
             job.append("deadline", JSON(random.spread(0.1, 20)))
         } else if random.chance(0.08) {
             job.append("deadline", JSON(random.spread(0.5, 5_000).rounded(.up)))
@@ -112,7 +112,7 @@ struct SpecMaker {
         case 0: .null
         case 1: JSON(random.below(1_000_000))
         case 2: ["a": [1, 2, ["b": "c"]]]
-        // Some make a step long, which then waits for its turn.
+        // Some make a step long, so that it waits for its turn.
         default: .string(Self.text(&random, random.chance(0.1) ? 8_000 : 50))
         }
     }
@@ -134,7 +134,7 @@ struct SpecMaker {
         switch random.choose([55, 30, 15]) {
         case 0:
             var source = source(&random, level: level + 1)
-            // Some are known only when the link runs, and may not be there then.
+            // Some hosts are known only when the link runs, and may not exist.
             if random.chance(0.03), source["url"] != nil, var object = source.object {
                 object["url"] = "http://h{{job/attempt}}.test/f"
                 source = .object(object)

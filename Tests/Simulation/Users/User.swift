@@ -1,7 +1,7 @@
 import JobModel
 import JobCore
 
-/// One user of the daemon, with what they remember.
+/// A user of the daemon, with the jobs, subscriptions and waits that they remember.
 final class User {
     enum Bout {
         case mixed
@@ -16,11 +16,11 @@ final class User {
 
     let profile: UserProfile
     var caller: Caller { Caller(uid: profile.uid, isAdmin: profile.isAdmin) }
-    /// Jobs that were answered, the latest last.
+    /// Submitted jobs, latest last.
     private(set) var jobs: [JobID] = []
     var subscriptions: [SubscriptionID] = []
     var waits: [RequestID] = []
-    /// Acts left of the present bout.
+    /// Remaining acts of the current bout.
     var actsLeft = 0
     var bout = Bout.mixed
 
@@ -33,14 +33,14 @@ final class User {
         if jobs.count > Self.mostJobs { jobs.removeFirst(Self.mostJobs / 2) }
     }
 
-    /// The daemon is gone, and with it what was open.
+    /// Forgets what ended with the daemon.
     func forget() {
         subscriptions = []
         waits = []
     }
 }
 
-/// Changes queues.
+/// An administrator who changes queues.
 struct Administrator {
     let caller = Caller(uid: 0, isAdmin: true)
 }

@@ -2,9 +2,9 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// What users do.
+/// The actions of users.
 extension World {
-    /// Asks the core for something; does nothing while no daemon runs. Gives the request's number.
+    /// Sends a request and returns its number; does nothing while no daemon runs.
     @discardableResult
     func ask(_ request: CoreRequest, by caller: Caller, user: Int?) -> RequestID? {
         guard core != nil, failure == nil else { return nil }
@@ -16,14 +16,14 @@ extension World {
         return id
     }
 
-    /// An answer arrived.
+    /// Handles an answer.
     func answered(_ id: RequestID, _ answer: CoreAnswer) {
         guard let asked = oracle.answered(id, answer, self), let index = asked.user else { return }
         guard case .submitted(let jobs) = answer else { return }
         for case .success(let job) in jobs { users[index].remember(job.job) }
     }
 
-    /// A bout of a user begins, or goes on.
+    /// Starts or continues a bout of a user.
     func userActs(_ index: Int) {
         guard !isSettling else { return }
         let user = users[index]
@@ -95,7 +95,7 @@ extension World {
         ask(request(job), by: user.caller, user: index)
     }
 
-    /// Cancels a job, and now and then changes their mind.
+    /// Cancels a job, sometimes followed by a change of mind.
     private func cancel(_ user: User, _ index: Int) {
         guard let job = random.element(of: Array(user.jobs.suffix(20))) else { return }
         ask(.cancel(job), by: user.caller, user: index)
@@ -114,7 +114,7 @@ extension World {
     }
 
     private func newJob(_ json: JSON, _ user: User, watched: Bool) -> NewJob? {
-        // What has no form is refused before it reaches the core.
+        // The server refuses malformed specs before they reach the core.
         guard var new = SpecReading.job(json, scenario.settings.limits) else { return nil }
         guard watched else { return new }
         lastSubscription += 1
@@ -206,7 +206,7 @@ extension World {
         clock.setWrong(by: random.pick([0, 0, 2_000, -2_000, 3_600_000, -3_600_000, 86_400_000, years]))
         clockSetAt = clock.elapsed
         trace.add(.clockSet, at: clock.elapsed, clock.error)
-        // The engine looks at the clock each second.
+        // The engine checks the clock each second.
         feed(.tick)
     }
 
@@ -216,11 +216,11 @@ extension World {
         feed(.room(shortage: random.chance(0.4) ? "The disk is full." : nil))
     }
 
-    /// The row of a job of late is damaged for good, or cannot be read for a while: each round that reads it fails.
+    /// Damages a recent job's row for good, or makes it unreadable for a while: each round that reads it fails.
     func rowFails() {
         guard !isSettling, let mean = scenario.secondsBetweenBadRows else { return }
         schedule(.rowFails, in: damages.pause(mean: mean))
-        // Mostly one that runs or may start, as much more may go wrong with that.
+        // Mostly jobs that run or may start, because more can go wrong with them.
         let recent = (max(1, oracle.lastJob - 500)...max(1, oracle.lastJob)).filter {
             store.job($0) != nil && !store.isDamaged($0)
         }
@@ -297,7 +297,7 @@ extension World {
         feed(.zones(Dictionary(uniqueKeysWithValues: names.map { ($0, ZoneRules.utc) })))
     }
 
-    /// All schedules are removed, so that everything can end.
+    /// Removes all schedules, so that everything can end.
     func removeSchedules() {
         for user in users {
             for number in 0..<3 {

@@ -1,4 +1,4 @@
-/// What happens later, in the order of its time; of one time, in the order in which it was put in.
+/// Future events in the order of their times; events of one time stay in insertion order.
 struct EventQueue<Event> {
     private struct Key {
         var time: Int64
@@ -11,7 +11,7 @@ struct EventQueue<Event> {
     }
 
     private var heap: [Key] = []
-    /// Events stay where they are while their keys are sorted.
+    /// Events stay in place while their keys are sorted.
     private var events: [Event?] = []
     private var free: [Int32] = []
     private var lastNumber: Int64 = 0

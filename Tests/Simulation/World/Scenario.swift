@@ -1,22 +1,22 @@
 import JobModel
 import JobCore
 
-/// What a seed makes of the world: limits, queues, hosts, users, and how much goes wrong.
+/// The world that a seed creates: limits, queues, hosts, users and fault rates.
 struct Scenario {
     var settings = CoreSettings()
     var queues: [String] = []
     var hosts: [HostProfile] = []
     var users: [UserProfile] = []
-    /// Effects between two crashes, on average; nil where there are none.
+    /// The mean number of effects between crashes; nil for no crashes.
     var effectsBetweenCrashes: Double?
-    /// Rounds between two faults of the store, on average; nil where there are none.
+    /// The mean number of rounds between store faults; nil for no faults.
     var roundsBetweenFaults: Double?
-    /// Seconds between two settings of the wall clock, on average; nil where it is never set.
+    /// The mean seconds between changes of the wall clock; nil for none.
     var secondsBetweenClockSets: Double?
-    /// Seconds between two changes that an administrator makes.
+    /// Seconds between two changes by an administrator.
     var secondsBetweenChanges = 1200.0
 
-    /// Seconds between two rows that are damaged, or not to be read for a while, on average; nil where there are none.
+    /// The mean seconds between damaged or unreadable rows; nil for none.
     var secondsBetweenBadRows: Double?
 
     init(random: inout SeededGenerator, damages: inout SeededGenerator) {
@@ -47,7 +47,7 @@ struct Scenario {
         secondsBetweenChanges = random.spread(300, 10_000)
     }
 
-    /// Name and port of `http://NAME/...`, as all URLs of a simulation are; nil for one that policy refuses.
+    /// Returns the name and port of `http://NAME/...`, the form of all simulated URLs; nil if policy refuses the URL.
     static func host(of url: String) -> String? {
         let prefix = "http://"
         guard url.utf8.starts(with: prefix.utf8) else { return nil }
@@ -57,12 +57,12 @@ struct Scenario {
     }
 }
 
-/// How a host behaves.
+/// The behaviour of a host.
 struct HostProfile {
-    /// By what its answers take longer.
+    /// The factor by which its answers take longer.
     let slowness: Double
     let failureRate: Double
-    /// How often it never answers.
+    /// The fraction of requests that it never answers.
     let silenceRate: Double
     let retryAfterRate: Double
 
@@ -76,7 +76,7 @@ struct HostProfile {
     static func name(_ number: Int) -> String { "h\(number).test" }
 }
 
-/// Who uses the daemon, and how.
+/// The behaviour of a user.
 struct UserProfile {
     enum Character {
         case honest
@@ -87,10 +87,10 @@ struct UserProfile {
     let uid: UInt32
     let character: Character
     let isAdmin: Bool
-    /// Seconds between two bouts of activity, on average.
+    /// The mean seconds between bouts of activity.
     let pause: Double
 
-    /// Of each 24 hours so many are worked, from the beginning of the simulation on; one in four never sleeps.
+    /// Active hours of each 24, from the start of the simulation; one user in four never sleeps.
     var hoursOfWork: Double { [24, 12, 10, 8][Int(pause) % 4] }
 
     static func all(random: inout SeededGenerator) -> [UserProfile] {

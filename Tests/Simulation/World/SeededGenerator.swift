@@ -1,4 +1,4 @@
-/// Every chance in a simulation: xoshiro256**, seeded by SplitMix64. The same seed gives the same numbers everywhere.
+/// The random numbers of a simulation: xoshiro256**, seeded by SplitMix64. A seed gives the same numbers everywhere.
 struct SeededGenerator {
     private var state: (UInt64, UInt64, UInt64, UInt64)
 
@@ -30,30 +30,30 @@ struct SeededGenerator {
         (value << count) | (value >> (64 - count))
     }
 
-    /// From 0 ..< 1.
+    /// Returns a number in 0 ..< 1.
     mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
-    /// From 0 ..< `count`.
+    /// Returns a number in 0 ..< `count`.
     mutating func below(_ count: Int) -> Int { count <= 1 ? 0 : Int(next() % UInt64(count)) }
 
     mutating func within(_ range: ClosedRange<Int>) -> Int { range.lowerBound + below(range.count) }
 
     mutating func chance(_ probability: Double) -> Bool { unit() < probability }
 
-    /// An element of a list that is not empty.
+    /// Returns an element of a non-empty array.
     mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 
     mutating func element<Element>(of elements: [Element]) -> Element? { elements.isEmpty ? nil : pick(elements) }
 
-    /// As likely between 1 and 10 as between 10 and 100.
+    /// Returns a log-uniform number: as likely between 1 and 10 as between 10 and 100.
     mutating func spread(_ low: Double, _ high: Double) -> Double {
         low * Self.power(high / low, unit())
     }
 
-    /// The time to the next of events that come `mean` apart, on average.
+    /// Returns the time to the next of events with a mean distance of `mean`.
     mutating func pause(mean: Double) -> Double { -mean * Self.logarithm(1 - unit()) }
 
-    /// The index of a choice among weighted ones.
+    /// Returns the index of a weighted choice.
     mutating func choose(_ weights: [Int]) -> Int {
         var left = below(weights.reduce(0, +))
         for (index, weight) in weights.enumerated() {
@@ -63,7 +63,7 @@ struct SeededGenerator {
         return 0
     }
 
-    // The C library's functions may differ in the last bit from machine to machine, and the trace with them.
+    // The last bit of the C library's functions may differ between machines, and so would the trace.
     private static func logarithm(_ value: Double) -> Double {
         guard value > 0 else { return -40 }
         let exponent = Double(value.exponent)

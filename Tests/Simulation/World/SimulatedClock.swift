@@ -1,7 +1,7 @@
 import JobModel
 import JobCore
 
-/// The two clocks of a simulation: one that is never set, and the time of day.
+/// The two clocks of a simulation: a steady one and the time of day.
 struct SimulatedClock {
     static let second: Int64 = 1_000_000
     /// 2026-01-01T00:00:00Z.
@@ -9,7 +9,7 @@ struct SimulatedClock {
 
     /// Microseconds since the simulation began.
     private(set) var elapsed: Int64 = 0
-    /// By how many milliseconds the time of day is wrong.
+    /// The error of the time of day, in milliseconds.
     private(set) var error: Int64 = 0
 
     var wall: Timestamp { Timestamp(milliseconds: Self.start + elapsed / 1000 + error) }
@@ -21,7 +21,7 @@ struct SimulatedClock {
     mutating func advance(to time: Int64) { elapsed = max(elapsed, time) }
     mutating func setWrong(by milliseconds: Int64) { error = milliseconds }
 
-    /// The elapsed time at which the first of these has come.
+    /// Returns the elapsed time at which the earlier of these is due.
     func elapsed(of next: (steady: SteadyTime?, wall: Timestamp?)) -> Int64? {
         let steady = next.steady.map { ($0 - 1000).multipliedSaturating(by: 1000) }
         let wall = next.wall.map {

@@ -1,4 +1,4 @@
-/// What happened, as a hash over everything and the last 50 entries to be read.
+/// A hash over all events, and the last 50 entries in readable form.
 struct Trace {
     enum Kind: UInt8 {
         case request, abandon, unsubscribe, run, cleaned, prepared, tick, room, zones, configure, stop
@@ -42,7 +42,7 @@ struct Trace {
         hash ^= hash >> 29
     }
 
-    /// The last entries, one a line, the latest last.
+    /// The last entries, one per line, latest last.
     var lines: [String] {
         let start = count > Self.length ? count % Self.length : 0
         return (last[start...] + last[..<start]).map(Self.line)
@@ -52,7 +52,7 @@ struct Trace {
         "  \(text(ofTime: entry.time)) \(entry.kind) \(entry.first) \(entry.second)"
     }
 
-    /// Hours, minutes and seconds of simulated time.
+    /// Returns simulated time as hours, minutes and seconds.
     static func text(ofTime time: Int64) -> String {
         func padded(_ number: Int64, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - String(number).count)) + String(number)

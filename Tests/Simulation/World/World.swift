@@ -2,7 +2,6 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// Something that happens in the world at its time.
 enum WorldEvent {
     case round
     case probe
@@ -23,19 +22,19 @@ enum WorldEvent {
     case restart(Core.Start)
 }
 
-/// What the simulator found wrong.
+/// A violated invariant.
 struct Failure: Error {
     let invariant: Int
     let message: String
     let time: Int64
 }
 
-/// A daemon whose engine, store, sources, files, clocks and users a seed makes, in one thread.
+/// A simulated daemon with its engine, store, sources, files, clocks and users, all from one seed in one thread.
 final class World {
     let seed: UInt64
     let scenario: Scenario
     var random: SeededGenerator
-    /// For what befalls rows, so that seeds without it stay what they were.
+    /// Separate numbers for bad rows, so that seeds without them keep their runs.
     var damages: SeededGenerator
     var clock = SimulatedClock()
     var events = EventQueue<WorldEvent>()
@@ -46,23 +45,23 @@ final class World {
     /// Nil while no daemon runs.
     var core: Core?
     var engine = SimulatedEngine()
-    /// The elapsed time from which on nothing hindered the daemon.
+    /// The elapsed time since which nothing has hindered the daemon.
     var servesSince: Int64 = 0
-    /// The same, of the wall clock being set as well.
+    /// The same, including changes of the wall clock.
     var unhinderedSince: Int64 { max(servesSince, clockSetAt) }
     var clockSetAt: Int64 = 0
-    /// From when on times of schedules pass while this daemon runs.
+    /// The time from which schedule times pass while this daemon runs.
     var startedAt = Timestamp(milliseconds: 0)
-    /// Counts the starts of the daemon.
+    /// The number of daemon starts.
     var life: Int64 = 0
     let oracle = Oracle()
     var users: [User]
     var administrator = Administrator()
     var effectsUntilCrash: Int?
     var roundsUntilFault: Int?
-    /// Jobs whose rows the disk did not give back for a while.
+    /// Jobs whose rows the disk could not read for a while.
     var unreadable: Set<JobID> = []
-    /// The users have gone, and faults are over: everything has to come to its end.
+    /// Whether users and faults are over and all work must reach its end.
     var isSettling = false
     var lastRequest: RequestID = 0
     var lastSubscription: SubscriptionID = 0
@@ -76,7 +75,7 @@ final class World {
         users = scenario.users.map(User.init)
     }
 
-    /// Runs so many hours, and until everything that users left has come to its end; gives what went wrong.
+    /// Runs this many hours, then until all remaining work ends; returns the failure, if any.
     func run(hours: Double, jobs: Int) -> Failure? {
         for index in users.indices { schedule(.userActs(index), in: random.spread(0.01, 60)) }
         schedule(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
@@ -96,7 +95,7 @@ final class World {
         return failure
     }
 
-    /// The next event; false where there is none.
+    /// Handles the next event; returns false if there is none.
     func happens() -> Bool {
         guard let time = events.nextTime, let event = events.popFirst() else { return false }
         clock.advance(to: time)
@@ -150,7 +149,7 @@ final class World {
         clock.setWrong(by: 0)
         clockSetAt = clock.elapsed
         if core == nil { restart(.crashed) }
-        // It would refuse to resume queues until then.
+        // Until then it would refuse to resume queues.
         if engine.phase == .failing { probe() }
         feed(.room(shortage: nil))
         for user in users {
@@ -175,7 +174,7 @@ final class World {
         oracle.end(self)
     }
 
-    /// Sets the clock to when the last job may begin: one that was a year ahead made jobs that wait so long.
+    /// Advances the clock to the last job's start: clocks a year ahead created jobs that wait that long.
     private func leapToFarJobs() {
         let far = clock.wall.adding(seconds: 172_800)
         let times = store.allJobs.lazy.filter { $0.state == .scheduled && $0.due == nil }.compactMap(\.notBefore)
