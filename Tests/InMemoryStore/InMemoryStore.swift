@@ -1,11 +1,11 @@
 package import JobModel
 
-/// A store of rounds in memory, for the simulator and for tests: the same rounds give the same answers, always.
+/// A deterministic in-memory store for the simulator and tests.
 ///
-/// A round that is undone costs what it changed. A million jobs fit in.
+/// Undoing a round costs time in proportion to its changes. The store can hold a million jobs.
 package final class InMemoryStore: JobStore {
     private var tables = StoreTables()
-    /// What a round of an unknown end would have left; nil once another round is committed.
+    /// The tables that a round with an unknown end would have left; nil after the next commit.
     private var unsettled: StoreTables?
     private var faults = StoreFaults()
 
@@ -24,7 +24,7 @@ package final class InMemoryStore: JobStore {
             return .undone(error)
         }
         faults.callsLeft = transaction.callsLeft
-        // Where nothing was written, there is nothing to commit.
+        // A round without writes has nothing to commit.
         guard let fault = faults.commit, tables.isChanged else {
             unsettled = nil
             return .committed
@@ -41,36 +41,35 @@ package final class InMemoryStore: JobStore {
     // MARK: - Faults
 
     package func failNextCommit() { faults.commit = .fails }
-    /// The next commit's fate is unknown, as after a failed fsync: nothing of it happened, unless the daemon is killed next.
+    /// Makes the next commit's result unknown, as after a failed fsync: it is lost unless the daemon is killed next.
     package func loseNextCommit() { faults.commit = .isUnknown }
-    /// The call of this number from now on fails, counted over rounds.
+    /// Makes the call of this number from now on fail, counted across rounds.
     package func failRead(after calls: Int) { faults.callsLeft = max(1, calls) }
     package var isFaulty: Bool { faults.commit != nil || faults.callsLeft != nil || !faults.unreadable.isEmpty }
-    /// Forgets the faults that are to come.
+    /// Clears the faults still to come.
     package func heal() { (faults.commit, faults.callsLeft) = (nil, nil) }
 
-    /// Whether the last round had an unknown end, and no other has been committed since.
+    /// Whether the last round had an unknown end, with no commit since.
     package var isUnsettled: Bool { unsettled != nil }
-    /// The daemon is killed, and the round of the unknown end turns out to be there; it is the last one then.
+    /// Restores the round of unknown end, as after a kill.
     package func bringBack() {
         if let unsettled { tables = unsettled }
         unsettled = nil
     }
 
-    /// There is no room, or there is again: jobs cannot be inserted, and all else works.
+    /// Sets whether the store is full: inserting jobs fails, and all else works.
     package func setFull(_ isFull: Bool) { faults.isFull = isFull }
-    /// The row of a job is damaged, or is not any more: it counts as none.
+    /// Sets whether a job's row is damaged: it then counts as missing.
     package func setDamaged(_ job: JobID, _ isDamaged: Bool) {
         if isDamaged { faults.damaged.insert(job) } else { faults.damaged.remove(job) }
     }
-    /// The disk does not give back the row of a job, or does again: reading it fails, each time.
+    /// Sets whether every read of a job's row fails.
     package func setUnreadable(_ job: JobID, _ isUnreadable: Bool) {
         if isUnreadable { faults.unreadable.insert(job) } else { faults.unreadable.remove(job) }
     }
 
     // MARK: - Looking
 
-    /// All that is stored.
     package var rows: StoredRows { tables.rows }
     package func job(_ id: JobID) -> JobRow? { rows.job(id) }
     package var allJobs: some Sequence<JobRow> { rows.allJobs }
@@ -79,7 +78,7 @@ package final class InMemoryStore: JobStore {
     package var work: [Int64: WorkRow] { Dictionary(rows.allWork.map { ($0.id, $0) }) { $1 } }
     package var counts: [CountKey: CountValue] { rows.counts }
     package func isDamaged(_ job: JobID) -> Bool { faults.damaged.contains(job) }
-    /// The first ready jobs of an owner in a queue, without damaged ones.
+    /// Returns the first ready jobs of an owner in a queue, without damaged ones.
     package func ready(queue: String, owner: UInt32, limit: Int) -> [ReadyRow] {
         let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)]
         let damaged = faults.damaged
@@ -87,10 +86,10 @@ package final class InMemoryStore: JobStore {
         return Array(rows.lazy.filter { !damaged.contains($0.position.id) }.prefix(limit))
     }
 
-    /// How often ready jobs were looked for.
+    /// The number of searches for ready jobs.
     package var readySearches: Int { tables.readySearches }
 
-    // What the last round changed: nothing where it was not committed.
+    // Changes of the last round; empty if it was not committed.
 
     /// By id.
     package var changes: [RowChange<JobID, JobRow>] { tables.changedJobs }

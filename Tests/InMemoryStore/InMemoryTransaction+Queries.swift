@@ -11,7 +11,7 @@ extension InMemoryTransaction {
         guard limit > 0, let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)] else { return [] }
         var found: [ReadyRow] = []
         var last = after
-        // Damaged ones are passed over.
+        // Skips damaged jobs.
         while found.count < limit {
             let wanted = limit - found.count
             let rows = jobs.rows(after: last, excluding: hosts, limit: wanted)
@@ -91,7 +91,7 @@ extension InMemoryTransaction {
         let index = tables.jobs.children
         var found: [JobRow] = []
         var start = ChildKey(parent: job, list: .min, id: .min)
-        // A list of an earlier link is passed over without a look at its children.
+        // Skips the children of a list of an earlier link unread.
         while found.count < limit, let key = index.rows(from: start).first(where: { _ in true })?.key, key.parent == job
         {
             if let parent = tables.rows.jobs[key.id]?.row.parent, parent.link >= link {

@@ -1,6 +1,6 @@
 import JobModel
 
-/// What is kept beside the jobs: schedules, settings of queues, counts, and work left over.
+/// Records beside the jobs: schedules, queue settings, counts and leftover work.
 extension InMemoryTransaction {
     // MARK: Schedules
 

@@ -4,7 +4,7 @@ import JobModel
 final class InMemoryTransaction: JobTransaction {
     let tables: StoreTables
     private let faults: StoreFaults
-    /// Calls until one fails; nil where none is to.
+    /// Calls until one fails; nil for no failure.
     private(set) var callsLeft: Int?
     private var failure: StoreError?
     var isOpen = true
@@ -15,13 +15,13 @@ final class InMemoryTransaction: JobTransaction {
         callsLeft = faults.callsLeft
     }
 
-    /// Throws where a call has failed.
+    /// Ends the round; throws if a call has failed.
     func end() throws(StoreError) {
         isOpen = false
         if let failure { throw failure }
     }
 
-    /// Begins a call; throws where the round has failed or is over, or where the call is to fail.
+    /// Begins a call; throws if the round has failed or is over, or if this call must fail.
     func check() throws(StoreError) {
         guard isOpen else { throw StoreError(.closed, "The round is over; read and write within it.") }
         if let failure { throw failure }
@@ -30,7 +30,7 @@ final class InMemoryTransaction: JobTransaction {
         if left == 1 { throw fail(.read, "A read failed, as was asked for.") }
     }
 
-    /// An error after which every call fails.
+    /// Returns an error and makes every later call fail.
     private func fail(_ code: StoreError.Code, _ message: String) -> StoreError {
         let error = StoreError(code, message)
         failure = error
@@ -39,7 +39,7 @@ final class InMemoryTransaction: JobTransaction {
 
     // MARK: Reading rows
 
-    /// The row of a job; nil where there is none, or it is damaged.
+    /// Returns the row of a job; nil if it is missing or damaged.
     func row(_ id: JobID) throws(StoreError) -> JobRow? {
         if faults.unreadable.contains(id), tables.rows.jobs[id] != nil {
             throw fail(.read, "The row of job \(id) cannot be read, as was asked for.")
@@ -49,7 +49,7 @@ final class InMemoryTransaction: JobTransaction {
 
     func isDamaged(_ id: JobID) -> Bool { faults.damaged.contains(id) }
 
-    /// The first `limit` rows of these jobs, without damaged ones.
+    /// Returns the first `limit` rows of these jobs, without damaged ones.
     func rows(_ ids: some Sequence<JobID>, limit: Int) throws(StoreError) -> [JobRow] {
         var found: [JobRow] = []
         guard limit > 0 else { return found }
@@ -166,7 +166,7 @@ final class InMemoryTransaction: JobTransaction {
         return tables.nextNumber()
     }
 
-    /// The keys of a table that belong to a job, from a number on.
+    /// Returns the keys of a job's rows in a table from a number on.
     private func parts<Row>(_ table: SortedRows<JobPart, Row>, of job: JobID, from number: Int64) -> [JobPart] {
         table.rows(from: JobPart(job: job, number: number)).lazy.map(\.key).prefix { $0.job == job }.map(\.self)
     }

@@ -1,7 +1,6 @@
 import JobModel
 
-/// A text that is compared by its bytes, as databases do; Swift's strings are equal where they are canonically
-/// equivalent.
+/// A string compared by its bytes, as in databases; Swift compares strings by canonical equivalence.
 struct Name: Hashable, Comparable, Sendable {
     let text: String
 
@@ -16,7 +15,7 @@ struct Name: Hashable, Comparable, Sendable {
     }
 }
 
-/// The key of a job, as an owner chose it.
+/// A job key chosen by its owner.
 struct OwnedKey: Hashable, Sendable {
     let owner: UInt32
     let name: Name
@@ -28,7 +27,7 @@ struct ReadyGroup: Hashable, Sendable {
     let owner: UInt32
 }
 
-/// A job, or a piece of work, behind a number that it is sorted by: a time, a life, an owner.
+/// A job or a piece of work, sorted by a number: a time, a life or an owner.
 struct NumberedID: Hashable, Comparable, Sendable {
     let number: Int64
     let id: Int64
@@ -38,7 +37,7 @@ struct NumberedID: Hashable, Comparable, Sendable {
     }
 }
 
-/// A child by the list that made it.
+/// A child, sorted by the list that made it.
 struct ChildKey: Hashable, Comparable, Sendable {
     let parent: JobID
     let list: Int64
@@ -49,7 +48,7 @@ struct ChildKey: Hashable, Comparable, Sendable {
     }
 }
 
-/// A finished root job by its owner and its end.
+/// A finished root job, sorted by owner and end.
 struct OwnedEnd: Hashable, Comparable, Sendable {
     let owner: UInt32
     let end: NumberedID
@@ -59,7 +58,7 @@ struct OwnedEnd: Hashable, Comparable, Sendable {
     }
 }
 
-/// A job with a number of its own: a link of its chain, or one of its lists.
+/// A job with a number: a link of its chain, or one of its lists.
 struct JobPart: Hashable, Comparable, Sendable {
     let job: JobID
     let number: Int64
@@ -69,7 +68,7 @@ struct JobPart: Hashable, Comparable, Sendable {
     }
 }
 
-/// A schedule behind a number that it is sorted by: its next time, or its last job.
+/// A schedule, sorted by a number: its next time or its last job.
 struct NumberedSchedule: Hashable, Comparable, Sendable {
     let number: Int64
     let key: ScheduleKey
@@ -79,7 +78,6 @@ struct NumberedSchedule: Hashable, Comparable, Sendable {
     }
 }
 
-/// A piece of work by its kind and its job.
 struct JobWork: Hashable, Comparable, Sendable {
     let kind: WorkRow.Kind
     let job: JobID

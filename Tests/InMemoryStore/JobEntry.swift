@@ -1,11 +1,11 @@
 import JobModel
 
-/// A job as it is stored; each change makes a new one.
+/// A stored job; each change creates a new one.
 final class JobEntry: Sendable {
     let row: JobRow
     let document: NewJobRow.Document
     let digest: UInt64
-    /// Its key, until that is freed.
+    /// Its key until it is released.
     let key: OwnedKey?
 
     init(row: JobRow, document: NewJobRow.Document, digest: UInt64, key: OwnedKey?) {

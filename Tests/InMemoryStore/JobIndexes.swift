@@ -1,6 +1,6 @@
 import JobModel
 
-/// Where the jobs stand that queries ask for; a job stands only in those indexes that its row needs.
+/// The indexes for job queries; a job is only in the indexes that its row needs.
 struct JobIndexes {
     private(set) var ready: [ReadyGroup: ReadyJobs] = [:]
     private(set) var due = SortedKeys<NumberedID>()
@@ -16,7 +16,7 @@ struct JobIndexes {
     private(set) var gatedChildren = SortedKeys<ChildKey>()
     private(set) var keys: [OwnedKey: JobID] = [:]
 
-    /// Follows a change of one job; nil stands for a job that is not there.
+    /// Updates the indexes for a change of one job; nil stands for a missing job.
     mutating func change(from old: JobEntry?, to new: JobEntry?) {
         let (before, after) = (old?.row, new?.row)
         changeReady(from: before, to: after)
@@ -33,7 +33,7 @@ struct JobIndexes {
         unfinishedChildren.change(from: before?.unfinishedChildKey, to: after?.unfinishedChildKey)
         gatedChildren.change(from: before?.gatedChildKey, to: after?.gatedChildKey)
         guard old?.key != new?.key else { return }
-        // Where a round is undone, another job may have it by now.
+        // When a round is undone, another job may hold the key by now.
         if let old, let key = old.key, keys[key] == old.row.id { keys[key] = nil }
         if let new, let key = new.key { keys[key] = new.row.id }
     }

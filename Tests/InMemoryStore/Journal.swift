@@ -1,17 +1,17 @@
 import JobModel
 
-/// A row before and after a round; nil where there was none.
+/// A row before and after a round; nil if it did not exist.
 package struct RowChange<Key, Row> {
     package let id: Key
     package let before: Row?
     package let after: Row?
 }
 
-/// What rows of one table were at the start of a round, of those that it has changed.
+/// The original rows of those that a round changed in one table.
 struct Journal<Key: Hashable & Sendable, Row: Sendable> {
     private(set) var before: [Key: Row?] = [:]
 
-    /// To be called before a row is changed; `row` is what it is now.
+    /// Records a row before its change; `row` is the current value.
     mutating func note(_ key: Key, _ row: Row?) {
         if before.index(forKey: key) == nil { before.updateValue(row, forKey: key) }
     }
@@ -19,7 +19,7 @@ struct Journal<Key: Hashable & Sendable, Row: Sendable> {
 }
 
 extension Journal where Key: Comparable {
-    /// What became of these rows, by key. A row that was made and dropped in the round is left out.
+    /// Returns the row changes by key, without rows created and deleted in the round.
     func changes<Shown>(_ now: (Key) -> Row?, _ show: (Row) -> Shown) -> [RowChange<Key, Shown>] {
         before.keys.sorted().compactMap { key in
             let old = before[key] ?? nil
@@ -29,7 +29,7 @@ extension Journal where Key: Comparable {
     }
 }
 
-/// The journals of all tables, for one round.
+/// The journals of all tables for one round.
 struct Journals {
     var jobs = Journal<JobID, JobEntry>()
     var lists = Journal<JobID, ListRow>()
@@ -40,7 +40,7 @@ struct Journals {
     var queues = Journal<Name, QueueSettings>()
     var work = Journal<Int64, WorkRow>()
     var counts = Journal<CountKey, CountValue>()
-    /// As they were at the start of the round.
+    /// The numbers at the start of the round.
     let numbers: StoredRows.Numbers
 
     var isEmpty: Bool {

@@ -1,8 +1,8 @@
 import JobModel
 
-/// The ready jobs of an owner in a queue, all and by host.
+/// The ready jobs of an owner in a queue: all of them, and by host.
 struct ReadyJobs {
-    /// How many jobs for excluded hosts are passed over before the search goes on by host.
+    /// The most skipped jobs for excluded hosts before the search continues by host.
     private static let mostPassedOver = 256
 
     private var all = SortedRows<ReadyPosition, String?>()
@@ -30,7 +30,7 @@ struct ReadyJobs {
         }
     }
 
-    /// The first `limit` behind `position`, without those for the hosts in `excluded`.
+    /// Returns the first `limit` jobs after `position`, without jobs for the hosts in `excluded`.
     func rows(after position: ReadyPosition?, excluding excluded: Set<String>, limit: Int) -> [ReadyRow] {
         var found: [ReadyRow] = []
         var passedOver = 0
@@ -48,7 +48,7 @@ struct ReadyJobs {
         return found
     }
 
-    /// The same, without a look at the jobs for the hosts in `excluded`.
+    /// Returns the same jobs without visiting jobs for the hosts in `excluded`.
     private func rowsByHost(from start: ReadyPosition, excluding excluded: Set<String>, limit: Int) -> [ReadyRow] {
         var first: [ReadyRow] = []
         func merge(_ positions: SortedKeys<ReadyPosition>, _ host: String?) {
@@ -70,7 +70,7 @@ struct ReadyJobs {
 }
 
 extension ReadyPosition {
-    /// The first position behind this one.
+    /// The position that follows directly.
     fileprivate var next: ReadyPosition {
         id == .max ? ReadyPosition(priority: priority &- 1, id: .min) : ReadyPosition(priority: priority, id: id + 1)
     }

@@ -1,21 +1,20 @@
-/// Values in the order of their keys, in chunks: a lookup, an insertion and a removal take about a microsecond among a
-/// million. A change after a copy copies one chunk and the list of chunks.
+/// Values in key order, in chunks: among a million, a lookup, insertion or removal takes about a microsecond.
 ///
-/// A dictionary's order would differ from run to run.
+/// After a copy, a change copies one chunk and the list of chunks. A dictionary's order would vary between runs.
 struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     private struct Chunk: Sendable {
         var keys: [Key] = []
         var values: [Value] = []
     }
 
-    /// Where a row is, or would be: past the end of its chunk where it comes after all of it.
+    /// The position of a row, or of its insertion: the end of its chunk if it follows all its rows.
     fileprivate struct Position {
         var chunk: Int
         var offset: Int
     }
 
     private var chunks: [Chunk] = []
-    /// The first key of each chunk, side by side: a search that followed a pointer with each step would take long.
+    /// The first key of each chunk, stored contiguously: following a pointer at each search step would be slow.
     private var firsts: [Key] = []
     private let largestChunk = 256
     private(set) var count = 0
@@ -29,7 +28,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         return contains(key, position) ? chunks[position.chunk].values[position.offset] : nil
     }
 
-    /// Stores `value` under `key`, whatever was there before.
+    /// Stores `value` under `key`, replacing any earlier value.
     mutating func set(_ key: Key, _ value: Value) {
         let position = position(notBefore: key)
         if contains(key, position) {
@@ -39,7 +38,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Stores `value` under `key`; nil removes what is there.
+    /// Stores `value` under `key`; nil removes the row.
     mutating func place(_ key: Key, _ value: Value?) {
         if let value { set(key, value) } else { remove(key) }
     }
@@ -68,7 +67,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         chunks[position.chunk].values.insert(value, at: position.offset)
         let size = chunks[position.chunk].keys.count
         guard size > largestChunk else { return }
-        // Rows that are appended at the end leave full chunks behind.
+        // Appended rows leave full chunks behind.
         let isAtEnd = position.chunk == chunks.count - 1 && position.offset == size - 1
         let start = isAtEnd ? size - 1 : size / 2
         let rest = Chunk(
@@ -97,7 +96,7 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     var first: Key? { chunks.first?.keys.first }
 
-    /// The rows from the first whose key is not before `start`, in ascending order.
+    /// Returns the rows whose key is at least `start`, in ascending order.
     func rows(from start: Key? = nil) -> Ascending {
         Ascending(rows: self, at: start.map { position(notBefore: $0) } ?? Position(chunk: 0, offset: 0))
     }
@@ -131,17 +130,17 @@ struct SortedRows<Key: Comparable & Sendable, Value: Sendable>: Sendable {
             && chunks[position.chunk].keys[position.offset] == key
     }
 
-    /// The first row whose key is not before `key`; where there is none, the end of the last chunk.
+    /// Returns the position of the first row whose key is at least `key`, or else the end of the last chunk.
     private func position(notBefore key: Key) -> Position {
         guard !chunks.isEmpty else { return Position(chunk: 0, offset: 0) }
-        // The last chunk that does not begin after it; each has at least one row.
+        // The last chunk whose first key is not greater; each chunk has at least one row.
         let chunk = Swift.max(0, firsts.sortedIndex { $0 > key } - 1)
         return Position(chunk: chunk, offset: chunks[chunk].keys.sortedIndex { $0 >= key })
     }
 }
 
 extension Array {
-    /// The first index of a sorted array from which on `isBehind` holds; its count where it holds for none.
+    /// Returns the first index of a sorted array for which `isBehind` holds, or else its count.
     fileprivate func sortedIndex(_ isBehind: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {
@@ -152,7 +151,6 @@ extension Array {
     }
 }
 
-/// Keys in their order.
 typealias SortedKeys<Key: Comparable & Sendable> = SortedRows<Key, Void>
 
 extension SortedRows where Value == Void {

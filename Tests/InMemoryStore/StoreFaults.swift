@@ -1,21 +1,21 @@
 import JobModel
 
-/// What goes wrong in a store.
+/// The faults of a store.
 struct StoreFaults {
     enum Commit {
         case fails
-        /// Its fate is unknown: nothing of the round happened, or all of it shows after a kill.
+        /// The result is unknown: the round is lost, or all of it appears after a kill.
         case isUnknown
     }
 
-    /// How the next round ends that has written something.
+    /// The fault of the next commit of a round with writes.
     var commit: Commit?
-    /// Calls of transactions until one fails: any call, as one that writes reads too.
+    /// Transaction calls until one fails: any call, because a write also reads.
     var callsLeft: Int?
-    /// There is no room: jobs cannot be inserted, and all else works.
+    /// Whether the store is full: inserting jobs fails, and all else works.
     var isFull = false
-    /// Jobs whose rows are damaged: each counts as none.
+    /// Jobs with damaged rows, which count as missing.
     var damaged: Set<JobID> = []
-    /// Jobs whose rows the disk does not give back: reading one fails, each time.
+    /// Jobs whose rows fail every read.
     var unreadable: Set<JobID> = []
 }

@@ -1,6 +1,6 @@
 import JobModel
 
-/// The rows of a store with their indexes, and what the present round has changed of them.
+/// The rows of a store with their indexes and the changes of the current round.
 final class StoreTables {
     var readySearches = 0
     private(set) var rows = StoredRows()
@@ -8,7 +8,7 @@ final class StoreTables {
     /// By their next time.
     private(set) var schedulesDue = SortedKeys<NumberedSchedule>()
     private(set) var schedulesByJob = SortedKeys<NumberedSchedule>()
-    /// Without the removal of parts.
+    /// Excludes the removal of parts.
     private(set) var workByOwner = SortedKeys<NumberedID>()
     private(set) var workByJob = SortedKeys<JobWork>()
     private var downloadsByNumber = SortedRows<Int64, Name>()
@@ -16,7 +16,7 @@ final class StoreTables {
 
     init() {}
 
-    /// What another is now, with what its round has changed so far; it stays so while that goes on.
+    /// Copies the current state of another, including its open round; later changes do not show.
     init(copying other: StoreTables) {
         rows = other.rows
         jobs = other.jobs
@@ -42,7 +42,7 @@ final class StoreTables {
         journals.schedules.changes({ rows.schedules[$0] }, \.self)
     }
 
-    /// Makes everything what it was at the start of the round.
+    /// Restores the state at the start of the round.
     func undo() {
         for (key, entry) in journals.jobs.before { place(key, from: rows.jobs[key], to: entry) }
         for (key, row) in journals.lists.before { rows.openLists.place(key, row) }

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// What a store holds, as a value: a copy is cheap, and stays as it is while the store goes on.
+/// The contents of a store as a value: copies are cheap and do not change with the store.
 package struct StoredRows: Sendable {
     var jobs = SortedRows<JobID, JobEntry>()
     var openLists = SortedRows<JobID, ListRow>()
@@ -15,7 +15,7 @@ package struct StoredRows: Sendable {
     package var counts: [CountKey: CountValue] = [:]
     var numbers = Numbers()
 
-    /// The last numbers that were given.
+    /// The last numbers assigned.
     struct Numbers: Hashable, Sendable {
         var job: JobID = 0
         var list: Int64 = 0
@@ -38,13 +38,13 @@ package struct StoredRows: Sendable {
 
 extension StoredRows {
     package var jobCount: Int { jobs.count }
-    /// All jobs, also damaged ones, by id.
+    /// All jobs, including damaged ones, by id.
     package var allJobs: some Sequence<JobRow> { jobs.rows().lazy.map(\.value.row) }
-    /// The jobs with an id above `id`, by id: to go over many of them in pieces.
+    /// Returns the jobs with an id above `id`, by id, to visit many of them in pieces.
     package func jobs(after id: JobID) -> some Sequence<JobRow> { jobs.rows(from: id &+ 1).lazy.map(\.value.row) }
     package func job(_ id: JobID) -> JobRow? { jobs[id]?.row }
     package func document(of job: JobID) -> NewJobRow.Document? { jobs[job]?.document }
-    /// Whether the key that a job was submitted with is still its own.
+    /// Returns whether a job still holds the key that it was submitted with.
     package func holdsKey(_ job: JobID) -> Bool { jobs[job]?.key != nil }
     /// The open lists, by job.
     package var allLists: some Sequence<ListRow> { openLists.rows().lazy.map(\.value) }
@@ -68,8 +68,7 @@ extension StoredRows {
     package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
     /// By name.
     package var allQueues: some Sequence<QueueSettings> { queues.rows().lazy.map(\.value) }
-    /// Work left over, by id.
+    /// Leftover work, by id.
     package var allWork: some Sequence<WorkRow> { work.rows().lazy.map(\.value) }
-    /// Pieces of work left over.
     package var workCount: Int { work.count }
 }
