@@ -3,7 +3,7 @@ import JobModel
 import JobCore
 import Testing
 
-/// What readers of the core found wrong once.
+/// Regression tests for defects that code review found in the core.
 @Suite struct DefectTests {
     private func url(_ host: String = "h") -> JSON {
         ["source": ["type": "url", "url": .string("http://\(host)/")], "retry": ["max": 0]]
@@ -99,7 +99,7 @@ import Testing
         #expect(unlinked == 2)
     }
 
-    /// One owner's very many jobs for a host that asked to be left alone are not looked for with each start of another's.
+    /// A start does not repeat the search through another owner's many jobs for a paused host.
     @Test func starts_askTheStoreForClosedHostsOnce() throws {
         let driver = try CoreDriver()
         let first = try driver.submit(url(), as: 1, host: "h:80")

@@ -2,7 +2,7 @@ import JobModel
 import JobCore
 import Testing
 
-/// What counts as stored, and what is dropped or refused where that is too much.
+/// What counts as stored, and what is purged or refused above the limits.
 @Suite struct QuotaTests {
     private let spec: JSON = [
         "source": ["type": "url", "url": "http://h/"], "retry": ["max": 0],
@@ -29,7 +29,7 @@ import Testing
         let job = try driver.submit(spec)
         let before = stored(driver)
         try driver.fail(job, JobError(.network, String(repeating: "x", count: 4000)))
-        // As its outcome, and as that of its link.
+        // Stored twice: as the job's outcome and as its link's.
         #expect(stored(driver) >= before + 8000)
         let waiting = try driver.submit(["source": ["type": "url", "url": "http://h/"], "retry": ["max": 3]])
         let without = stored(driver)

@@ -2,7 +2,7 @@ import JobModel
 import JobCore
 import Testing
 
-/// What one user's jobs cannot keep from another's.
+/// Isolation: one user's jobs cannot block another's.
 @Suite struct SharingTests {
     private func url(_ host: String = "h") -> JSON {
         ["source": ["type": "url", "url": .string("http://\(host)/")], "retry": ["max": 0]]

@@ -2,31 +2,31 @@ import JobModel
 @testable import JobCore
 
 extension Timestamp {
-    /// A time `seconds` after one that all tests share.
+    /// Returns the time `seconds` after a fixed start.
     static func after(_ seconds: Double) -> Timestamp {
         Timestamp(milliseconds: 1_790_000_000_000).adding(seconds: seconds)
     }
 }
 
 extension CoreMoment {
-    /// A moment `seconds` after one that all tests share, by both clocks.
+    /// Returns the moment `seconds` after a fixed start, by both clocks.
     static func after(_ seconds: Double, random: Double = 0.5) -> CoreMoment {
         CoreMoment(wall: .after(seconds), steady: Int64((seconds * 1000).rounded()), random: random)
     }
 }
 
 extension Carried {
-    /// A failure that a retry may mend.
+    /// A failure that a retry may fix.
     static var passing: Carried { .failure(JobError(.timeout, "Slow.", retryable: true)) }
-    /// A failure that stays.
+    /// A permanent failure.
     static var lasting: Carried { .failure(JobError(.checksum, "Wrong.")) }
 
     static func text(_ text: String) -> Carried { .success(.inline(JSON.string(text).utf8)) }
 }
 
-/// Drives a row by hand, as the core does.
+/// Drives a row manually, as the core does.
 extension JobRow {
-    /// A job of this spec, submitted at second 0. `deadline` is its parent's.
+    /// Returns a job of this spec, submitted at second 0; `deadline` is its parent's.
     static func submitted(_ spec: String, deadline: SteadyTime? = nil) throws -> JobRow {
         let spec = try JobSpecReader.spec(JSON(parsing: spec), limits: JobLimits())
         return JobRow(
@@ -34,7 +34,7 @@ extension JobRow {
             specSize: spec.size, at: .after(0))
     }
 
-    /// A job of a URL with these links, and these members of its spec.
+    /// Returns a URL job with these links and spec members.
     static func chain(_ links: String = "", _ members: String = "") throws -> JobRow {
         let members = members.isEmpty ? "" : ",\(members)"
         return try submitted(#"{"source":{"type":"url","url":"http://h/"},"then":[\#(links)]\#(members)}"#)
@@ -42,7 +42,7 @@ extension JobRow {
 
     mutating func start(at seconds: Double = 1) { begin(RunID(life: 1, number: 1), at: .after(seconds)) }
 
-    /// Ends what runs; a next link begins at once.
+    /// Ends the run; the next link starts at once.
     @discardableResult
     mutating func finish(_ outcome: Carried = .text("done"), random: Double = 0.5, at seconds: Double = 2) -> Action {
         let action = finished(outcome, at: .after(seconds, random: random))
@@ -50,7 +50,7 @@ extension JobRow {
         return action
     }
 
-    /// Runs it to its end, each link ending with what `outcomes` says, else with its number.
+    /// Runs the job to its end; each link ends with its entry in `outcomes`, or else with its number.
     mutating func complete(_ outcomes: [Int: Carried] = [:]) {
         if state == .queued { start() }
         while state == .running { finish(outcomes[link] ?? .text("r\(link)")) }

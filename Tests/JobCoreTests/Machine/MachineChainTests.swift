@@ -3,7 +3,7 @@ import Testing
 
 @testable import JobCore
 
-/// Which links of a chain run, what comes out of it, and where a retry by hand begins.
+/// Which links of a chain run, the chain's outcome, and where a manual retry begins.
 @Suite struct MachineChainTests {
     private static let then = #"{"then":{"return":1}}"#
     private static let fail = #"{"fail":{"return":1}}"#
@@ -15,20 +15,20 @@ import Testing
 
     @Test(
         arguments: [
-            // Links, those that fail, those that run, and the outcome: a text, or a kind.
+            // Links, failing links, links that run, and the outcome: a text or an error kind.
             ([], [], [0], "r0"), ([], [0], [0], "checksum"), ([then], [], [0, 1], "r1"), ([then], [0], [0], "checksum"),
             ([fail], [], [0], "r0"), ([fail], [0], [0, 1], "r1"), ([pair], [], [0, 1], "r1"),
             ([pair], [0], [0, 1], "r1"),
             ([both], [], [0, 1], "r1"), ([both], [0], [0, 1], "r1"), ([last], [], [0, 1], "r0"),
             ([last], [0], [0, 1], "checksum"), ([last], [1], [0, 1], "r0"), ([last], [0, 1], [0, 1], "checksum"),
-            // What does not apply passes its input on.
+            // A link that does not apply passes its input on.
             ([then, then, fail], [], [0, 1, 2], "r2"), ([then, then, fail], [0], [0, 3], "r3"),
             ([then, then, fail], [1], [0, 1, 3], "r3"), ([fail, then], [0], [0, 1, 2], "r2"),
             ([fail, then], [0, 1], [0, 1], "checksum"), ([fail, fail], [0, 1], [0, 1, 2], "r2"),
             ([last, then], [1], [0, 1, 2], "r2"), ([last, fail], [0, 1], [0, 1, 2], "r2"),
             ([then, last, fail], [1], [0, 1, 2, 3], "r3"),
             ([both, both, last], [0, 1, 2], [0, 1, 2, 3], "checksum"),
-            // `on` limits the failures that a link takes.
+            // `on` limits the failures that a link handles.
             ([onHTTP], [0], [0], "checksum"), ([onChecksum], [0], [0, 1], "r1"), ([onChecksum], [], [0, 1], "r1"),
             ([onHTTP, onChecksum], [0], [0, 2], "r2"),
         ] as [([String], [Int], [Int], String)])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import JobCore
 
-/// Whatever happens in whatever order, a job stays consistent and comes to one end.
+/// In any order of events, a job stays consistent and reaches one end.
 @Suite struct MachinePropertyTests {
     private func job(using generator: inout SeededGenerator) throws -> JobRow {
         let step = #"{"return":1}"#
@@ -20,7 +20,7 @@ import Testing
         return try .chain(links.joined(separator: ","), members)
     }
 
-    /// Something happens that can in the job's state; gives what the machine wants done.
+    /// Applies a random event that the job's state allows, and returns the resulting action.
     private func advance(
         _ job: inout JobRow, at now: CoreMoment, isLeftAlone: Bool, using generator: inout SeededGenerator
     ) -> JobRow.Action {
@@ -37,7 +37,7 @@ import Testing
             (job.run, job.waiting) = (nil, .children)
         case .running:
             let action = job.finished(generator.pick([.text("x"), .text("x"), .lasting, .passing, .passing]), at: now)
-            // The next link begins at once, or waits for a slot.
+            // The next link starts at once, or waits for a slot.
             if action == .run {
                 let keepsSlot = generator.chance(0.7)
                 if keepsSlot { job.begin(RunID(life: 2, number: now.steady), at: now) } else { job.state = .queued }
@@ -110,7 +110,7 @@ import Testing
                 expectConsistent(job)
             }
             for _ in 0..<Int.random(in: 0..<30, using: &generator) { step(isLeftAlone: false) }
-            // Left alone it comes to its end, in a bounded number of steps.
+            // Left alone, it ends within a bounded number of steps.
             var steps = 0
             while !job.state.isTerminal {
                 steps += 1

@@ -3,7 +3,7 @@ import Testing
 
 @testable import JobCore
 
-/// Cancelling, and passing a deadline: only `finally` links run after it.
+/// Cancelling and passing a deadline: only `finally` links run afterwards.
 @Suite struct MachineStopTests {
     private static let links =
         #"{"then":{"return":1}},{"finally":{"return":2}},{"both":{"return":3}},{"finally":{"return":4}}"#
@@ -122,7 +122,7 @@ import Testing
         #expect(job.stop(reason, at: .after(5)) == .none)
         #expect(job.state == .running && job.run != nil && job.link == 2 && job.attempt == 1 && !job.isEnding)
         job.complete()
-        // The `both` link between is passed over.
+        // The `both` link in between is skipped.
         expectStopped(job, reason, [0, 1, 2, 4])
     }
 
@@ -210,7 +210,7 @@ import Testing
 
     // MARK: - Retrying what was stopped
 
-    /// The job, stopped after so many links and retried from where it failed.
+    /// Returns the job, stopped after this many links and retried from its failure.
     private func retried(after links: Int, _ reason: JobRow.Stop) throws -> JobRow {
         var job = try JobRow.chain(Self.links)
         job.start()

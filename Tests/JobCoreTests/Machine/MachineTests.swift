@@ -3,7 +3,7 @@ import Testing
 
 @testable import JobCore
 
-/// What a job waits for, its attempts, and what a restart makes of it.
+/// A job's waits, attempts and restarts.
 @Suite struct MachineTests {
     // MARK: - Submission
 
@@ -20,7 +20,7 @@ import Testing
         #expect(later.due == nil, "the time of day decides")
     }
 
-    /// Its own, its parent's, and which of them counts, in seconds.
+    /// The job's own deadline, its parent's, and the effective one, in seconds.
     @Test(arguments: [[nil, nil, nil], [10, nil, 10], [10, 3, 3], [10, 30, 10], [nil, 3, 3]] as [[Double?]])
     func deadline_countsFromSubmission_orIsTheParents(_ deadlines: [Double?]) throws {
         func steady(_ seconds: Double?) -> SteadyTime? { seconds.map { CoreMoment.after($0).steady } }
@@ -122,7 +122,7 @@ import Testing
         #expect(job.outcomes.map(\.attempts) == [1, 2])
     }
 
-    /// What cannot begin is tried again, the more rarely the longer it has waited.
+    /// A job that cannot start is tried again, less often the longer it has waited.
     @Test(arguments: [(0.0, 5.0), (40, 5), (100, 10), (10_000, 60)])
     func postponed_usesUpNoAttempt(_ waited: Double, _ pause: Double) throws {
         var job = try JobRow.chain("", #""retry":{"max":0}"#)

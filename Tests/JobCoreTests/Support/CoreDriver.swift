@@ -2,14 +2,13 @@ import InMemoryStore
 import JobModel
 import JobCore
 
-/// Plays the engine: gives the core inputs in rounds on a store in memory, and keeps what it wants done.
+/// A test engine: runs the core in rounds on an in-memory store and records its effects.
 final class CoreDriver {
     let store = InMemoryStore()
     private(set) var core: Core
     private(set) var now = CoreMoment(wall: Timestamp(milliseconds: 1_700_000_000_000), steady: 1_000_000)
     private var life: Int64 = 1
     private var lastID: Int64 = 0
-    /// Runs that are at work, by their ids.
     private(set) var orders: [RunID: RunOrder] = [:]
     private(set) var live: [RunID: LiveRun] = [:]
     private(set) var cancelled: Set<RunID> = []
@@ -17,7 +16,7 @@ final class CoreDriver {
     private(set) var over: [RequestID] = []
     private(set) var changes: [(subscribers: [SubscriptionID], row: JobRow)] = []
     private(set) var effects: [CoreEffect] = []
-    /// Steps that make children or wait are carried out at once; all others wait for the test.
+    /// Whether steps that make children or wait run at once; other steps always wait for the test.
     var expandsSteps = true
 
     init(_ settings: CoreSettings = CoreSettings()) throws {
@@ -27,7 +26,7 @@ final class CoreDriver {
 
     // MARK: - Rounds
 
-    /// A round of these inputs; gives how it ended.
+    /// Runs a round with these inputs and returns how it ended.
     @discardableResult
     func round(_ inputs: [CoreInput]) -> RoundEnd {
         let end = store.round { (transaction) throws(StoreError) in
@@ -43,7 +42,7 @@ final class CoreDriver {
         return end
     }
 
-    /// The same, and what the core wants to go on with at once.
+    /// Runs a round with these inputs, and the follow-up that the core requests.
     func send(_ inputs: CoreInput...) {
         round(inputs)
         settle()
@@ -63,7 +62,7 @@ final class CoreDriver {
         settle()
     }
 
-    /// A new daemon goes on where this one was killed, or ended in order.
+    /// Starts a new daemon after this one was killed or stopped cleanly.
     func restart(_ start: Core.Start) throws {
         life += 1
         core = Core(settings: core.settings, life: life, at: now)
@@ -151,7 +150,7 @@ final class CoreDriver {
         }
     }
 
-    /// The source that a run's step has.
+    /// Returns the source of a run's step.
     private func step(of order: RunOrder) -> JSON? {
         guard case .spec(let text)? = order.document, let spec = try? JSON(parsing: text) else { return nil }
         if order.job.link == 0 { return spec["source"] }
@@ -179,7 +178,7 @@ final class CoreDriver {
         return lastID
     }
 
-    /// Asks, and gives the answer.
+    /// Sends a request and returns its answer.
     @discardableResult
     func ask(_ request: CoreRequest, as uid: UInt32 = 1, isAdmin: Bool = false) -> CoreAnswer? {
         let id = id()
@@ -187,7 +186,7 @@ final class CoreDriver {
         return answers[id]
     }
 
-    /// Submits a job; gives its id.
+    /// Submits a job and returns its id.
     func submit(_ spec: JSON, as uid: UInt32 = 1, host: String? = nil, watch: SubscriptionID? = nil) throws -> JobID {
         var job = try new(spec, host: host)
         job.subscription = watch
@@ -214,7 +213,7 @@ final class CoreDriver {
 
     func exists(_ job: JobID) -> Bool { (try? row(job)) != nil }
 
-    /// The run that is at work for a job.
+    /// Returns the live run of a job.
     func run(of job: JobID) throws -> RunID {
         guard let run = live.values.first(where: { $0.job == job })?.run else {
             throw Failure(message: "No run is at work for job \(job).")
