@@ -1,8 +1,8 @@
 import Synchronization
 
-/// A promise that was dropped unresolved.
+/// A promise dropped unresolved.
 ///
-/// Its consumers wait for ever, which is most likely a bug. It is reported once, when the last copy of the promise is
+/// Its consumers wait forever, most likely because of a bug. It is reported once, when the last copy of the promise is
 /// released, unless it was bound to another Deferred or cancelled before.
 public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     /// The module and file in which the promise was made.
@@ -18,7 +18,7 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     nonisolated(unsafe) private static var handler: (@Sendable (BrokenPromise) -> Void)?
     private static let isWatched = Atomic(false)
 
-    /// Sets the handler for broken promises that are made from now on.
+    /// Sets the handler for broken promises created from now on.
     ///
     /// - Parameter handler: Runs on the thread that dropped the promise, which may be any. Nil, the initial value,
     ///   ignores broken promises, and then promises have no extra cost.

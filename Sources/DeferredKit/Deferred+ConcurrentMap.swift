@@ -27,7 +27,7 @@ extension Deferred {
 }
 
 // Unchecked: mutable state is under `lock`.
-/// The work of one `concurrentMap`, which retains its Deferred, as their links retain this object.
+/// The work of one `concurrentMap`. It retains its Deferreds, whose links retain it.
 private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Error>: @unchecked Sendable {
     private let lock = Lock()
     private let items: [T]

@@ -1,5 +1,5 @@
 extension Deferred {
-    /// A new Deferred whose outcome `step` computes from this one's.
+    /// Returns a new Deferred whose outcome `step` computes from this one's.
     @inlinable
     func link<U, E>(
         hopping: Bool,
@@ -11,7 +11,7 @@ extension Deferred {
         return target
     }
 
-    /// Leaves the step to its executor.
+    /// Hands the step to its executor.
     @inlinable
     static func hop(
         _ source: DeferredCore,

@@ -1,7 +1,7 @@
 extension Deferred {
-    /// The outcomes of several Deferreds, in the order in which they resolve.
+    /// Returns the outcomes of several Deferreds in the order in which they resolve.
     ///
-    /// It begins to wait at once and supports one loop. Leaving the loop, cancelling its task, or dropping the sequence
+    /// It starts waiting at once and supports one loop. Leaving the loop, cancelling its task, or dropping the sequence
     /// withdraws from the unresolved members. The sequence buffers at most one outcome per member.
     ///
     /// - Parameter deferreds: The members.

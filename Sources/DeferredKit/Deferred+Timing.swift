@@ -104,7 +104,7 @@ extension Deferred {
         _ fire: @escaping @Sendable (Deferred) -> Void
     ) where C.Duration == Duration {
         guard marks & Mark.resolved == 0 else { return }
-        // The task is owned by the callback below, which cancels it as soon as there is an outcome.
+        // The callback below owns the task and cancels it as soon as there is an outcome.
         let task = Task {
             do {
                 try await clock.sleep(for: after)
@@ -116,7 +116,7 @@ extension Deferred {
         append(OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }, leaving: 0)
     }
 
-    /// Sets how to stop the producer.
+    /// Sets the closure that stops the producer.
     func whenCancelled(_ stop: @escaping @Sendable () -> Void) {
         let extras = DeferredExtras()
         extras.onCancel = { _ in stop() }

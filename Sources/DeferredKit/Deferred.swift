@@ -1,11 +1,11 @@
 // Unchecked: `storage` is written once, under the lock of the base class, before `resolved` is published.
-/// The read end of a value that is not known yet, with its failure, progress and cancellation.
+/// The read end of a future value, with its failure, progress and cancellation.
 ///
 /// A Deferred resolves once. Callbacks run in the order in which they were added, each exactly once, including
 /// callbacks added after the resolution. Everything here may be called from any thread.
 ///
-/// Its producer and all references keep it alive. A Deferred keeps the links that were made from it; a link does not
-/// keep the Deferred that it was made from.
+/// Its producer and all references keep it alive. A Deferred keeps the links created from it alive; a link does not
+/// keep its source alive.
 public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @unchecked Sendable {
     /// The outcome of a Deferred.
     public typealias Outcome = Result<Success, Failure>
@@ -13,7 +13,7 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     /// Set once, before `resolved`.
     @usableFromInline @exclusivity(unchecked) var storage: Outcome?
 
-    /// What cancellation can do to a Deferred of this type.
+    /// The effects that cancellation can have on this type.
     @inlinable static var abilities: UInt32 {
         if Failure.self == (any Error).self { return Mark.erased | Mark.holdsCancellation }
         return Failure.self == CancellationError.self ? Mark.holdsCancellation : 0

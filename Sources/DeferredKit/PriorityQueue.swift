@@ -3,7 +3,7 @@
 /// Adding and removing the first element take constant time in the number of elements, removing another element
 /// logarithmic time; all take linear time in the number of different priorities.
 struct PriorityQueue<Element> {
-    /// Identifies an element that is to be removed before its turn.
+    /// Identifies an element for removal before its turn.
     struct Ticket {
         fileprivate let priority: Int
         fileprivate let number: UInt64

@@ -1,4 +1,4 @@
-/// The progress of a piece of work, in units of the producer's choice.
+/// The progress of a piece of work, in units chosen by the producer.
 ///
 /// deferd's own data sources count bytes.
 public struct ProgressUpdate: Sendable, Equatable {
@@ -19,7 +19,7 @@ public struct ProgressUpdate: Sendable, Equatable {
 
     private static let scale: Double = 1_000_000_000
 
-    /// Makes an update from a fraction of the whole.
+    /// Creates an update from a fraction of the whole.
     ///
     /// - Parameter f: From 0 to 1; other values are clamped, and NaN counts as 0.
     public static func fraction(_ f: Double) -> ProgressUpdate {
@@ -33,7 +33,7 @@ public struct ProgressUpdate: Sendable, Equatable {
         return min(max(Double(completed) / Double(total), 0), 1)
     }
 
-    /// Whether this update is later in a progress that never falls.
+    /// Returns whether this update is later in a progress that never falls.
     func rises(from former: ProgressUpdate) -> Bool {
         if completed < former.completed || (total == nil && former.total != nil) { return false }
         if let fraction, let before = former.fraction, fraction < before { return false }

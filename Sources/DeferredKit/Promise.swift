@@ -26,7 +26,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         watch = BrokenPromise.watch(core, file, line)
         if let onCancel {
             let extras = DeferredExtras()
-            // The closure does not retain the promise, but gets it as long as it exists.
+            // The closure does not retain the promise, but receives it while it exists.
             extras.onCancel = { [weak watch] in
                 onCancel(Promise(unsafeDowncast($0, to: Deferred<Success, Failure>.self), watch))
             }
@@ -34,7 +34,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// Creates a promise with an unresolved Deferred, without recording where it is made.
+    /// Creates a promise with an unresolved Deferred, without recording its location.
     ///
     /// - Parameter onCancel: As in ``init(onCancel:file:line:)``.
     @inlinable
@@ -108,7 +108,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     /// Whether cancellation has reached this promise. A producer that polls may then stop its work.
     public var isCancelled: Bool { core.marks & Mark.cancelled != 0 }
 
-    /// Binds the Deferred like ``resolve(with:)``; if it is too late for that, `inner` loses a consumer.
+    /// Binds the Deferred like ``resolve(with:)``; if that is too late, `inner` loses a consumer.
     func follow(_ inner: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
             let following = Following(inner, isTransparent: true, Deferred<Success, Failure>.passOn)

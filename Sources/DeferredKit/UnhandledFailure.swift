@@ -1,7 +1,7 @@
 /// Reports failures that no consumer looked at.
 ///
-/// A failed Deferred that is released although no consumer has looked at its failure is most likely a bug. Any link,
-/// list, `upon` or wait takes over the responsibility; a `CancellationError` is never reported.
+/// A failed Deferred that is released before any consumer has looked at its failure is most likely a bug. Any link,
+/// list, `upon` or wait takes responsibility for the failure; a `CancellationError` is never reported.
 public enum UnhandledFailure {
     private static let lock = Lock()
     // Unsafe: every access is under the lock above.

@@ -1,4 +1,4 @@
-// Unchecked: everything mutable is under `lock`.
+// Unchecked: mutable state is under `lock`.
 /// Runs operations with a limit on how many run at a time.
 ///
 /// An operation occupies its slot from its start until the Deferred it returned has resolved; if that never resolves,
@@ -114,7 +114,7 @@ public final class WorkQueue: @unchecked Sendable {
 
     private var isIdle: Bool { pending.isEmpty && running.isEmpty }
 
-    /// Starts as many operations as there are free slots.
+    /// Fills the free slots with waiting operations.
     private func startNext() {
         while let entry = admit() { entry.start.take()?(entry, self) }
     }
@@ -137,7 +137,7 @@ public final class WorkQueue: @unchecked Sendable {
         startNext()
     }
 
-    /// Removes an operation that has not started; false if it has started.
+    /// Removes an operation that has not started; returns false if it has.
     private func remove(_ entry: WorkQueueEntry) -> Bool {
         let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
             guard let ticket = entry.ticket else { return (nil, nil) }
@@ -182,7 +182,7 @@ private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
         return .done
     }
 
-    /// The operation's Deferred will never resolve; now only cancelling the entry's own Deferred ends it.
+    /// Handles a Deferred that will never resolve; only cancelling the entry's own Deferred ends it now.
     override func orphan() {
         let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
             if let entry { queue?.finish(entry) }

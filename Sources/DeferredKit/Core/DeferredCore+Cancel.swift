@@ -9,13 +9,13 @@ extension DeferredCore {
         case resolved
         /// It left the chain in favour of the Deferred it would wait for.
         case aside
-        /// It has no upstream: its promise's `onCancel` is called, once.
+        /// It has no upstream: its promise's `onCancel` is called once.
         case top(isOrphan: Bool)
         /// Its `onCancel` is being called, and the caller continues from there.
         case asking
         /// Its closure runs or waits for its executor, or is about to.
         case running
-        /// Other consumers want its upstream's outcome.
+        /// Other consumers still want its upstream's outcome.
         case stays
         case onward(DeferredCore)
         case list(Gathering)
@@ -35,11 +35,11 @@ extension DeferredCore {
             guard path.passes(next.core) else { continue }
             next.core.abandon(below: next.failable, &work, &staying, &path, trampoline)
         }
-        // Only now, because a Deferred with other consumers on one way up may have lost them on another.
+        // Checked last: a Deferred with other consumers on one way up may have lost them on another.
         for item in staying where item.core.waitsWithOthers() { item.failable?.failDetached(trampoline) }
     }
 
-    /// Whether its upstream also has other consumers, or will never resolve.
+    /// Returns whether its upstream also has other consumers, or will never resolve.
     private final func waitsWithOthers() -> Bool {
         let (isSo, gathering) = withUpstream { marks, upstream, theirs -> (Bool, Gathering?) in
             guard marks & Mark.resolved == 0 else { return (false, nil) }

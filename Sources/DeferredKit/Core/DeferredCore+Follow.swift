@@ -32,9 +32,9 @@ extension DeferredCore {
         return true
     }
 
-    /// Waits for another Deferred. Called by the thread that runs this one.
+    /// Waits for another Deferred, on the thread that runs this one.
     ///
-    /// - Parameter wasCancelled: Cancellation has already passed through; it is not passed on.
+    /// - Parameter wasCancelled: Whether cancellation has already passed through; it is not passed on again.
     private final func wait(for following: Following, wasCancelled: Bool, _ trampoline: Trampoline.Reference) {
         let inner = following.inner
         if inner === self {
@@ -153,7 +153,7 @@ extension DeferredCore {
 
     // MARK: Responsibility for failures
 
-    /// A consumer that would have waited for this Deferred no longer does.
+    /// Removes a consumer that will no longer wait for this Deferred.
     @usableFromInline
     final func loseConsumer(_ trampoline: Trampoline.Reference) {
         let marks = lock()
@@ -178,7 +178,7 @@ extension DeferredCore {
         return false
     }
 
-    /// Fails if the Deferred that it has begun to wait for waits for itself.
+    /// Fails if the Deferred that it now waits for waits for this one.
     private final func failsAsCycle(by inner: DeferredCore, _ trampoline: Trampoline.Reference) -> Bool {
         guard inner.waits(for: self) else { return false }
         if case .gone = leave(unlinking: true) { return true }
@@ -186,7 +186,7 @@ extension DeferredCore {
         return true
     }
 
-    /// Whether `target` is this Deferred or one that it waits for, directly or not.
+    /// Returns whether `target` is this Deferred or one that it waits for, directly or indirectly.
     private final func waits(for target: DeferredCore) -> Bool {
         var current = self
         while current !== target {

@@ -16,7 +16,7 @@ extension DeferredCore {
         if starts { Trampoline.deliver(self, Trampoline.current) }
     }
 
-    /// Appends to the list. Call it with both locked, or with a waiter that no other thread knows.
+    /// Appends to the list. Requires both locks, or a waiter that no other thread knows.
     final func link(_ waiter: DeferredWaiter, _ marks: UInt32) {
         waiter.upstream.set(self)
         if let former = last ?? head {
@@ -33,14 +33,14 @@ extension DeferredCore {
         }
     }
 
-    /// Whether there is anything to deliver. Call it locked.
+    /// Returns whether there is anything to deliver. Requires the lock.
     final func hasMore(_ marks: UInt32) -> Bool {
         guard marks & Mark.resolved == 0 else { return head != nil }
         guard let extras else { return false }
         return !extras.rounds.isEmpty
     }
 
-    /// Removes a waiter, whose last reference must not be the list's. Call it with both locked.
+    /// Removes a waiter, whose last reference must not be the list's. Requires both locks.
     final func unlink(_ waiter: DeferredWaiter) {
         if waiter.constantMarks & Mark.followsProgress != 0 {
             followers -= 1
@@ -61,7 +61,7 @@ extension DeferredCore {
         waiter.upstream.clear()
     }
 
-    /// The second half of resolving: unlocks with these marks and delivers. Call it locked, after storing the outcome.
+    /// Completes a resolution: unlocks with these marks and delivers. Requires the lock and a stored outcome.
     @usableFromInline
     final func publish(_ marks: UInt32, _ trampoline: Trampoline.Reference?) {
         // Closures that can no longer be called are released after unlocking.
@@ -100,7 +100,7 @@ extension DeferredCore {
         }
     }
 
-    /// Whether there is more to deliver; if not, the delivery has ended.
+    /// Returns whether there is more to deliver; otherwise the delivery has ended.
     private final func continues() -> Bool {
         #if DEFECT_EARLY_LOOK
             let hasMore = head != nil

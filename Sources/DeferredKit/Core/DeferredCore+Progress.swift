@@ -7,12 +7,12 @@ struct ProgressRound {
 }
 
 extension DeferredCore {
-    /// How many values may wait while callbacks run; then the newest replaces the last.
+    /// The most values that wait while callbacks run; after that, the newest replaces the last.
     static var progressBacklog: Int { 16 }
 
     /// Makes `update` the latest progress.
     ///
-    /// - Parameter rising: Whether to ignore values that fall.
+    /// - Parameter rising: Whether to ignore falling values.
     @usableFromInline
     final func report(_ update: ProgressUpdate, rising: Bool = false) {
         var fresh: DeferredExtras?
@@ -53,13 +53,13 @@ extension DeferredCore {
 
     /// Moves rounds whose next waiter is this one on to its successor.
     final func skip(_ waiter: DeferredWaiter, in extras: DeferredExtras) {
-        // There are at most as many as `progressBacklog`.
+        // At most `progressBacklog` rounds.
         for index in extras.rounds.indices.reversed() where extras.rounds[index].waiter === waiter {
             if let next = waiter.next { extras.rounds[index].waiter = next } else { extras.rounds.remove(at: index) }
         }
     }
 
-    /// Does one step of delivering progress. Called locked, it unlocks.
+    /// Does one step of delivering progress. Requires the lock and releases it.
     ///
     /// - Returns: Whether to call again; if false, the delivery has ended.
     final func deliverProgress(_ marks: UInt32, _ trampoline: Trampoline.Reference) -> Bool {

@@ -1,4 +1,4 @@
-// Unchecked: Soundness.swift says which lock protects each field.
+// Unchecked: Soundness.swift lists the lock of each field.
 /// The part of a Deferred that does not depend on its types: its callbacks, its upstream and its cancellation.
 ///
 /// This class is public only because ``Deferred`` inherits from it.
@@ -19,13 +19,13 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
     @usableFromInline @exclusivity(unchecked) final var head: DeferredWaiter?
     /// The last waiter of the list, if the list has more than one.
     @exclusivity(unchecked) final var last: DeferredWaiter?
-    /// How many waiters in the list want the outcome; without any, it is cancelled.
+    /// The number of waiters in the list that want the outcome; at zero, it is cancelled.
     @exclusivity(unchecked) final var interest: Int32 = 0
-    /// How many waiters in the list want progress.
+    /// The number of waiters in the list that want progress.
     @exclusivity(unchecked) final var followers: Int32 = 0
     @exclusivity(unchecked) final var step: Step?
     @usableFromInline @exclusivity(unchecked) final var extras: DeferredExtras?
-    /// The Deferred to wait for again if this one is used after all: see `stepAside`.
+    /// The Deferred to wait for again if this one is used after all; see `stepAside`.
     @exclusivity(unchecked) final var forward: DeferredCore?
 
     @usableFromInline
@@ -35,7 +35,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
     }
 
     deinit {
-        // No reference exists any more, and a thread that reaches this object through a waiter gets nil.
+        // No references remain, and a thread that reaches this object through a waiter gets nil.
         if head != nil { abandonWaiters() }
     }
 
@@ -102,7 +102,7 @@ public class DeferredCore: DeferredWaiter, @unchecked Sendable {
         if marks & Mark.cancelled != 0 {
             Trampoline.enter { isOpen = !fail(with: CancellationError(), unless: Mark.resolved, $0) }
         }
-        // A reference to this one must not keep others waiting for ever.
+        // A reference to this one must not make others wait forever.
         if isOpen { abandonWaiters() }
     }
 

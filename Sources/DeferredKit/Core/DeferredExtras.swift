@@ -1,17 +1,17 @@
-/// What only some Deferreds need. All of it but the latest progress is released at resolution.
+/// Rarely needed fields of a Deferred. All but the latest progress are released at resolution.
 @usableFromInline
 final class DeferredExtras {
     @usableFromInline var onCancel: (@Sendable (DeferredCore) -> Void)?
     var latest: ProgressUpdate?
-    /// How many different values there were so far; the number of the latest.
+    /// The number of different values so far, which is the number of the latest.
     var count: UInt64 = 0
-    /// The values that are being delivered, in this order.
+    /// The values being delivered, in order.
     var rounds: [ProgressRound] = []
     @usableFromInline var gathering: Gathering?
 
     @usableFromInline init() {}
 
-    /// What is released at resolution.
+    /// The fields released at resolution.
     struct Parting {
         let onCancel: (@Sendable (DeferredCore) -> Void)?
         let rounds: [ProgressRound]

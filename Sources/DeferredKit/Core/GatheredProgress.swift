@@ -1,7 +1,7 @@
 /// The sum of the progress of a list's members.
 ///
-/// The total is known once every member has given one. A resolved member counts as complete: with its total, or else
-/// with the units it completed, 0 if it never reported. The sum never falls.
+/// The total is known once every member has reported one. A resolved member counts as complete: with its total, or else
+/// with its completed units, 0 if it never reported. The sum never falls.
 struct GatheredProgress {
     private struct Member {
         var completed: Int64 = 0

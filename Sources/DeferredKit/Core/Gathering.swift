@@ -19,10 +19,10 @@ final class Gathering: @unchecked Sendable {
     private var remaining: Int
     private var progress: GatheredProgress
     private var isJoining = true
-    /// How the list ended its wait for the members, once it has.
+    /// How the list ended its wait for the members, if it has.
     private var dismissal: Dismissal?
 
-    /// What happens to the members without an outcome when the list has its own.
+    /// The treatment of members without an outcome once the list has its own.
     @usableFromInline
     enum Dismissal {
         case withdrawing
@@ -35,7 +35,7 @@ final class Gathering: @unchecked Sendable {
         self.arrival = arrival
     }
 
-    /// Makes `target` wait for all of these.
+    /// Makes `target` wait for all `cores`.
     @usableFromInline
     static func join(_ cores: [DeferredCore], _ target: DeferredCore, _ arrival: @escaping Arrival) {
         let gathering = Gathering(count: cores.count, arrival)
@@ -66,7 +66,7 @@ final class Gathering: @unchecked Sendable {
         arrival(self, source, target, index, trampoline)
     }
 
-    /// Counts an arrival. Everything that callers stored before is visible to the last caller.
+    /// Counts an arrival. All earlier writes of callers are visible to the last caller.
     ///
     /// - Returns: Whether it was the last.
     @usableFromInline
@@ -115,7 +115,7 @@ final class Gathering: @unchecked Sendable {
         }
     }
 
-    /// Whether some member will not decide the outcome: other consumers want it, or it will never resolve.
+    /// Whether a member will not decide the outcome: other consumers want it, or it will never resolve.
     var waitsWithOthers: Bool {
         members.contains { member in
             member.withUpstream { marks, upstream, theirs in

@@ -6,10 +6,10 @@
     import Darwin
 #endif
 
-// Unchecked: the pointer never changes, and a mutex is made for several threads.
+// Unchecked: the pointer never changes, and mutexes are made for several threads.
 /// A mutex for critical sections longer than a few instructions.
 ///
-/// `Synchronization.Mutex` would do, but on Linux the thread sanitizer does not know it and warns.
+/// On Linux, the thread sanitizer does not support `Synchronization.Mutex` and warns.
 struct Lock: ~Copyable, @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -24,8 +24,8 @@ struct Lock: ~Copyable, @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` alone. It must neither wait nor call foreign code, and has to return the references it drops, so
-    /// that they are released after unlocking.
+    /// Runs `body` with the lock held. It must neither wait nor call foreign code, and must return the references that
+    /// it drops, so that they are released after unlocking.
     borrowing func withLock<R>(_ body: () -> R) -> R {
         #if DEFERRED_YIELDS
             Schedule.point()

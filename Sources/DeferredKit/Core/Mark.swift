@@ -7,7 +7,7 @@ enum Mark {
     @inlinable static var resolved: UInt32 { 1 << 1 }
     /// The outcome is a failure.
     @inlinable static var failed: UInt32 { 1 << 2 }
-    /// A thread runs the callbacks, and also the callbacks that are added now.
+    /// A thread runs the callbacks, including callbacks added meanwhile.
     @inlinable static var delivering: UInt32 { 1 << 3 }
     /// `resolve(with:)` decided where the outcome comes from.
     @inlinable static var committed: UInt32 { 1 << 4 }

@@ -3,17 +3,17 @@
 enum Next {
     /// The waiter is done.
     case done
-    /// The waiter's executor has it.
+    /// The waiter is with its executor.
     case scheduled
     /// The waiter waits for another Deferred, whose outcome `step` passes on.
     case follow(Following)
 }
 
-/// The Deferred that a link has to wait for next.
+/// The next Deferred that a link must wait for.
 @usableFromInline
 struct Following {
     @usableFromInline let inner: DeferredCore
-    /// Both have the same type and the step changes nothing.
+    /// Whether both have the same type and the step changes nothing.
     @usableFromInline let isTransparent: Bool
     @usableFromInline let step: DeferredCore.Step
 

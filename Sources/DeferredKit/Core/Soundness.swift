@@ -9,7 +9,7 @@
 //   reference leaves the lock. All other references are strong: a trampoline's to due Deferreds, a job's to its link, a
 //   list's to its members.
 //
-// ONE LOCK A WAITER, in a bit of its word
+// ONE LOCK PER WAITER, in a bit of its word
 //   L1. A thread that holds a lock never waits for another. It only tries a second and a third lock; if one is taken,
 //       the thread releases all its locks and starts again. Hence there is no lock order and no deadlock, even if
 //       Deferreds wait in a circle.
@@ -19,15 +19,15 @@
 //       foreign code, and releases no last reference: such references are carried out of the lock.
 //
 // WHICH LOCK PROTECTS A FIELD (W is a waiter, U its upstream)
-//   marks                         change under W's lock; a read without the lock may be outdated
-//   upstream, next, previous,     the tie: change under W's and U's lock together, so each of the two is enough to read;
+//   marks                         change under W's lock; may be outdated if read without it
+//   upstream, next, previous,     the tie: change under W's and U's lock together, so either lock is enough to read;
 //   isInterested, seen            of a waiter that is in no list: W's lock, or no other thread knows W yet
 //   head, last, interest,         U's lock
 //   followers, extras
 //   step                          W's lock; while `running` is set, the thread that set it
 //   forward                       W's lock
 //   storage                       written once, under the lock, before `resolved`; read after seeing `resolved`
-//   in `deinit`                   the object's own fields need no lock, as no reference exists
+//   in `deinit`                   the object's own fields need no lock, because no reference exists
 //
 // WHO RUNS A WAITER
 //   A waiter leaves a list in one of four ways, each under both locks, so exactly one of them happens:
@@ -60,5 +60,5 @@
 //   release in turn go on the thread's list of orphans, whose loop is at the bottom as well.
 //
 // CYCLES
-//   A `wait` or a `stepAside` closes a circle, as a new link has no waiters. Each sets its own tie under the locks and
-//   searches for a circle afterwards, so of several that close one together, the last sees all ties.
+//   Only a `wait` or a `stepAside` closes a cycle: a new link has no waiters. Each sets its own tie under the locks and
+//   then searches for a cycle, so of several that close one together, the last sees all ties.

@@ -39,7 +39,7 @@ struct Trampoline {
         return key
     }()
 
-    /// The calling thread's own.
+    /// The calling thread's trampoline.
     static var current: Reference {
         if let existing = pthread_getspecific(key) {
             return existing.assumingMemoryBound(to: Trampoline.self)
@@ -50,7 +50,7 @@ struct Trampoline {
         return added
     }
 
-    /// Holds all callbacks back until `body` has finished.
+    /// Delays all callbacks until `body` has finished.
     @usableFromInline
     static func enter(_ body: (Reference) -> Void) {
         let trampoline = current
@@ -70,7 +70,7 @@ struct Trampoline {
         trampoline.pointee.isActive = false
     }
 
-    /// Runs due callbacks although one has not finished, because that one is about to block the thread.
+    /// Runs due callbacks although one is unfinished, because it is about to block the thread.
     static func catchUp() {
         let trampoline = current
         if trampoline.pointee.isActive { run(trampoline) }
@@ -80,7 +80,7 @@ struct Trampoline {
         while let core = trampoline.pointee.next() {
             if core.deliverNext(trampoline) { trampoline.pointee.due.append(core) }
         }
-        // A thread that was once busy does not keep the memory for it.
+        // A thread that was once busy does not keep the memory.
         if trampoline.pointee.due.capacity > 1024 { trampoline.pointee.due = [] }
         if trampoline.pointee.added.capacity > 1024 { trampoline.pointee.added = [] }
     }

@@ -21,7 +21,7 @@ public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendabl
             defer { isDraining = true }
             return !isDraining
         }
-        // Owned by the jobs: the task ends with the last of them.
+        // The jobs own the task, which ends with the last of them.
         if isFirst { Task { await drain(on: actor) } }
     }
 

@@ -11,7 +11,7 @@ public struct TaskCallbackExecutor: CallbackExecutor {
 
     /// Starts a task that runs the job.
     public func submit(_ job: @escaping @Sendable () -> Void) {
-        // Owned by the job, and ends with it.
+        // The job owns the task, which ends with it.
         Task(executorPreference: executor) { job() }
     }
 }

@@ -43,7 +43,7 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
 }
 
 extension DeferredCore {
-    /// Waits for the outcome; false if the task was cancelled and `Failure` can hold a `CancellationError`.
+    /// Waits for the outcome; returns false if the task was cancelled and `Failure` can hold a `CancellationError`.
     @usableFromInline
     final func arrival() async -> Bool {
         let waiter = AwaitingWaiter(throwing: marks & Mark.holdsCancellation != 0)

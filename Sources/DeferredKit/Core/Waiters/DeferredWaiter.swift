@@ -8,7 +8,7 @@ public import Synchronization
     import Darwin
 #endif
 
-// Unchecked: Soundness.swift says which lock protects each field.
+// Unchecked: Soundness.swift lists the lock of each field.
 /// A waiter for a Deferred: a link of the chain, a member of a list, a callback or an awaiting task.
 ///
 /// This class is public only because ``Deferred`` inherits from it.
@@ -34,12 +34,12 @@ public class DeferredWaiter: @unchecked Sendable {
         self.isInterested = isInterested
     }
 
-    /// Prepares the waiter to run when the upstream has resolved and removes it from its list. Called with both locked.
+    /// Prepares the waiter to run after the upstream has resolved, and to leave its list. Requires both locks.
     ///
     /// - Returns: The new marks.
     func leaveList(_ marks: UInt32) -> UInt32 { marks }
 
-    /// Runs when the upstream has resolved, on the thread that delivers its callbacks.
+    /// Runs the waiter on the thread that delivers the resolved upstream's callbacks.
     func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         preconditionFailure("every kind of waiter says what it does")
     }
@@ -49,20 +49,20 @@ public class DeferredWaiter: @unchecked Sendable {
         preconditionFailure("only waiters with an executor are scheduled")
     }
 
-    /// The executor released the job without having run it.
+    /// Handles an executor that released the job without running it.
     func dropScheduled() {}
 
     /// Passes on a progress value of the upstream.
     func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {}
 
-    /// The upstream was released without an outcome: releases closures that can no longer be called.
+    /// Releases closures that can no longer be called, because the upstream was released without an outcome.
     func orphan() {}
 }
 
 // MARK: - The lock
 
 extension DeferredWaiter {
-    /// Locks and returns the previous marks, without `locked`. Never call it while holding a lock.
+    /// Locks and returns the previous marks, without `locked`. The thread must hold no other lock.
     @inlinable
     @inline(__always)
     final func lock() -> UInt32 {
@@ -100,12 +100,12 @@ extension DeferredWaiter {
         while true {
             if let marks = tryLock() { return marks }
             rounds += 1
-            // All work under the lock is fast, so a thread that keeps the lock was most likely preempted.
+            // Critical sections are short, so a thread that keeps the lock was most likely preempted.
             if rounds > 64 { sched_yield() }
         }
     }
 
-    /// Locks unless the lock is taken: the only way to take a second lock.
+    /// Locks unless the lock is taken; the only way to take a second lock.
     final func tryLock() -> UInt32? {
         #if DEFERRED_YIELDS
             Schedule.point()
@@ -133,7 +133,7 @@ extension DeferredWaiter {
     final var constantMarks: UInt32 { word.load(ordering: .relaxed) }
 }
 
-/// How often a thread released its first lock because the second was taken.
+/// Counts how often a thread released its first lock because the second was taken.
 struct Backoff {
     private var rounds = 0
 

@@ -6,8 +6,7 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
 
     private var body: (@Sendable (ProgressUpdate) -> Void)?
     private let submit: Submit?
-    /// Updates that the executor has not run yet, at most as many as in the Deferred itself; then the newest replaces
-    /// the last.
+    /// Updates that the executor has not run yet. The Deferred's limit applies; then the newest replaces the last.
     private var backlog: [ProgressUpdate] = []
 
     init(submit: Submit?, _ body: @escaping @Sendable (ProgressUpdate) -> Void) {

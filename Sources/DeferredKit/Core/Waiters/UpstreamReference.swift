@@ -1,9 +1,9 @@
-/// A waiter's reference to the Deferred in whose list it is.
+/// A waiter's reference to the Deferred whose list contains it.
 ///
 /// It does not keep the Deferred alive: a Deferred keeps its links, not the reverse. It is read and changed under the
-/// waiter's lock, and its result is a counted reference. The stored reference need not be counted: it is set exactly as
-/// long as the waiter is in the list, and a Deferred that is released empties its list first, for which it takes each
-/// waiter's lock. So under that lock the memory exists, even if the object is being released.
+/// waiter's lock, and reading it returns a counted reference. The stored reference need not be counted: it is set
+/// exactly while the waiter is in the list, and a released Deferred first empties its list, taking each waiter's lock.
+/// So under that lock the memory exists, even if the object is being released.
 struct UpstreamReference {
     private var core: Unmanaged<DeferredCore>?
 
@@ -17,7 +17,7 @@ struct UpstreamReference {
         self.core?.toOpaque() == Unmanaged.passUnretained(core).toOpaque()
     }
 
-    /// A strong reference, or nil when the last one is gone.
+    /// Returns a strong reference, or nil if the last one is gone.
     ///
     /// A weak reference to an object that is being released is nil, which answers the question.
     @inline(never)

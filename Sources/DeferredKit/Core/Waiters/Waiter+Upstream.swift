@@ -1,4 +1,4 @@
-/// The result of a waiter's leaving its upstream.
+/// The result of leaving an upstream.
 enum Leave {
     /// The waiter has no upstream, or its outcome is already on the way.
     case gone
@@ -31,7 +31,7 @@ extension DeferredWaiter {
                 let result = body(&marks, core, &theirs)
                 core.unlock(theirs)
                 unlock(marks)
-                // Its last reference must not go while a lock is held.
+                // Its last reference must not be released while a lock is held.
                 withExtendedLifetime(core) {}
                 return result
             }
@@ -47,7 +47,7 @@ extension DeferredWaiter {
             guard let upstream else { return marks & Mark.orphaned != 0 ? .orphaned : .gone }
             guard marks & Mark.resolved == 0, theirs & Mark.resolved == 0 else { return .gone }
             upstream.loseInterest(of: self)
-            // The caller has a reference to this one, so the reference released here is not the last.
+            // The caller holds a reference to this one, so the reference released here is not the last.
             if unlinking { upstream.unlink(self) }
             return upstream.interest == 0 ? .unwanted(upstream) : .wanted
         }
@@ -55,7 +55,7 @@ extension DeferredWaiter {
 }
 
 extension DeferredCore {
-    /// Stops counting a waiter of this one. Call it with both locked.
+    /// Stops counting a waiter of this one. Requires both locks.
     final func loseInterest(of waiter: DeferredWaiter) {
         guard waiter.isInterested else { return }
         #if !DEFECT_INTEREST
