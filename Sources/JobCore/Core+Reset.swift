@@ -124,7 +124,7 @@ extension Core {
         if zones.isEmpty { pending.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }
     }
 
-    // MARK: - Looking
+    // MARK: - Inspection
 
     /// The rebuilt state on which two cores with the same knowledge must agree.
     package struct Inspection: Sendable, Hashable {

@@ -36,7 +36,7 @@ package final class Core {
         experience = Experience(life: life, startedAt: now)
     }
 
-    // MARK: - A round
+    // MARK: - Rounds
 
     /// Returns the rows that handling an input will read, as far as the input names them.
     package static func keys(of input: CoreInput) -> [RowKey] {

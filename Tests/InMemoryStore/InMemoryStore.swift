@@ -68,7 +68,7 @@ package final class InMemoryStore: JobStore {
         if isUnreadable { faults.unreadable.insert(job) } else { faults.unreadable.remove(job) }
     }
 
-    // MARK: - Looking
+    // MARK: - Inspection
 
     package var rows: StoredRows { tables.rows }
     package func job(_ id: JobID) -> JobRow? { rows.job(id) }

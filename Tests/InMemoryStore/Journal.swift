@@ -7,7 +7,7 @@ package struct RowChange<Key, Row> {
     package let after: Row?
 }
 
-/// The original rows of those that a round changed in one table.
+/// The changed rows of one table as they were before the round.
 struct Journal<Key: Hashable & Sendable, Row: Sendable> {
     private(set) var before: [Key: Row?] = [:]
 

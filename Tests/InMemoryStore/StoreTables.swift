@@ -75,7 +75,7 @@ final class StoreTables {
         rows.jobs.place(id, entry)
     }
 
-    // MARK: What belongs to jobs
+    // MARK: Parts of jobs
 
     func nextNumber() -> Int64 {
         rows.numbers.list += 1
@@ -133,7 +133,7 @@ final class StoreTables {
         rows.schedules.place(key, schedule)
     }
 
-    // MARK: The rest
+    // MARK: Queues, work and counts
 
     func setQueue(_ queue: QueueSettings) {
         let name = Name(queue.name)

@@ -4,7 +4,7 @@ import JobModel
 struct Figures {
     var seeds = 0
     var nanoseconds: Int64 = 0
-    /// The part with active users; afterwards the remaining work ran to its end.
+    /// The part with active users, before the remaining work ran to its end.
     var nanosecondsOfUsers: Int64 = 0
     var events = 0
     var rounds = 0

@@ -7,7 +7,7 @@ package enum CoreEffect: Sendable {
     case start(RunOrder)
     /// The run has a permit for the host that it named, and this many connections.
     case proceed(RunID, host: String, connections: Int)
-    /// The run stops here; no further effect concerns it.
+    /// The run stops here, and the engine forgets it.
     case yield(RunID)
     /// Makes the children of a run's list from this index on.
     case makeChildren(RunID, from: Int)
@@ -59,7 +59,7 @@ package struct RunOrder: Sendable {
     package let room: Int64
 }
 
-/// A schedule's job to be made.
+/// A request to make a schedule's job.
 package struct SchedulePreparation: Sendable, Hashable {
     package let key: ScheduleKey
     /// The time that the job is for.

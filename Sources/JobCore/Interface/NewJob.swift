@@ -2,7 +2,7 @@ package import JobModel
 
 /// A job to submit, its spec checked by ``Admission``.
 package struct NewJob: Sendable {
-    /// The parts of a spec that the core decides by.
+    /// The parts of a spec that the core's decisions depend on.
     package struct Terms: Sendable, Hashable {
         package let lasting: JobTerms
         /// Seconds between submission and the earliest start.
@@ -11,7 +11,7 @@ package struct NewJob: Sendable {
         /// The host (name and port) of its source, if known.
         package let host: String?
 
-        /// Ignores a child's key for deduplication: matching it would join jobs of different lists.
+        /// Creates the terms. A child's key is only displayed: matching it would join jobs of different lists.
         package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
             lasting = JobTerms(
                 plan: JobPlan(spec), queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
@@ -27,9 +27,9 @@ package struct NewJob: Sendable {
     package let digest: UInt64
     /// The outcome of its source, if the spec contains it.
     package let immediate: Carried?
-    /// The queues named by children in it.
+    /// The queues that its children name.
     package let queues: [NamedQueue]
-    /// The subscription to the job's changes from the next one on.
+    /// The subscription that reports the job's later changes.
     package var subscription: SubscriptionID?
 
     package init(

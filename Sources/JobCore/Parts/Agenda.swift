@@ -27,7 +27,7 @@ struct Agenda {
 
     var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
 
-    /// Returns whether anything is to do now.
+    /// Returns whether a task is due.
     func wants(at now: CoreMoment) -> Bool {
         hasMore || deadlines.isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false
     }

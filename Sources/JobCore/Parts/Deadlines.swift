@@ -2,7 +2,7 @@ import JobModel
 
 /// The times at which the first stored rows become due.
 struct Deadlines {
-    /// Never later than the first row due by this clock; nil if no row is.
+    /// Never later than the first due time by this clock; nil if there is none.
     private(set) var steady: SteadyTime?
     private(set) var wall: Timestamp?
 

@@ -1,6 +1,6 @@
 import JobModel
 
-/// What this life of the daemon has learned and done beyond the rows.
+/// Knowledge of this life of the daemon that no row stores.
 struct Experience {
     let life: Int64
     let startedAt: CoreMoment

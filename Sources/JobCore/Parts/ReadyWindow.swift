@@ -20,7 +20,7 @@ struct ReadyWindow {
     /// Some jobs after the horizon.
     private var around: [ReadyRow] = []
     private var horizon: Horizon
-    /// The full hosts for which the last read found no startable job after the horizon; nil if one may have room now.
+    /// The hosts that were full when a read found no job to start after the horizon; nil if one may have room now.
     private var closed: Set<String>?
     private var hosts: [String: Int] = [:]
 

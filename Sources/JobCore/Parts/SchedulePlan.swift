@@ -10,7 +10,7 @@ struct SchedulePlan: Equatable {
     private(set) var row: Schedule
     /// The time to submit a job for.
     private(set) var time: Timestamp?
-    /// Whether the row changed.
+    /// Whether the row must be stored.
     private(set) var isChange = false
     /// The time of the previous job.
     private let lastTime: Timestamp?

@@ -134,7 +134,7 @@ final class Scheduler {
 
     // MARK: - Turns
 
-    /// Must precede the first turn of a round.
+    /// Prepares the turns of a round.
     func beginTurns() {
         if hasFilled { opened(nil) }
         hasFilled = false
@@ -299,7 +299,7 @@ final class Scheduler {
     /// When the first pause ends.
     var nextPauseEnd: SteadyTime? { hosts.nextEnd }
 
-    // MARK: - Looking
+    // MARK: - Inspection
 
     /// Returns the taken slots by owner.
     func running(in name: String) -> [UInt32: Int] {

@@ -76,7 +76,7 @@ extension Core {
         if !zones.isEmpty { pending.emit(.readZones(zones)) }
     }
 
-    // MARK: - Looking
+    // MARK: - Status
 
     /// The core's state that needs no store access.
     package struct Status: Sendable {

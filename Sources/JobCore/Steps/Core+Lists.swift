@@ -145,7 +145,7 @@ extension Core {
         if list.unfinished == 0 { try gather(list, row, round) }
     }
 
-    // MARK: - Children that end
+    // MARK: - Ends of children
 
     /// Counts an ended child in its list and admits the next; the list may then be decided or over.
     /// `isInside` is true if the list had admitted the child.
@@ -171,7 +171,7 @@ extension Core {
         try gather(list, parent, round)
     }
 
-    /// Moves a child that waits to be admitted past the gate: it was stopped and continues at a `finally` link.
+    /// Lets a stopped child past the gate, to continue at a `finally` link.
     func passGate(_ child: JobRow, _ round: Round) throws(StoreError) {
         guard let parent = child.parent, var list = try round.transaction.list(of: parent.job), list.id == parent.list
         else { return }

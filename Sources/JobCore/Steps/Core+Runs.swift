@@ -85,7 +85,7 @@ extension Core {
         pending.emit(.yield(live.run))
     }
 
-    /// Pauses a host for this owner at its request: the run's host, or one that it redirected to.
+    /// Pauses, for this owner, the host that asked for it: the run's host, or one that it redirected to.
     private func pause(for error: JobError, of live: LiveRun, _ round: Round) {
         guard let seconds = error.retryAfter, seconds > 0, let host = error.retryAfterHost ?? live.host else { return }
         let time = round.now.steady(after: min(seconds, settings.longestBackOff))
@@ -178,7 +178,7 @@ extension Core {
         case .wait:
             if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
             pending.count(row.owner) { $0.retried += 1 }
-            // Waits for room can retry very often: only the first is logged.
+            // A job that waits for room may retry very often: only the first retry is logged.
             if let error = row.lastFailure, error.postponed == nil || old.lastFailure?.postponed == nil,
                 let due = row.due
             {

@@ -57,7 +57,7 @@ extension Core {
         }
     }
 
-    // MARK: - Work left over
+    // MARK: - Leftover work
 
     /// Does one piece of the oldest work of the next owner in turn.
     private func work(_ round: Round) throws(StoreError) {

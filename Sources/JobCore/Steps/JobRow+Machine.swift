@@ -2,9 +2,8 @@ import JobModel
 
 /// The state machine of a job: which event leads to which state and action.
 ///
-/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (a run that
-/// died with its daemon); any of these -> cancelled, or failed (deadline); failed or cancelled -> queued (manual
-/// retry).
+/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (run lost by
+/// a restart); any of these -> cancelled, or failed (deadline); failed or cancelled -> queued (manual retry).
 extension JobRow {
     enum Action: Hashable {
         /// The job waits for a slot of its queue.

@@ -75,7 +75,7 @@ import Testing
         #expect(job.startedAt == .after(1) && job.finishedAt == .after(8))
     }
 
-    // MARK: - Retrying by hand
+    // MARK: - Manual retries
 
     @Test func retryFromFailed_beginsAtTheFailedLink_withWhatCameIn() throws {
         var job = try JobRow.chain(#"{"then":{"return":1}},{"then":{"return":1}},{"finally":{"return":1}}"#)

@@ -18,7 +18,7 @@ import Testing
         #expect(job.finishedAt != nil && job.due == nil && job.notBefore == nil, sourceLocation: sourceLocation)
     }
 
-    // MARK: - Where it has no run
+    // MARK: - Without a run
 
     @Test(arguments: reasons, ["", #""delay":60"#])
     func stop_ends_whatHasNotBegun(_ reason: JobRow.Stop, _ delay: String) throws {
@@ -70,7 +70,7 @@ import Testing
         #expect(plain.waiting == .nothing)
     }
 
-    // MARK: - Where a run is at work
+    // MARK: - With a live run
 
     @Test(arguments: reasons, [Carried.text("done"), .passing, .lasting])
     func stop_isDecided_onceTheRunHasEnded(_ reason: JobRow.Stop, _ outcome: Carried) throws {
@@ -208,7 +208,7 @@ import Testing
         expectStopped(job, reason, [0, 1, 2, 4])
     }
 
-    // MARK: - Retrying what was stopped
+    // MARK: - Retries of stopped jobs
 
     /// Returns the job, stopped after this many links and retried from its failure.
     private func retried(after links: Int, _ reason: JobRow.Stop) throws -> JobRow {

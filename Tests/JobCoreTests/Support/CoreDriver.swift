@@ -171,7 +171,7 @@ final class CoreDriver {
         return .run(run, .ended(end))
     }
 
-    // MARK: - What tests do
+    // MARK: - Actions of tests
 
     func id() -> Int64 {
         lastID += 1

@@ -54,7 +54,6 @@ extension Oracle {
     /// Checks an answer and returns its request.
     func answered(_ id: RequestID, _ answer: CoreAnswer, _ world: World) -> Asked? {
         guard let asked = requests.removeValue(forKey: id) else {
-            // When the daemon stops, a registered wait is refused a second time.
             world.fail(7, "Request \(id) was answered twice.")
             return nil
         }

@@ -52,7 +52,7 @@ extension Oracle {
         }
     }
 
-    /// Ends the effects of a round.
+    /// Notes possible turns without effects at the end of a round.
     func endTurns() {
         for share in movedShares { turns.addPossible(share) }
         movedShares = []
@@ -104,7 +104,7 @@ extension Oracle {
         }?.position.id
     }
 
-    // MARK: - Hosts that are left alone
+    // MARK: - Paused hosts
 
     struct HostOwner: Hashable {
         let host: String

@@ -50,7 +50,7 @@ struct SeededGenerator {
         low * Self.power(high / low, unit())
     }
 
-    /// Returns the time to the next of events with a mean distance of `mean`.
+    /// Returns the time to the next event at a mean interval of `mean`.
     mutating func pause(mean: Double) -> Double { -mean * Self.logarithm(1 - unit()) }
 
     /// Returns the index of a weighted choice.
