@@ -9,52 +9,76 @@ package import JobCore
 import Synchronization
 package import SystemPackage
 
-/// Drives the core on its store: gives it what happens, in rounds on one thread, and carries out what follows with sources, timers
-/// and files. It decides nothing.
+/// Runs the core on its store: feeds it inputs, in rounds on one thread, and carries out its effects with sources, timers and
+/// files. It decides nothing.
 ///
-/// Requests come from any thread and are answered on the engine's. What only looks at jobs asks ``reader`` and ``board``.
+/// Any thread may make requests; the engine's thread answers them. Calls that only look at jobs use ``reader`` and ``board``.
 package final class Engine: Sendable {
-    let services: EngineServices
+    private struct Current {
+        let settings: EngineSettings
+        let admission: Admission
+
+        init(_ settings: EngineSettings, _ library: SourceLibrary) {
+            self.settings = settings
+            admission = Admission(policy: library.policy, limits: settings.limits)
+        }
+    }
+
+    package let reader: any JobReader
+    /// The progress of running jobs.
+    package let board: Board
+    package let metrics: EngineMetrics
+    let library: SourceLibrary
+    let blobs: BlobStore
+    let backups = Backups()
+    let clock: EngineClock
+    let logger: Logger
+    let inbox = Inbox()
+    let templates = TemplateCache()
+    /// The status after the last round.
+    let published = Mutex(EngineStatus())
+    /// Signals changes of the status; one that was not taken yet stands for all later ones.
+    let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    private let current: Mutex<Current>
+    private let lastID = Atomic<Int64>(0)
     private let life: Int64
-    // Used by the engine's thread alone, from ``start(_:)`` on.
+    // Only the engine's thread uses it, from ``start(_:)`` on.
     private nonisolated(unsafe) let store: any JobStore
     private let room: RoomWatch
     private let clockWatch: ClockWatch
 
-    /// `store` is this engine's alone. `life` is the number of this start of the daemon; the directory of `blobs` exists.
+    /// No one else uses `store`. `life` is the number of this start of the daemon; the directory `blobs` exists.
     package init(
         settings: EngineSettings, store: sending any JobStore, reader: any JobReader, library: SourceLibrary,
         life: Int64, blobs path: String, clock: EngineClock, metrics: EngineMetrics = EngineMetrics(), logger: Logger
     ) {
-        let blobs = BlobStore(path: path, life: life)
-        let services = EngineServices(
-            settings: settings, reader: reader, library: library, blobs: blobs, clock: clock, metrics: metrics,
-            logger: logger)
-        self.services = services
-        self.store = store
-        self.life = life
-        room = RoomWatch(blobs, minimum: settings.minimumFree) { shortage in
-            services.inbox.put(.input(.room(shortage: shortage)), of: nil)
+        (self.reader, self.library, self.clock, self.metrics) = (reader, library, clock, metrics)
+        (self.store, self.life, self.logger) = (store, life, logger)
+        blobs = BlobStore(path: path, life: life)
+        current = Mutex(Current(settings, library))
+        board = Board { [inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
+        room = RoomWatch(blobs, minimum: settings.minimumFree) { [inbox] shortage in
+            inbox.put(.input(.room(shortage: shortage)), of: nil)
         }
-        // The core looks at the time with each input.
-        clockWatch = ClockWatch(on: .global(qos: .utility)) { services.inbox.put(.input(.tick), of: nil) }
+        // The core reads the clock with each input.
+        clockWatch = ClockWatch(on: .global(qos: .utility)) { [inbox] in inbox.put(.input(.tick), of: nil) }
     }
 
     // MARK: - Life
 
-    /// Goes on where the last daemon ended. Requests may come once this returns.
+    /// Continues where the last daemon ended. Requests may come once this returns.
     package func start(_ start: Core.Start) async throws(StoreError) {
-        // Else the first submission after a start would be accepted whatever room there is.
+        // Otherwise, the first submission would be accepted without room.
         await room.begin()
-        // Before the first source starts.
-        services.library.keepFiles(
-            of: try await services.library.blocking(for: getuid()) { [services] () throws(StoreError) in
-                try services.reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
+        // Files of unfinished transfers are reserved before the first source starts.
+        library.keepFiles(
+            of: try await library.blocking(for: getuid()) { [reader] () throws(StoreError) in
+                try reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
             })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
             let isStarted = Self.startThread { [self] in
-                let core = Core(settings: services.settings.core, life: life, at: services.clock.moment())
-                let loop = EngineLoop(core: core, store: store, services: services)
+                let core = Core(settings: settings.core, life: life, at: clock.moment())
+                let loop = EngineLoop(core: core, store: store, engine: self)
                 let result = loop.begin(start)
                 continuation.resume(returning: result)
                 if case .success = result { loop.run() }
@@ -64,20 +88,20 @@ package final class Engine: Sendable {
                 returning: .failure(StoreError(.closed, "No thread can be made; allow the daemon more of them.")))
         }
         try result.get()
-        services.library.removeForgottenPrograms()
+        library.removeForgottenPrograms()
         sweep()
     }
 
     private func sweep() {
-        services.library.startBlocking(for: getuid()) { [services] in
+        library.startBlocking(for: getuid()) { [blobs, reader, logger] in
             do throws(StoreError) {
-                let removed = try services.blobs.sweep(services.reader)
+                let removed = try blobs.sweep(reader)
                 if removed > 0 {
-                    services.logger.notice(
+                    logger.notice(
                         "Files of an earlier daemon were left over.", metadata: ["removed": "\(removed)"])
                 }
             } catch {
-                services.logger.warning("Files of earlier daemons were not looked at: \(error.message)")
+                logger.warning("Files of earlier daemons were not looked at: \(error.message)")
             }
         }
     }
@@ -98,12 +122,12 @@ package final class Engine: Sendable {
         return result == 0
     }
 
-    /// Ends without losing anything: transfers stop where they are, and what they need to go on is stored. Gives whether all of
-    /// that could be stored; only then the stop counts as a clean one.
+    /// Stops without losing data: transfers end, and their checkpoints are stored. Returns whether everything could be stored,
+    /// so that the stop is a clean one.
     package func stop() async -> Bool {
-        // What sources come to from here on is not kept: they run again when the daemon is back.
+        // Outcomes of sources are dropped from here on; the next daemon runs these sources again.
         let isStopped = await reach { $0.feed(.stop) }
-        await services.library.shutdown()
+        await library.shutdown()
         guard isStopped else { return false }
         return await reach { _ in }
     }
@@ -111,7 +135,7 @@ package final class Engine: Sendable {
     /// Waits for the end of a stage of the stop.
     private func reach(_ begin: @escaping @Sendable (EngineLoop) -> Void) async -> Bool {
         await withCheckedContinuation { continuation in
-            services.inbox.put(
+            inbox.put(
                 .task { loop in
                     loop.onStop = { continuation.resume(returning: $0) }
                     begin(loop)
@@ -121,41 +145,42 @@ package final class Engine: Sendable {
 
     // MARK: - Settings
 
-    package var settings: EngineSettings { services.settings }
+    package var settings: EngineSettings { current.withLock(\.settings) }
+    var limits: JobLimits { current.withLock(\.settings.limits) }
 
-    /// How specs are checked that come now.
-    package var admission: Admission { services.admission }
+    /// The present rules for specs.
+    package var admission: Admission { current.withLock(\.admission) }
 
-    /// Has the engine go by other settings from now on, and its sources by `sources` once they start; throws where one of these is
-    /// not valid, and then nothing changes.
+    /// Changes the settings of the engine, and those of sources that start from now on. Throws, and changes nothing, if one of
+    /// them is not valid.
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
-        try services.library.configure(sources)
-        services.configure(settings)
+        try library.configure(sources)
+        current.withLock { $0 = Current(settings, library) }
         room.configure(minimum: settings.minimumFree)
-        services.inbox.put(.input(.configure(settings.core)), of: nil)
-        // Behind it in the engine's own queue: who asks from here on is answered by the new settings.
+        inbox.put(.input(.configure(settings.core)), of: nil)
+        // The probe comes after the settings in the engine's own queue, so later requests meet them.
         await withCheckedContinuation { continuation in
             let probe = PendingRequest(answer: { _ in continuation.resume() }, over: nil)
-            services.inbox.put(.request(nextID(), .probe, Caller(uid: 0, isAdmin: true), probe), of: nil)
+            inbox.put(.request(nextID(), .probe, Caller(uid: 0, isAdmin: true), probe), of: nil)
         }
     }
 
     // MARK: - Requests
 
-    /// An id for a request or a subscription.
-    package func nextID() -> Int64 { services.nextID() }
+    /// A new id for a request, a subscription or a save.
+    package func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
-    /// Asks the core; `answer` is called on the engine's thread, once what it says is on stable storage.
+    /// Asks the core; calls `answer` on the engine's thread, once everything that it says is on stable storage.
     ///
-    /// A wait that is answered with `done` calls `over` once each of its jobs has ended or is gone, which may be at once, or with the
-    /// reason why it is given up. Until then ``abandon(_:of:)`` ends it. The jobs are to be read in `over`, and not before; one that
-    /// was retried since is waited for by another request.
+    /// A wait that is answered with `done` calls `over` once all its jobs have ended or are gone, maybe at once, or with the reason
+    /// why it was given up. ``abandon(_:of:)`` ends it earlier. The caller reads the jobs in `over`, and waits again for a job
+    /// that was retried since.
     package func ask(
         _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
         over: (@Sendable (CoreError?) -> Void)? = nil, _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
-        if case .submit = request { room.submitted(at: Int64(clamping: DispatchTime.now().uptimeNanoseconds)) }
-        services.inbox.put(
+        if case .submit = request { room.submitted(at: DispatchTime.now().uptimeNanoseconds) }
+        inbox.put(
             .request(id ?? nextID(), request, caller, PendingRequest(answer: answer, over: over)), of: caller.uid)
     }
 
@@ -165,21 +190,21 @@ package final class Engine: Sendable {
         }
     }
 
-    /// Gives up a request of `user`, or a wait that was answered: nothing more is told of it.
+    /// Drops a request or wait of `user`, which is not answered any more.
     package func abandon(_ id: RequestID, of user: UInt32) {
-        services.inbox.put(
+        inbox.put(
             .task { loop in
                 if loop.requests.removeValue(forKey: id) != nil { loop.feed(.abandon(id)) }
             }, of: user)
     }
 
-    /// Registers the subscriber of a subscription of `user`; to be called before the request that begins it.
+    /// Registers the subscriber of a subscription of `user`, before the request that begins it.
     package func register(_ subscriber: any JobSubscriber, as id: SubscriptionID, of user: UInt32) {
-        services.inbox.put(.task { $0.subscribers[id] = subscriber }, of: user)
+        inbox.put(.task { $0.subscribers[id] = subscriber }, of: user)
     }
 
     package func unsubscribe(_ id: SubscriptionID, of user: UInt32) {
-        services.inbox.put(.task { $0.unsubscribe(id) }, of: user)
+        inbox.put(.task { $0.unsubscribe(id) }, of: user)
     }
 
     /// Passes through a round of the store.
@@ -189,38 +214,32 @@ package final class Engine: Sendable {
 
     // MARK: - Looking
 
-    package var wallTime: Timestamp { services.clock.wall() }
+    package var wallTime: Timestamp { clock.wall() }
 
-    /// How the engine stood after its last round.
-    package var status: EngineStatus { services.status.withLock(\.self) }
-    /// Gives an element after the status may have changed, for one task.
-    package var statusChanges: AsyncStream<Void> { services.changes.stream }
-    package var reader: any JobReader { services.reader }
-    /// How far the jobs are that run now.
-    package var board: Board { services.board }
-    package var metrics: EngineMetrics { services.metrics }
+    /// The status after the last round.
+    package var status: EngineStatus { published.withLock(\.self) }
+    /// Has an element after each possible change of the status, for one task.
+    package var statusChanges: AsyncStream<Void> { changes.stream }
 
-    /// Runs what takes long or blocks away from event loops and the engine, among what is done for `owner`.
+    /// Runs `body`, which takes long or blocks, on a thread for files, in turn with other work for `owner`.
     package func blocking<Value: Sendable, Failure: Error>(
         for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await services.library.blocking(for: owner, body)
+        try await library.blocking(for: owner, body)
     }
 
     /// A part of a long value or body, for `owner`.
     package func read(
         _ blob: BlobReference, offset: Int, length: Int, for owner: UInt32
     ) async throws(Errno) -> ResultPart {
-        let blobs = services.blobs
-        return try await blocking(for: owner) { () throws(Errno) in
+        try await blocking(for: owner) { [blobs] () throws(Errno) in
             try blobs.read(blob, offset: offset, length: length)
         }
     }
 
-    /// Bytes that are free on the disk of the state; nil where that is not known.
+    /// The bytes free on the disk of the state; nil if unknown.
     package func freeBytes(for owner: UInt32) async -> Int64? {
-        let blobs = services.blobs
-        return await blocking(for: owner) { blobs.freeBytes }
+        await blocking(for: owner) { [blobs] in blobs.freeBytes }
     }
 
     /// The rules of a zone, read for `owner`.

@@ -4,20 +4,18 @@ package import MetricsRegistry
 import JobCore
 import Synchronization
 
-/// Feeds swift-metrics; nothing else in the daemon does.
+/// Feeds swift-metrics, which nothing else in the daemon does.
 ///
-/// What the core counts by itself is passed on when somebody asks, so that a submission costs nothing for it. Counted here
-/// is only how sources end, which is when one does. Labels are states, queues, types of sources and kinds of errors,
-/// never a URL or a user.
+/// The ends of sources are counted as they happen; the counts of the core are passed on when an administrator asks, so that
+/// submissions cost nothing more. Labels are states, queues, types of sources and kinds of errors, never URLs or users.
 package final class EngineMetrics: Sendable {
-    /// The kinds of errors that are told apart; a job can make up others.
+    /// The kinds of errors with a label of their own; jobs can make up others.
     private static let kinds: Set<JobError.Kind> = [
         .dns, .connect, .tls, .network, .timeout, .http, .policy, .exists, .storage, .checksum, .parse, .select,
-        .tooLarge,
-        .template, .list, .cancelled, .invalid, .interrupted, .internal, JobError.Kind(rawValue: "program"),
+        .tooLarge, .template, .list, .cancelled, .invalid, .interrupted, .internal, JobError.Kind(rawValue: "program"),
     ]
 
-    /// What the metrics mean, by name.
+    /// By name.
     package static let descriptions: [String: MetricDescription] = [
         "deferd_jobs": MetricDescription("Jobs that are stored, by state."),
         "deferd_queue_jobs": MetricDescription("Jobs that are not finished, by queue and state."),
@@ -39,47 +37,50 @@ package final class EngineMetrics: Sendable {
     ]
 
     private let factory: any MetricsFactory
-    private let runs: [SourceType: (succeeded: Counter, time: CoreMetrics.Timer)]
     /// The totals that counters have been told.
     private let told = Mutex(CoreTotals())
 
-    /// Metrics that `factory` keeps.
     package init(factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         self.factory = factory
-        runs = Dictionary(
-            uniqueKeysWithValues: SourceType.allCases.map { type in
-                let labels = [("source", type.rawValue)]
-                return (
-                    type,
-                    (
-                        Counter(label: "deferd_runs", dimensions: labels + [("result", "succeeded")], factory: factory),
-                        CoreMetrics.Timer(label: "deferd_run_seconds", dimensions: labels, factory: factory)
-                    )
-                )
-            })
+        for type in SourceType.allCases {
+            add("deferd_runs", 0, [("source", type.rawValue), ("result", "succeeded")])
+            _ = timer(of: type)
+        }
     }
 
-    /// An attempt of a source of this type ended, after so many nanoseconds.
-    func ended(_ type: SourceType, _ error: JobError?, nanoseconds: Int64) {
-        guard let run = runs[type] else { return }
-        run.time.recordNanoseconds(max(0, nanoseconds))
-        guard let error else { return run.succeeded.increment() }
-        let kind = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
-        Counter(
-            label: "deferd_runs", dimensions: [("source", type.rawValue), ("result", kind)], factory: factory
-        ).increment()
+    /// Counts an attempt of a source.
+    func ended(_ type: SourceType, _ outcome: Outcome, nanoseconds: Int64) {
+        var result = "succeeded"
+        if case .failure(let error) = outcome {
+            result = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
+        }
+        add("deferd_runs", 1, [("source", type.rawValue), ("result", result)])
+        timer(of: type).recordNanoseconds(max(0, nanoseconds))
     }
 
-    /// Passes on what is counted elsewhere.
-    package func update(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) {
+    /// Passes on what is counted elsewhere; `read` gives the engine's status.
+    package func update(
+        _ read: () -> EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?
+    ) {
+        // Reading it here keeps two callers from passing on their totals in the wrong order.
+        let status = told.withLock { told in
+            let status = read()
+            let totals = status.totals()
+            add("deferd_jobs_submitted", totals.submitted - told.submitted)
+            add("deferd_jobs_finished", totals.succeeded - told.succeeded, [("state", "succeeded")])
+            add("deferd_jobs_finished", totals.failed - told.failed, [("state", "failed")])
+            add("deferd_jobs_finished", totals.cancelled - told.cancelled, [("state", "cancelled")])
+            add("deferd_jobs_retried", totals.retried - told.retried)
+            add("deferd_received_bytes", Int(totals.bytesReceived - told.bytesReceived))
+            told = totals
+            return status
+        }
         gauge("deferd_uptime_seconds", uptime)
         gauge("deferd_connections", Double(connections))
         gauge("deferd_watches", Double(status.watches()))
         gauge("deferd_storage_failed", status.storageFailure == nil ? 0 : 1)
         if let freeBytes { gauge("deferd_storage_free_bytes", Double(freeBytes)) }
-        for (state, count) in status.jobs() {
-            gauge("deferd_jobs", Double(count), [("state", state.rawValue)])
-        }
+        for (state, count) in status.jobs() { gauge("deferd_jobs", Double(count), [("state", state.rawValue)]) }
         for queue in status.queues {
             let labels = [("queue", queue.settings.name)]
             gauge("deferd_queue_slots", Double(queue.settings.concurrency), labels)
@@ -88,39 +89,17 @@ package final class EngineMetrics: Sendable {
                 gauge("deferd_queue_jobs", Double(count), labels + [("state", state.rawValue)])
             }
         }
-        count(status.totals())
     }
 
-    /// Lets the counters catch up with the totals.
-    private func count(_ totals: CoreTotals) {
-        told.withLock { told in
-            add("deferd_jobs_submitted", totals.submitted - told.submitted)
-            add("deferd_jobs_finished", totals.succeeded - told.succeeded, [("state", "succeeded")])
-            add("deferd_jobs_finished", totals.failed - told.failed, [("state", "failed")])
-            add("deferd_jobs_finished", totals.cancelled - told.cancelled, [("state", "cancelled")])
-            add("deferd_jobs_retried", totals.retried - told.retried)
-            add("deferd_received_bytes", Int(totals.bytesReceived - told.bytesReceived))
-            // Two who ask at once may bring theirs in the other order.
-            told.raise(to: totals)
-        }
+    private func timer(of type: SourceType) -> CoreMetrics.Timer {
+        CoreMetrics.Timer(label: "deferd_run_seconds", dimensions: [("source", type.rawValue)], factory: factory)
     }
 
     private func add(_ name: String, _ amount: Int, _ labels: [(String, String)] = []) {
-        Counter(label: name, dimensions: labels, factory: factory).increment(by: max(0, amount))
+        Counter(label: name, dimensions: labels, factory: factory).increment(by: amount)
     }
 
     private func gauge(_ name: String, _ value: Double, _ labels: [(String, String)] = []) {
         Meter(label: name, dimensions: labels, factory: factory).set(value)
-    }
-}
-
-extension CoreTotals {
-    fileprivate mutating func raise(to other: CoreTotals) {
-        submitted = max(submitted, other.submitted)
-        succeeded = max(succeeded, other.succeeded)
-        failed = max(failed, other.failed)
-        cancelled = max(cancelled, other.cancelled)
-        retried = max(retried, other.retried)
-        bytesReceived = max(bytesReceived, other.bytesReceived)
     }
 }

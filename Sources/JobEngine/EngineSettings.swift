@@ -2,19 +2,18 @@ import Glibc
 package import JobModel
 package import JobCore
 
-/// What the configuration says to the engine.
+/// The configuration of the engine.
 package struct EngineSettings: Sendable {
     package var core = CoreSettings()
-    /// Bytes on the disk of the state below which no job is accepted.
+    /// The bytes that must be free on the disk of the state for jobs to be accepted.
     package var minimumFree: Int64 = 0
-    /// Where the rules of zones are.
     package var zones = ZoneFiles()
     package var limits: JobLimits { core.limits }
 
     package init() {}
 }
 
-/// Where the engine gets the time and random numbers from; tests put their own in.
+/// Gives the engine the time and random numbers; tests have their own.
 package struct EngineClock: Sendable {
     package var wall: @Sendable () -> Timestamp
     package var steady: @Sendable () -> SteadyTime
@@ -30,7 +29,7 @@ package struct EngineClock: Sendable {
         self.random = random
     }
 
-    /// The system's clocks; the steady one is the time since the boot plus `anchor`, which the store keeps from boot to boot.
+    /// The system's clocks; the steady clock is `anchor`, from the store, plus the time since the boot.
     package static func system(steadyAnchor anchor: SteadyTime) -> EngineClock {
         EngineClock(
             wall: { Timestamp(milliseconds: milliseconds(of: CLOCK_REALTIME)) },

@@ -1,22 +1,22 @@
 package import JobModel
 package import JobCore
 
-/// What the engine is doing, as it stood when its last round was committed.
+/// The state of the engine when its last round was committed.
 package struct EngineStatus: Sendable {
     /// Jobs by owner, queue and state.
     package var counts: [CountKey: CountValue] = [:]
-    /// What happened since the start, by owner.
+    /// Totals since the start, by owner.
     package var totalsByOwner: [UInt32: CoreTotals] = [:]
     package var queues: [QueueStatus] = []
-    /// Why nothing that takes room is accepted, while that is so.
+    /// Why no jobs are accepted, if there is too little room.
     package var shortage: String?
-    /// Why nothing can be stored, while that is so.
+    /// Why nothing can be stored, if the store fails.
     package var storageFailure: String?
     /// Watches by owner.
     package var watchesByUser: [UInt32: Int] = [:]
     package var runs = 0
 
-    /// Jobs by state, of one owner or of all, in one queue or in all; every state is there.
+    /// Jobs by state, of one owner or of all, in one queue or in all; has every state.
     package func jobs(of owner: UInt32? = nil, queue: String? = nil) -> [JobState: Int] {
         var jobs = Dictionary(uniqueKeysWithValues: JobState.allCases.map { ($0, 0) })
         for (key, value) in counts where owner.map({ $0 == key.owner }) ?? true {
@@ -30,7 +30,7 @@ package struct EngineStatus: Sendable {
         user.map { watchesByUser[$0, default: 0] } ?? watchesByUser.values.reduce(0, +)
     }
 
-    /// What happened since the start, to the jobs of one owner or of all.
+    /// Totals since the start, of one owner or of all.
     package func totals(of owner: UInt32? = nil) -> CoreTotals {
         guard let owner else { return totalsByOwner.values.reduce(CoreTotals(), +) }
         return totalsByOwner[owner] ?? CoreTotals()

@@ -10,7 +10,7 @@ import NIOCore
 package import NIOPosix
 import ServiceLifecycle
 
-/// Serves the protocol on a listening socket, until it is shut down gracefully.
+/// Serves the protocol on a listening socket until a graceful shutdown.
 package struct JobServer: Service {
     private let engine: Engine
     private let listener: Listener
@@ -30,16 +30,16 @@ package struct JobServer: Service {
             identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, metrics: metrics)
     }
 
-    /// Has the engine's settings as they are now hold for the next line, call and connection, and this group's members be
-    /// administrators; no client is disconnected.
+    /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
+    /// client is disconnected.
     package func configure(adminGroup: UInt32?) {
         state.configure(engine.settings.limits, adminGroup: adminGroup)
     }
 
-    /// Connections that are open now.
+    /// Open connections.
     package var connectionCount: Int { state.connectionCount }
 
-    /// Accepts and serves connections; returns when it was shut down and the last connection has been answered.
+    /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
     package func run() async throws {
         let (clients, stop) = listener.connections(admit)
         await withGracefulShutdownHandler {
@@ -59,8 +59,8 @@ package struct JobServer: Service {
         let budget: UserBudget
     }
 
-    /// Counts a new connection, or tells it why there cannot be one more and closes it. This comes before anything waits, so
-    /// that every client that is too many is told, however many come at once.
+    /// Counts a new connection, or tells the client why it is refused. Nothing waits before this, so that every client is told,
+    /// however many connect at once.
     private func admit(_ descriptor: Int32) -> Client? {
         guard let peer = Peer(socket: descriptor) else {
             close(descriptor)
@@ -85,7 +85,7 @@ package struct JobServer: Service {
         let loop = group.next()
         do {
             let connection = try await adopt(client, on: loop)
-            // Its task runs on the event loop of its socket, so that a request changes threads for the store only.
+            // Its task runs on the event loop of its socket, so that requests change threads only for the engine.
             await withTaskExecutorPreference(LoopExecutor(loop)) {
                 await withGracefulShutdownHandler {
                     await connection.run()
@@ -98,7 +98,7 @@ package struct JobServer: Service {
         }
     }
 
-    /// The connection over a socket, which it owns from now on.
+    /// A connection that owns the socket.
     private func adopt(_ client: Client, on loop: any EventLoop) async throws -> Connection {
         try await ClientBootstrap(group: loop)
             .channelOption(.autoRead, value: false)
@@ -116,7 +116,7 @@ package struct JobServer: Service {
     }
 }
 
-/// What `server.info` says of the daemon.
+/// The daemon in `server.info`.
 package struct ServerIdentity: Sendable {
     package var name = "deferd"
     package var version: String

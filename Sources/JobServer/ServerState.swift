@@ -5,7 +5,7 @@ import Logging
 import MetricsRegistry
 import Synchronization
 
-/// What all connections share: who is connected, and the limits that hold now.
+/// The connected users, and the present limits, for all connections.
 final class ServerState: Sendable {
     private struct User {
         var connections = 0
@@ -15,18 +15,18 @@ final class ServerState: Sendable {
 
     private struct State {
         var connections = 0
-        /// Users who are connected, and others who were.
+        /// Connected users, and some that were connected.
         var users: [UInt32: User] = [:]
     }
 
-    /// The users who are remembered before those without a connection are forgotten.
+    /// More users are remembered only while they are connected.
     private static let mostRemembered = 1024
 
     let identity: ServerIdentity
     private let startedAt = ContinuousClock.now
     /// Seconds since the daemon started.
     var uptime: Double { startedAt.duration(to: .now) / .seconds(1) }
-    /// What is counted for administrators; nil where nothing is.
+    /// Nil if nothing is counted for administrators.
     let metrics: MetricsRegistry?
     private let settings: Mutex<(limits: JobLimits, adminGroup: UInt32?)>
     private let state = Mutex(State())
@@ -42,7 +42,7 @@ final class ServerState: Sendable {
     var limits: JobLimits { settings.withLock(\.limits) }
     var adminGroup: UInt32? { settings.withLock(\.adminGroup) }
 
-    /// Has other limits hold, for connections that are open too; those that are too many now stay.
+    /// Changes the limits, for open connections too; if there are too many now, they stay.
     func configure(_ limits: JobLimits, adminGroup: UInt32?) {
         settings.withLock { $0 = (limits, adminGroup) }
         for user in state.withLock({ Array($0.users.values) }) {
@@ -60,12 +60,12 @@ final class ServerState: Sendable {
     /// Connections of one user.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
-    /// Admits a connection and gives its user's budget, or says why there cannot be one more.
+    /// Admits a connection and returns its user's budget, or throws the reason why it is refused.
     func enter(_ uid: UInt32) throws(ProtocolError) -> UserBudget {
         let limits = limits
         let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
             if state.users[uid] == nil, state.users.count >= Self.mostRemembered {
-                // What a closed connection still holds counts until it is given back.
+                // What a closed connection still holds counts until it is released.
                 state.users = state.users.filter { $0.value.connections > 0 || $0.value.budget.used > 0 }
             }
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
@@ -96,7 +96,7 @@ final class ServerState: Sendable {
 
     // MARK: - Log
 
-    /// Whether a warning of a user may go to the log: one a second does, so that no user can push others' lines out of it.
+    /// Whether the log takes a warning about a user: one per second, so that no user can push others' lines out of it.
     func warns(of uid: UInt32, at now: ContinuousClock.Instant = .now) -> Bool {
         state.withLock { state in
             if let last = state.users[uid]?.lastWarning, last.duration(to: now) < .seconds(1) { return false }

@@ -1,20 +1,20 @@
 import CSQLite
 package import JobModel
 
-/// Jobs in one SQLite database, in a directory that it locks. One connection carries out rounds; a few others read
-/// (``reader``), and one writes the log into the database beside them.
+/// Keeps jobs in a SQLite database, in a directory that it locks. One connection runs rounds, a few read (``reader``), and
+/// one writes the log into the database.
 ///
-/// Rounds are carried out, and the store is closed, by one thread at a time.
+/// One thread at a time runs a round or closes the store.
 package final class SQLiteStore: JobStore, @unchecked Sendable {
-    /// Counts the starts on this store; 1 for the first.
+    /// The number of starts on this store, this one included.
     package let life: Int64
-    /// Whether the life before ended with a clean stop; so too before the first, and after a backup was put in place.
+    /// Whether the life before ended cleanly, or there was none, or the database is a restored backup.
     package let isAfterCleanStop: Bool
-    /// Whether the last daemon did not close the database: it was killed, or the machine ended.
+    /// Whether the last daemon did not close the database, as it or the machine crashed.
     package let wasLeftOpen: Bool
     package let reader: SQLiteJobReader
 
-    /// The directory of the engine's files, below that of the state.
+    /// The directory of the engine's files.
     package var blobs: String { directory.blobs }
 
     private let directory: StateDirectory
@@ -24,11 +24,10 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     private let transaction: SQLiteTransaction
     private let pool: ReadingPool
     private let checkpointer: Checkpointer
-    private let lock = RoundLock()
     private let settlement: Settlement
     private let beginning: PreparedStatement
     private let commit: PreparedStatement
-    /// Where SQLite leaves the length of the log after each commit, in pages.
+    /// The length of the log in pages, which SQLite stores here after each commit.
     private let logLength: UnsafeMutablePointer<Int32>
     private let stored: StoredNumbers
     private var isClosed = false
@@ -36,8 +35,8 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
 
     /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
-    /// `report` is called once for each row that is passed over because it is damaged, `reportLog` with the reason why the
-    /// log cannot be written into the database, and with nil when it can again. Both may be called on any thread.
+    /// `report` is called once for each damaged row, `reportLog` with the reason why the log cannot be written into the
+    /// database, and with nil when it can be again. Both may be called on any thread.
     package init(
         path: String, report: @escaping @Sendable (StoreError) -> Void = { _ in },
         reportLog: @escaping @Sendable (StoreError?) -> Void = { _ in }
@@ -55,7 +54,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
             PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST; PRAGMA journal_size_limit = 67108864
             """)
-        // Writes what the last daemon left in the log into the database before more is appended.
+        // Writes the log of the last daemon into the database before it grows.
         try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         guard deferd_gather_log(connection.pointer) == SQLITE_OK else { throw connection.failure() }
         let isRestored = try CopiedBlobs.takeOut(of: connection, to: directory.blobs)
@@ -74,10 +73,10 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         commit = try connection.prepare("COMMIT")
         pool = try ReadingPool(database, count: Self.readers)
         reader = SQLiteJobReader(pool, damage, directory)
-        checkpointer = try Checkpointer(database, pool, lock, report: reportLog)
+        checkpointer = try Checkpointer(database, pool, report: reportLog)
         logLength = .allocate(capacity: 1)
         logLength.initialize(to: 0)
-        // Instead of SQLite's own hook, which would write the log into the database before a commit returns.
+        // Replaces SQLite's own hook, which would write the log into the database before a commit returns.
         sqlite3_wal_hook(
             connection.pointer,
             { logLength, _, _, pages in
@@ -95,16 +94,16 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
 
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         guard !isClosed else { return .undone(.closed) }
-        let end = lock.withLock { carryOut(body) }
+        let end = checkpointer.duringRound { carryOut(body) }
         switch end {
         case .committed: room.committed()
         case .undone(let error), .unknown(let error):
             room.failed(error)
-            if error.isLackOfRoom { reclaimLogRoom() }
+            if error.isLackOfRoom { checkpointer.reclaimRoom() }
         }
         let pages = logLength.pointee
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
-        // Where there is no more room, the log makes do with what it has.
+        // On a full disk, the log must not need more room than it has.
         let isFull = room.isShort && pages >= Checkpointer.fewPages
         if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start(shrinks: isSpacious) }
         if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
@@ -143,25 +142,16 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
 
     private func undo() {
         transaction.end(isCommitted: false)
-        // Some failures have undone the transaction already.
+        // SQLite rolls back after some failures by itself.
         if connection.isInTransaction { try? connection.execute("ROLLBACK") }
-    }
-
-    /// Writes all of the log into the database, so that the next commit takes up its room anew.
-    private func reclaimLogRoom() {
-        checkpointer.wait()
-        pool.withGateClosed {
-            checkpointer.run { () throws(StoreError) in try connection.checkpoint(SQLITE_CHECKPOINT_RESTART) }
-        }
     }
 
     // MARK: The store itself
 
-    /// Those whose queries a test looks at.
+    /// The connections whose queries a test checks.
     var connections: [SQLiteConnection] { [connection] + pool.idle }
 
-    /// What is added to the time since this boot to get the steady time. After another boot it is `fresh`, by the time of day,
-    /// but never less than before.
+    /// The steady time at this boot. After a new boot it is `fresh`, from the time of day, but never less than before.
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
         if let anchor = stored.anchor, stored.boot == boot { return anchor }
         let anchor = max(fresh, stored.anchor ?? fresh)
@@ -172,11 +162,11 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         return anchor
     }
 
-    /// Ends the use of the database; `isClean` says whether all that the engine had to store is stored.
+    /// Closes the database; `isClean` says whether the engine has stored everything.
     package func close(isClean: Bool) {
         guard !isClosed else { return }
         isClosed = true
-        // It waits for readers, which are gone once the pool is closed.
+        // The checkpointer waits for readers, which end with the pool.
         checkpointer.close()
         pool.close()
         try? connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
@@ -185,7 +175,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     }
 }
 
-/// What the table `state` has.
+/// The row of the table `state`.
 struct StoredNumbers {
     let numbers: Numbers
     let life: Int64
@@ -204,7 +194,7 @@ struct StoredNumbers {
                 anchor: row.optionalInteger(3), round: row.integer(4), boot: row.text(5) ?? ""
             )
         }
-        // Beyond this JSON has no room for them.
+        // JSON numbers are exact up to here.
         let sensible: ClosedRange<Int64> = 0...1 << 53
         guard let found,
             [found.numbers.lastJob, found.numbers.lastNumber, found.life, found.round].allSatisfy(sensible.contains)

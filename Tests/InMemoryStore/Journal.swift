@@ -15,7 +15,6 @@ struct Journal<Key: Hashable & Sendable, Row: Sendable> {
     mutating func note(_ key: Key, _ row: Row?) {
         if before.index(forKey: key) == nil { before.updateValue(row, forKey: key) }
     }
-
 }
 
 extension Journal where Key: Comparable {
@@ -35,7 +34,7 @@ struct Journals {
     var lists = Journal<JobID, ListRow>()
     var templates = Journal<JobPart, StoredRows.Template>()
     var checkpoints = Journal<JobPart, [UInt8]>()
-    var downloads = Journal<Name, StoredRows.Download>()
+    var downloads = Journal<Name, [UInt8]>()
     var schedules = Journal<ScheduleKey, ScheduleRow>()
     var queues = Journal<Name, QueueSettings>()
     var work = Journal<Int64, WorkRow>()

@@ -11,7 +11,6 @@ final class StoreTables {
     /// Excludes the removal of parts.
     private(set) var workByOwner = SortedKeys<NumberedID>()
     private(set) var workByJob = SortedKeys<JobWork>()
-    private var downloadsByNumber = SortedRows<Int64, Name>()
     private var journals = Journals(numbers: StoredRows.Numbers())
 
     init() {}
@@ -24,7 +23,6 @@ final class StoreTables {
         schedulesByJob = other.schedulesByJob
         workByOwner = other.workByOwner
         workByJob = other.workByJob
-        downloadsByNumber = other.downloadsByNumber
         journals = other.journals
     }
 
@@ -48,7 +46,7 @@ final class StoreTables {
         for (key, row) in journals.lists.before { rows.openLists.place(key, row) }
         for (key, row) in journals.templates.before { rows.templates.place(key, row) }
         for (key, row) in journals.checkpoints.before { rows.checkpoints.place(key, row) }
-        for (key, row) in journals.downloads.before { place(key, row) }
+        for (key, row) in journals.downloads.before { rows.downloads.place(key, row) }
         for (key, row) in journals.schedules.before { place(key, row) }
         for (key, row) in journals.queues.before { rows.queues.place(key, row) }
         for (key, row) in journals.work.before { place(key, row) }
@@ -99,24 +97,11 @@ final class StoreTables {
 
     private static let mostDownloads = 100_000
 
-    func setDownload(_ record: [UInt8], to path: Name) {
-        rows.numbers.download += 1
-        set(path, StoredRows.Download(number: rows.numbers.download, record: record))
-        if rows.downloads.count > Self.mostDownloads, let oldest = downloadsByNumber.rows().first(where: { _ in true })
-        {
-            set(oldest.value, nil)
-        }
-    }
-
-    private func set(_ path: Name, _ download: StoredRows.Download?) {
+    func setDownload(_ record: [UInt8]?, to path: Name) {
         journals.downloads.note(path, rows.downloads[path])
-        place(path, download)
-    }
-
-    private func place(_ path: Name, _ download: StoredRows.Download?) {
-        if let old = rows.downloads[path] { downloadsByNumber.remove(old.number) }
-        if let download { downloadsByNumber.set(download.number, path) }
-        rows.downloads.place(path, download)
+        rows.downloads.place(path, record)
+        // Any of them is as good for a simulation as the oldest.
+        if rows.downloads.count > Self.mostDownloads, let first = rows.downloads.first { setDownload(nil, to: first) }
     }
 
     // MARK: Schedules

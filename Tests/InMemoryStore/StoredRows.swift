@@ -8,7 +8,7 @@ package struct StoredRows: Sendable {
     var templates = SortedRows<JobPart, Template>()
     /// By job and link.
     var checkpoints = SortedRows<JobPart, [UInt8]>()
-    var downloads = SortedRows<Name, Download>()
+    var downloads = SortedRows<Name, [UInt8]>()
     var schedules = SortedRows<ScheduleKey, ScheduleRow>()
     var queues = SortedRows<Name, QueueSettings>()
     var work = SortedRows<Int64, WorkRow>()
@@ -20,17 +20,11 @@ package struct StoredRows: Sendable {
         var job: JobID = 0
         var list: Int64 = 0
         var work: Int64 = 0
-        var download: Int64 = 0
     }
 
     struct Template: Sendable {
         let link: Int
         let value: StoredValue
-    }
-
-    struct Download: Sendable {
-        let number: Int64
-        let record: [UInt8]
     }
 }
 
@@ -63,7 +57,7 @@ extension StoredRows {
     package var checkpointOwners: some Sequence<(job: JobID, link: Int)> {
         checkpoints.rows().lazy.map { ($0.key.job, Int($0.key.number)) }
     }
-    package func download(to path: String) -> [UInt8]? { downloads[Name(path)]?.record }
+    package func download(to path: String) -> [UInt8]? { downloads[Name(path)] }
     /// By key.
     package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
     /// By name.

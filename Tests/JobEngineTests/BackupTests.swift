@@ -43,7 +43,7 @@ import Testing
             // The copy of that one is gone with it.
             backup = try await test.engine.backUp(at: 7)
             #expect(await refused(at: 8))
-            backup?.end()
+            backup = nil
             _ = try await test.engine.backUp(at: 9)
         }
     }

@@ -57,7 +57,9 @@ extension ProgressBatch {
     static func progress(_ jobs: some Sequence<JobID>, _ completed: Int64, coalesced: Int = 0) -> ProgressBatch {
         ProgressBatch(
             jobs.map { job in
-                Row(job: job, link: 0, links: 2, Progress(completed: completed, total: nil), coalesced: coalesced)
+                ProgressRow(
+                    job: job, link: 0, links: 2, progress: Progress(completed: completed, total: nil),
+                    coalesced: coalesced)
             })
     }
 }

@@ -18,9 +18,10 @@ import Testing
         for _ in 0..<3 {
             buffer.clear()
             let before = test_malloc_count()
-            let next = watch.write(batch, from: 0, to: &buffer, limit: .max)
+            _ = watch.add(batch)
+            let isWritten = watch.writeProgress(to: &buffer, limit: .max)
             blocks = test_malloc_count() - before
-            #expect(next == jobs && buffer.readableBytes > jobs * 100)
+            #expect(isWritten && buffer.readableBytes > jobs * 100)
         }
         return blocks
     }
@@ -42,16 +43,17 @@ import Testing
         var (whole, parts) = (OutboxWatch(1), OutboxWatch(1))
         let batch = ProgressBatch.progress(1...500, 7)
         var expected = ByteBuffer()
-        #expect(whole.write(batch, from: 0, to: &expected, limit: .max) == 500)
+        _ = whole.add(batch)
+        #expect(whole.writeProgress(to: &expected, limit: .max))
         for limit in [1, 100, 1000, 100_000] {
             parts = OutboxWatch(1)
-            var (all, row) = (ByteBuffer(), 0)
-            while row < 500 {
+            _ = parts.add(batch)
+            var (all, isWritten) = (ByteBuffer(), false)
+            while !isWritten {
                 var chunk = ByteBuffer()
-                let next = parts.write(batch, from: row, to: &chunk, limit: limit)
-                #expect(next > row && chunk.readableBytes < limit + 300)
+                isWritten = parts.writeProgress(to: &chunk, limit: limit)
+                #expect(chunk.readableBytes > 0 && chunk.readableBytes < limit + 300)
                 all.writeBuffer(&chunk)
-                row = next
             }
             #expect(all == expected)
         }

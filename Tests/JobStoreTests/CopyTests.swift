@@ -144,7 +144,7 @@ import Testing
         ("INSERT INTO tags VALUES (0, 'x', 77)", "Job 77 has tags"),
         ("INSERT INTO documents VALUES (77, 0, x'7b7d')", "Job 77 has documents"),
         ("UPDATE schedules SET overlap = 'x'", "of user 1000 makes no sense"),
-        ("DELETE FROM schedule_specs", "spec of another size, or none"),
+        ("UPDATE schedules SET spec = NULL", "spec of another size, or none"),
         ("DELETE FROM state", "its numbers make no sense"),
         ("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'jobs_due'", "damaged"),
     ])

@@ -67,14 +67,14 @@ package struct NewSchedule: Sendable {
     package let key: ScheduleKey
     package let timing: ScheduleTiming
     /// The rules of its calendar's time zone.
-    package let zone: ZoneRules
+    package var zone: ZoneRules
     package let catchUp: ScheduleCatchUp
     package let overlap: ScheduleOverlap
     package let isSuspended: Bool
     /// The JSON text of its spec.
     package let spec: [UInt8]
     /// The queues that its jobs and their children name without an expression.
-    package let queues: [NamedQueue]
+    package var queues: [NamedQueue]
 
     package init(
         key: ScheduleKey, timing: ScheduleTiming, zone: ZoneRules, catchUp: ScheduleCatchUp, overlap: ScheduleOverlap,

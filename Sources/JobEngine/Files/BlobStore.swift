@@ -6,18 +6,18 @@ import Logging
 import Synchronization
 package import SystemPackage
 
-/// Keeps what is too long for a row in files of one directory, each under the number of the life that wrote it and one of its
-/// own. A file is synced before a row refers to it, and never changes. Calls block.
+/// Keeps values that are too long for a row in files of one directory, each named by the number of the life that wrote it and
+/// a number of its own. A file is synced before a row refers to it, and never changes. Calls block.
 ///
-/// The directory is opened once, so that it stays the same one whatever happens to its path.
+/// The directory is opened once, so that it stays the same even if its path changes.
 package final class BlobStore: Sendable {
     package let path: String
     package let life: Int64
-    /// Nil where it could not be opened; then nothing is stored in it either.
+    /// Nil if it could not be opened; then nothing can be stored in it.
     let directory: OpenDirectory?
     private let files: FileOperations
     private let lastNumber = Atomic<Int64>(0)
-    /// The names of files that are to be removed once a copy has what it needs; nil where none is being made.
+    /// Files to remove once a backup is complete; nil if none is being made.
     private let held = Mutex<[String]?>(nil)
 
     package init(path: String, life: Int64, files: FileOperations = .real) {
@@ -27,13 +27,13 @@ package final class BlobStore: Sendable {
         directory = (try? files.openDirectory(path)).map { OpenDirectory(descriptor: $0, path: path, files: files) }
     }
 
-    /// A number that no other file of this life has.
+    /// A new number for a file of this life.
     func nextNumber() -> Int64 { lastNumber.add(1, ordering: .relaxed).newValue }
 
     /// The path of a file of this life that a source writes by itself.
     func path(of number: Int64) -> String { "\(path)/\(life)-\(number)" }
 
-    /// Bytes that are free on its disk; nil where that is not known.
+    /// The bytes free on its disk; nil if unknown.
     package var freeBytes: Int64? { directory.flatMap { files.freeBytes($0.descriptor) } }
 
     /// Writes and syncs a file.
@@ -68,28 +68,16 @@ package final class BlobStore: Sendable {
 
     private static let unfinished = ".part"
 
-    /// `length` bytes from `offset` on, as far as there are.
+    /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(Errno) -> ResultPart {
         guard let directory else { throw Errno.noSuchFileOrDirectory }
         let file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
         defer { files.close(file) }
         let size = Int(clamping: try files.statusOfOpen(file).size)
-        let offset = max(0, offset)
-        let length = offset < size ? max(0, min(length, size - offset)) : 0
-        var failure: Errno?
-        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-            do throws(Errno) {
-                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
-                count = try files.fill(room, from: file, at: Int64(offset))
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        return ResultPart(bytes: bytes, size: size)
+        return try ResultPart(of: file, size: size, offset: offset, length: length, by: files)
     }
 
-    /// The whole text of a value.
+    /// The complete text of a value.
     func text(of value: StoredValue) throws(JobError) -> [UInt8] {
         switch value {
         case .inline(let text): return text
@@ -117,7 +105,7 @@ package final class BlobStore: Sendable {
         for name in names { try? files.unlink(directory.descriptor, name) }
     }
 
-    /// Removes nothing until ``release()``. What is left then where the daemon is killed, the next one sweeps away.
+    /// Removes nothing until ``release()``. If the daemon is killed before, the next one sweeps the files away.
     func hold() { held.withLock { $0 = [] } }
 
     func release() {
@@ -130,8 +118,8 @@ package final class BlobStore: Sendable {
 
     // MARK: - Sweeping
 
-    /// Removes files of earlier lives that no row refers to; gives how many. Never one of this life, to which a row may refer at
-    /// any moment.
+    /// Removes files of earlier lives to which no row refers; returns their number. A row may refer to a file of this life at any
+    /// moment.
     func sweep(_ reader: any JobReader) throws(StoreError) -> Int {
         var found = names()
         var after: BlobReference?
@@ -144,9 +132,9 @@ package final class BlobStore: Sendable {
         return found.count
     }
 
-    /// The names of what earlier lives wrote.
+    /// The names of files of earlier lives.
     private func names() -> Set<String> {
-        // A descriptor of its own, as closing the listing closes it.
+        // Closing the listing closes its descriptor.
         guard let directory, let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0)
         else { return [] }
         guard let listing = fdopendir(file) else {

@@ -2,12 +2,12 @@ import CLinux
 import Dispatch
 import Glibc
 
-/// Tells that somebody set the wall clock, without looking at it: the kernel says so.
+/// Reports that the wall clock was set, which the kernel signals.
 final class ClockWatch: Sendable {
-    // Nothing but its cancellation is asked of it.
+    // It is only cancelled.
     private nonisolated(unsafe) let source: (any DispatchSourceRead)?
 
-    /// `changed` is called on `queue`. Where the kernel cannot tell, it shows with the next thing that happens.
+    /// `changed` is called on `queue`. If the kernel cannot signal, the next input shows the change.
     init(on queue: DispatchQueue, changed: @escaping @Sendable () -> Void) {
         let watch = deferd_watch_clock()
         guard watch >= 0 else {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that somebody else may have put there: it is read only where it is a regular one, and no further than is said.
+/// Reads files that other users may have made: only regular ones, up to a limit.
 package enum RegularFile {
     package enum Failure: Error {
         case missing
@@ -8,9 +8,9 @@ package enum RegularFile {
         case tooLong
     }
 
-    /// All bytes of the file at `path`, which are `limit` at most. Blocks.
+    /// All bytes of the file at `path`, at most `limit`. Blocks.
     package static func contents(of path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
-        // To open a FIFO would wait for somebody who writes to it otherwise.
+        // Otherwise, opening a FIFO would wait for a writer.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { throw errno == ENOENT ? .missing : .unreadable }
         defer { close(file) }
@@ -19,7 +19,7 @@ package enum RegularFile {
         guard status.st_size <= limit else { throw .tooLong }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 8192)
-        // It can have grown since.
+        // The file may have grown since.
         while bytes.count <= limit {
             let count = read(file, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }

@@ -1,17 +1,32 @@
-/// A part of the JSON of a result.
+import DataSources
+import SystemPackage
+
+/// A part of a result or of another long text.
 package struct ResultPart: Sendable, Hashable {
     package let bytes: [UInt8]
-    /// Bytes of the whole.
+    /// The size of the whole in bytes.
     package let size: Int
 
-    package init(bytes: [UInt8], size: Int) {
-        self.bytes = bytes
-        self.size = size
+    /// At most `length` bytes of `text` from `offset` on.
+    package init(of text: [UInt8], offset: Int, length: Int) {
+        size = text.count
+        bytes = Array(text.dropFirst(max(0, offset)).prefix(max(0, length)))
     }
 
-    /// `length` bytes of `text` from `offset` on, as far as there are.
-    package init(of text: [UInt8], offset: Int, length: Int) {
-        let start = min(max(0, offset), text.count)
-        self.init(bytes: Array(text[start..<(start + min(max(0, length), text.count - start))]), size: text.count)
+    /// At most `length` bytes of an open file of `size` bytes from `offset` on. Blocks.
+    init(of file: Int32, size: Int, offset: Int, length: Int, by files: FileOperations) throws(Errno) {
+        self.size = size
+        let offset = min(max(0, offset), size)
+        let length = min(max(0, length), size - offset)
+        var failure: Errno?
+        bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            do throws(Errno) {
+                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
+                count = try files.fill(room, from: file, at: Int64(offset))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
     }
 }

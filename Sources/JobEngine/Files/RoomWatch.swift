@@ -2,36 +2,31 @@ import Dispatch
 import JobModel
 import Synchronization
 
-/// Looks at how much room the disk of the state has: at the start, when jobs are submitted but at most once a second, and
-/// each second while it has too little.
+/// Watches the free room on the disk of the state: at the start, at most once a second when jobs are submitted, and every
+/// second while there is too little.
 ///
-/// States: idle, looking, and short, in which a timer looks again. It looks on a queue of its own, as the call can
-/// block on a slow disk.
+/// It looks on a queue of its own, as a slow disk may block the call.
 final class RoomWatch: Sendable {
     private struct State {
         var minimum: Int64
-        var isLooking = false
         var isShort = false
-        var nextLook: Int64 = 0
+        /// When a submission may look again, in monotonic nanoseconds; the end of time while a look follows anyway.
+        var nextLook: UInt64 = 0
     }
-
-    private static let interval: Int64 = 1_000_000_000
 
     private let blobs: BlobStore
     private let changed: @Sendable (String?) -> Void
     private let queue = DispatchQueue(label: "deferd.room", qos: .utility)
     private let state: Mutex<State>
 
-    /// `changed` is told why there is too little room, or nil once there is enough again.
-    init(
-        _ blobs: BlobStore, minimum: Int64, changed: @escaping @Sendable (String?) -> Void
-    ) {
+    /// `changed` is called with the reason why there is too little room, and with nil once there is enough again.
+    init(_ blobs: BlobStore, minimum: Int64, changed: @escaping @Sendable (String?) -> Void) {
         self.blobs = blobs
         state = Mutex(State(minimum: minimum))
         self.changed = changed
     }
 
-    /// Looks for the first time; `changed` was told when it returns.
+    /// Looks for the first time; returns after `changed` was called.
     func begin() async {
         guard state.withLock({ $0.minimum > 0 }) else { return }
         await withCheckedContinuation { continuation in
@@ -43,30 +38,30 @@ final class RoomWatch: Sendable {
     }
 
     /// Called when jobs are submitted, with the monotonic time in nanoseconds.
-    func submitted(at now: Int64) {
+    func submitted(at now: UInt64) {
         let isDue = state.withLock { state in
-            guard state.minimum > 0, !state.isLooking, !state.isShort, now >= state.nextLook else { return false }
-            state.nextLook = now.saturatingAdding(Self.interval)
-            state.isLooking = true
+            guard state.minimum > 0, now >= state.nextLook else { return false }
+            state.nextLook = .max
             return true
         }
         if isDue { queue.async { self.look() } }
     }
 
-    /// Changes the bound; the next look goes by it.
+    /// Changes the minimum for the next look.
     func configure(minimum: Int64) { state.withLock { $0.minimum = minimum } }
 
     private func look() {
         let free = blobs.freeBytes
+        let next = DispatchTime.now() + 1
         let (isShort, wasShort, minimum) = state.withLock { state in
             let wasShort = state.isShort
             state.isShort = free.map { $0 < state.minimum } ?? false
-            state.isLooking = false
+            state.nextLook = state.isShort ? .max : next.uptimeNanoseconds
             return (state.isShort, wasShort, state.minimum)
         }
         if isShort != wasShort {
             changed(isShort ? "\"\(blobs.path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)
         }
-        if isShort { queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.look() } }
+        if isShort { queue.asyncAfter(deadline: next) { [weak self] in self?.look() } }
     }
 }

@@ -3,114 +3,79 @@ import Glibc
 package import JobModel
 import Synchronization
 package import SystemPackage
+import DataSources
 
-/// A copy of the state, of one moment, in a file without a name: the kernel drops it with its last descriptor, however the
+/// A copy of the state at one moment, in a file without a name: the kernel removes it with its last descriptor, however the
 /// process ends.
 package final class StateBackup: Sendable {
     package enum Failure: Error, Equatable {
-        /// It was not read for long, and another one was asked for.
+        /// It was not read for too long, and another backup was requested.
         case givenUp
         case unreadable(Errno)
     }
 
-    private struct State: ~Copyable {
-        /// Nil once it was given up, and no piece of it is being read.
-        var file: FileDescriptor?
-        /// Another one may be made.
-        var isOver = false
-        /// Pieces that are being read.
-        var reads = 0
-        /// When it was made, or a piece of it was read last.
-        var lastRead: UInt64
+    private final class File: Sendable {
+        let descriptor: FileDescriptor
 
-        mutating func closeIfUnused() {
-            guard isOver, reads == 0 else { return }
-            try? file?.close()
-            file = nil
-        }
+        init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
 
-        deinit { try? file?.close() }
+        deinit { try? descriptor.close() }
     }
 
-    /// How long it may be left unread where another one is wanted: 60 s. It takes room on the disk meanwhile.
+    /// How long a backup may stay unread if another one is requested: 60 s. It takes room on the disk until then.
     package static let longestPause: UInt64 = 60_000_000_000
 
-    /// Bytes of the whole.
+    /// Its size in bytes.
     package let size: Int
-    private let state: Mutex<State>
+    /// The file, nil once the backup was given up, and the time of the last read.
+    private let state: Mutex<(file: File?, lastRead: UInt64)>
 
-    /// Takes over the file `path`, which loses its name.
+    /// Takes over the file at `path` and removes its name.
     init(takingOver path: String, at now: UInt64) throws(StoreError) {
         do {
-            let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow])
+            let file = File(try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]))
             unlink(path)
-            state = Mutex(State(file: file, lastRead: now))
-            size = Int(try file.seek(offset: 0, from: .end))
+            size = Int(try file.descriptor.seek(offset: 0, from: .end))
+            state = Mutex((file, now))
         } catch {
             throw StoreError(.read, "The backup \(path) cannot be read (\(error)); make another one.")
         }
     }
 
-    /// Lets another one be made, though a piece of this one may still be read.
-    package func end() {
-        state.withLock { state in
-            state.isOver = true
-            state.closeIfUnused()
-        }
-    }
-
-    /// Whether another one may be made, which ends this one where it was left unread for long.
+    /// Whether another backup may be made. Gives this one up if it was not read for too long.
     fileprivate func isOver(at now: UInt64) -> Bool {
         state.withLock { state in
-            if state.reads == 0, now >= state.lastRead.addingReportingOverflow(Self.longestPause).partialValue {
-                state.isOver = true
-                state.closeIfUnused()
-            }
-            return state.isOver
+            if now >= state.lastRead.addingReportingOverflow(Self.longestPause).partialValue { state.file = nil }
+            return state.file == nil
         }
     }
 
-    /// `length` bytes from `offset` on, as far as there are. Blocks.
+    /// At most `length` bytes from `offset` on. Blocks.
     fileprivate func read(offset: Int, length: Int) throws(Failure) -> ResultPart {
         let file = state.withLock { state in
-            if !state.isOver { state.reads += 1 }
-            return state.isOver ? nil : state.file
+            state.lastRead = DispatchTime.now().uptimeNanoseconds
+            return state.file
         }
         guard let file else { throw .givenUp }
-        defer {
-            state.withLock { state in
-                state.reads -= 1
-                state.lastRead = DispatchTime.now().uptimeNanoseconds
-                state.closeIfUnused()
-            }
-        }
-        let start = min(max(0, offset), size)
-        let length = min(max(0, length), size - start)
-        do {
-            let bytes = try [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
-                while filled < length {
-                    let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
-                    let count = try file.read(fromAbsoluteOffset: Int64(start + filled), into: rest)
-                    guard count > 0 else { throw Errno.ioError }
-                    filled += count
-                }
-            }
-            return ResultPart(bytes: bytes, size: size)
+        do throws(Errno) {
+            return try ResultPart(
+                of: file.descriptor.rawValue, size: size, offset: offset, length: length, by: .real)
         } catch {
-            throw .unreadable(error as? Errno ?? .ioError)
+            throw .unreadable(error)
         }
     }
 }
 
-/// The one backup that there is at a time.
+/// Makes backups, one at a time.
 final class Backups: Sendable {
     private struct State {
         var isMaking = false
+        /// Nil once its client has released it.
         weak var latest: StateBackup?
     }
 
     private let state = Mutex(State())
-    /// Not one of the threads for files, as it takes long.
+    /// Not a thread for files, as a copy takes long.
     private let queue = DispatchQueue(label: "deferd.backup", qos: .utility)
 
     fileprivate func make(
@@ -129,24 +94,21 @@ final class Backups: Sendable {
                     returning: Result { () throws(StoreError) in try StateBackup(takingOver: copy(), at: now) })
             }
         }
-        state.withLock { state in
-            state.isMaking = false
-            state.latest = try? result.get()
-        }
+        state.withLock { $0 = State(latest: try? result.get()) }
         return try result.get()
     }
 }
 
 extension Engine {
-    /// Copies the state while jobs run. There is one copy at a time.
+    /// Copies the state while jobs run.
     package func backUp(
         at now: UInt64 = DispatchTime.now().uptimeNanoseconds
     ) async throws(StoreError) -> StateBackup {
-        try await services.backups.make(at: now) { [services] () throws(StoreError) in
-            // A file that the copied rows name may be another job's end away from being removed.
-            services.blobs.hold()
-            defer { services.blobs.release() }
-            return try services.reader.copyState()
+        try await backups.make(at: now) { [blobs, reader] () throws(StoreError) in
+            // Otherwise, a file that the copied rows name could be removed before it is copied.
+            blobs.hold()
+            defer { blobs.release() }
+            return try reader.copyState()
         }
     }
 

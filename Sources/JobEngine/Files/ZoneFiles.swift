@@ -1,7 +1,7 @@
 import Glibc
 package import JobModel
 
-/// The rules of zones as tzdata has them, one file for each. Its calls block.
+/// The rules of time zones in the files of tzdata. Calls block.
 package struct ZoneFiles: Sendable {
     /// Why a zone cannot be used, as a sentence.
     package struct Flaw: Error, Equatable {
@@ -14,11 +14,11 @@ package struct ZoneFiles: Sendable {
         self.directory = directory
     }
 
-    /// The rules of the zone that IANA gives this name.
+    /// The rules of the zone with this IANA name.
     package func rules(of zone: String) throws(Flaw) -> ZoneRules {
         if zone == "UTC" { return .utc }
         guard Self.isName(zone) else {
-            throw Flaw(reason: "\"\(zone.echoed)\" is no name of a zone; those are written as in Europe/Berlin.")
+            throw Flaw(reason: "\"\(zone.echoed)\" is not the name of a zone; write it as in Europe/Berlin.")
         }
         let path = "\(directory)/\(zone)"
         guard let bytes = try? RegularFile.contents(of: path, atMost: ZoneRules.longest) else {
@@ -33,7 +33,7 @@ package struct ZoneFiles: Sendable {
         }
     }
 
-    /// Whether it can be the name of a zone: of what else lies in the directory, and of what lies beside it, nothing is.
+    /// Whether this may name a zone, and not another file in the directory or outside of it.
     private static func isName(_ zone: String) -> Bool {
         let parts = zone.split(separator: "/", omittingEmptySubsequences: false)
         let isPlain = parts.allSatisfy { part in

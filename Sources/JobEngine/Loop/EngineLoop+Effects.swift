@@ -27,24 +27,19 @@ extension EngineLoop {
         case .makeChildren(let id, let index): makeChildren(id, from: index)
         case .cancel(let id): cancel(id)
         case .notify(let ids, let change): notify(ids, change)
-        case .list(let job, let list):
-            services.board.put(list, of: job)
-            if list != nil, !core.progressIntervals.isEmpty {
-                reporting.changed(job)
-                progressWasMade()
-            }
+        case .list(let job, let list): engine.board.put(list, of: job)
         case .waitOver(let id): requests.removeValue(forKey: id)?.over?(nil)
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work):
-            services.removeParts(work) { [inbox = services.inbox] in
+            engine.removeParts(work) { [inbox = engine.inbox] in
                 inbox.put(.input(.cleaned(work.id)), of: work.owner)
             }
         case .unlink(let blobs):
-            services.library.startBlocking(for: 0) { [blobStore = services.blobs] in blobStore.remove(blobs) }
-        case .queues(let queues): services.status.withLock { $0.queues = queues }
+            engine.library.startBlocking(for: 0) { [blobStore = engine.blobs] in blobStore.remove(blobs) }
+        case .queues(let queues): engine.published.withLock { $0.queues = queues }
         case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
         case .readZones(let names): readZones(names)
-        case .log(let entry): services.logger.log(entry)
+        case .log(let entry): engine.logger.log(entry)
         }
     }
 
@@ -69,8 +64,8 @@ extension EngineLoop {
 
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
         // No progress follows an end.
-        if change.isLast { services.board.end(change.row.id) }
-        let event = JobEvent(change, inlineResult: services.limits.inlineResult)
+        if change.isLast { engine.board.end(change.row.id) }
+        let event = JobEvent(change, inlineResult: engine.limits.inlineResult)
         tell(ids) { $0.receive(event) }
     }
 
@@ -91,22 +86,22 @@ extension EngineLoop {
 
     private func prepare(_ preparation: SchedulePreparation) {
         let key = preparation.key
-        services.library.startBlocking(for: key.owner) { [services] in
-            services.inbox.put(.input(.prepared(preparation, services.job(of: preparation))), of: key.owner)
+        engine.library.startBlocking(for: key.owner) { [engine] in
+            engine.inbox.put(.input(.prepared(preparation, engine.job(of: preparation))), of: key.owner)
         }
     }
 
     private func readZones(_ names: [String]) {
-        services.library.startBlocking(for: 0) { [services] in
-            let files = services.settings.zones
+        engine.library.startBlocking(for: 0) { [engine] in
+            let files = engine.settings.zones
             var zones: [String: ZoneRules] = [:]
             for name in names { zones[name] = try? files.rules(of: name) }
-            services.inbox.put(.input(.zones(zones)), of: nil)
+            engine.inbox.put(.input(.zones(zones)), of: nil)
         }
     }
 }
 
-extension EngineServices {
+extension Engine {
     /// How long the engine waits for files to be removed: a file system may not answer.
     private static let patience = DispatchTimeInterval.seconds(1)
 

@@ -6,13 +6,13 @@ import Logging
 import JobCore
 import Synchronization
 
-/// Inputs of a round that was not committed: they come again in one round, and where that is not committed either, one by one.
+/// Inputs of a round that was not committed, which come again in one round, and if that fails too one by one.
 struct Replay {
     private var inputs: Deque<CoreInput> = []
     private var isSingle = false
     private var present: [CoreInput] = []
 
-    /// The inputs of the next round; nil where none come again.
+    /// The inputs of the next round; nil if there are none.
     mutating func next() -> [CoreInput]? {
         if inputs.isEmpty { return nil }
         present = isSingle ? [inputs.removeFirst()] : Array(inputs)
@@ -25,7 +25,7 @@ struct Replay {
         if inputs.isEmpty { isSingle = false }
     }
 
-    /// A round of these was not committed. Gives the one that was alone in it.
+    /// Called when a round was not committed; returns the input that was alone in it.
     mutating func undone(_ handled: [CoreInput]) -> CoreInput? {
         defer { present = [] }
         if isSingle, present.count == 1 { return present[0] }
@@ -34,24 +34,24 @@ struct Replay {
         return nil
     }
 
-    /// Something else was wrong when this one failed: it comes again.
+    /// Repeats an input that failed for another reason.
     mutating func putBack(_ input: CoreInput) {
         inputs.prepend(input)
         isSingle = true
     }
 }
 
-/// Rounds that were not committed.
+/// Handles rounds that were not committed.
 extension EngineLoop {
-    /// Milliseconds between two probes of a store that fails.
+    /// Milliseconds between two probes of a failing store.
     private static let probePause: Int64 = 1000
-    /// Milliseconds before an input is tried again that could not be stored by itself.
+    /// Milliseconds before an input that could not be stored by itself is tried again.
     private static let postponement: Int64 = 10_000
 
-    /// A round was not committed: its requests fail, and all else of it comes again once the store works. Where its fate is not
-    /// settled a crash could still bring it back, and its requests are answered after the next commit.
+    /// Called when a round was not committed: its requests fail, and its other inputs come again once the store works. Until its
+    /// fate is settled, a crash could bring it back, so its requests are answered after the next commit.
     func undone(_ handled: [CoreInput], _ error: StoreError, isSettled: Bool) {
-        services.logger.warning("A round was not stored: \(error.message)")
+        engine.logger.warning("A round was not stored: \(error.message)")
         core.undone()
         let suspect = replay.undone(handled)
         for case .request(let id, _, _) in handled {
@@ -68,13 +68,13 @@ extension EngineLoop {
         answer(id, .failed(CoreError(.storage, error.message)))
     }
 
-    /// Tries whether the store works again, by a round that makes the core's memory what the rows say. Gives whether it does.
+    /// Tests whether the store works, by a round that rebuilds the core's memory from the rows.
     @discardableResult
     private func probe(_ error: StoreError) -> Bool {
         let now = now
         let wasFailing = if case .failing = phase { true } else { false }
         let end = store.round { (transaction) throws(StoreError) in
-            // A round that only reads would tell nothing of the disk.
+            // A round that only reads would not test the disk.
             _ = try transaction.nextNumber()
             try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
             try core.close(at: now, in: transaction)
@@ -95,18 +95,18 @@ extension EngineLoop {
                 log(.error, "Nothing can be stored; no new jobs until that works again: \(new.message)", .storageFailed)
             }
             phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
-            // The core knows more than is stored.
-            services.status.withLock { $0.storageFailure = new.message }
-            services.changes.continuation.yield()
+            // The core may know more than is stored, so nothing else is published.
+            engine.published.withLock { $0.storageFailure = new.message }
+            engine.changes.continuation.yield()
             return false
         }
     }
 
     private func log(_ level: CoreLog.Level, _ message: String, _ event: CatalogEvent) {
-        services.logger.log(CoreLog(level, message, event: event))
+        engine.logger.log(CoreLog(level, message, event: event))
     }
 
-    /// One turn of the loop while the store fails: requests are refused without a round.
+    /// One turn of the loop while the store fails, which refuses requests without a round.
     func fail(_ error: StoreError, until next: SteadyTime) {
         if next <= now.steady, probe(error) { return }
         var kept: Deque<CoreInput> = []
@@ -120,7 +120,7 @@ extension EngineLoop {
                 kept.append(input)
                 continue
             }
-            // On a full disk there is room for removals, and they make more.
+            // A full disk has room for removals, and they make more.
             if case .remove = request, remove(input, id) { continue }
             answer(id, .failed(refusal))
         }
@@ -130,14 +130,14 @@ extension EngineLoop {
         if onStop != nil {
             giveUpStop()
         } else if !hasTaken {
-            services.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
+            engine.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
         }
     }
 
-    /// Pieces of work that follow a removal at once while the store fails.
+    /// Pieces of work that follow a removal while the store fails.
     private static let mostPieces = 100
 
-    /// Removes a job while nothing else can be stored; gives whether the request is done with.
+    /// Removes a job while nothing else can be stored; returns false if the request must be refused.
     private func remove(_ request: CoreInput, _ id: RequestID) -> Bool {
         switch carryOutWhileFailing(request) {
         case .committed: break
@@ -146,7 +146,7 @@ extension EngineLoop {
             unsettled.append(id)
             return true
         }
-        // What is below the job goes in pieces.
+        // The children of the job are removed in pieces.
         for _ in 0..<Self.mostPieces where core.wantsTick {
             guard case .committed = carryOutWhileFailing(.tick) else { break }
         }
@@ -168,10 +168,10 @@ extension EngineLoop {
         return end
     }
 
-    /// An input could not be stored, and nothing else was in its round: a run or request fails by that, and all else is tried again
+    /// Called when an input that was alone in its round could not be stored: its run or request fails, and others are tried again
     /// later.
     private func failAlone(_ input: CoreInput, _ error: StoreError) {
-        services.logger.error("An input was not stored: \(error.message)")
+        engine.logger.error("An input was not stored: \(error.message)")
         switch input {
         case .run(_, .checkpoint(_, let id)), .run(_, .download(_, _, let id)):
             saves.removeValue(forKey: id)?(.failure(error))
@@ -179,27 +179,23 @@ extension EngineLoop {
         }
         switch input {
         case .request: break
-        case .run(let id, _) where runs[id]?.isSuspect == false:
-            runs[id]?.isSuspect = true
-            runs[id]?.work?.cancel()
-            runs[id]?.isTimer = false
-            end(id, RunEnd(.failure(JobError(.storage, error.message))))
-        case .run(_, let event) where !event.isEnded: break
+        case .run(let id, let event):
+            if !fail(id, JobError(.storage, error.message)), case .ended = event { postpone(input) }
         case .prepared(let preparation, _) where preparation.request != nil:
             if let request = preparation.request { fail(request, error) }
         case .tick: suspectTick = now.steady.saturatingAdding(Self.probePause)
-        // One that cannot be stored is no reason to stay.
+        // The daemon stops even if that cannot be stored.
         case .stop: giveUpStop()
-        default: postponed.append((now.steady.saturatingAdding(Self.postponement), input))
+        default: postpone(input)
         }
+    }
+
+    private func postpone(_ input: CoreInput) {
+        postponed.append((now.steady.saturatingAdding(Self.postponement), input))
     }
 
     private func giveUpStop() {
         stopped(false)
         phase = .over
     }
-}
-
-extension RunEvent {
-    fileprivate var isEnded: Bool { if case .ended = self { true } else { false } }
 }

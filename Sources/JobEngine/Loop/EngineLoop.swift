@@ -22,8 +22,7 @@ final class EngineLoop {
 
     let core: Core
     let store: any JobStore
-    let services: EngineServices
-    let reports: ProgressReports
+    let engine: Engine
     var phase = Phase.serving
     /// Inputs that were taken and are not handled yet.
     var upcoming: Deque<CoreInput> = []
@@ -45,14 +44,13 @@ final class EngineLoop {
     var reporting = ProgressReporting()
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
 
-    init(core: Core, store: any JobStore, services: EngineServices) {
+    init(core: Core, store: any JobStore, engine: Engine) {
         self.core = core
         self.store = store
-        self.services = services
-        reports = ProgressReports { [inbox = services.inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
+        self.engine = engine
     }
 
-    var now: CoreMoment { services.clock.moment() }
+    var now: CoreMoment { engine.clock.moment() }
 
     // MARK: - The loop
 
@@ -89,10 +87,10 @@ final class EngineLoop {
             if suspectTick != nil { return round([.tick]) }
             feed(.tick)
         }
-        if reporting.next == nil, !core.progressIntervals.isEmpty, !reports.rest() { progressWasMade() }
+        if reporting.next == nil, !core.progressIntervals.isEmpty, !engine.board.rest() { progressWasMade() }
         if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
         if !upcoming.isEmpty { return round(nil) }
-        if case .serving = phase { services.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
+        if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
     /// Takes from the inbox what fits into a round.
@@ -104,7 +102,7 @@ final class EngineLoop {
     /// Takes from the inbox; gives whether there was something.
     @discardableResult
     func take(entries: Int, bytes: Int) -> Bool {
-        let taken = services.inbox.take(entries: entries, bytes: bytes)
+        let taken = engine.inbox.take(entries: entries, bytes: bytes)
         for entry in taken {
             switch entry.content {
             case .input(let input): feed(input)
@@ -181,8 +179,8 @@ final class EngineLoop {
     private func handle(_ input: CoreInput, _ transaction: any JobTransaction) throws(StoreError) {
         // Random numbers cost a system call, and only a retry needs one.
         var random = 0.5
-        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { random = services.clock.random() }
-        try core.handle(input, at: services.clock.moment(random: random), in: transaction)
+        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { random = engine.clock.random() }
+        try core.handle(input, at: engine.clock.moment(random: random), in: transaction)
     }
 
     private func committed(_ inputs: [CoreInput]) {
@@ -212,7 +210,7 @@ final class EngineLoop {
         let status = core.status
         var failure: String?
         if case .failing(let error, _) = phase { failure = error.message }
-        services.status.withLock { published in
+        engine.published.withLock { published in
             published.counts = status.counts
             published.totalsByOwner = status.totals
             published.shortage = status.shortage
@@ -220,12 +218,12 @@ final class EngineLoop {
             published.watchesByUser = core.watchesByUser
             published.runs = runs.count
         }
-        services.changes.continuation.yield()
+        engine.changes.continuation.yield()
     }
 
     /// The last thing that it does: the sources have ended, and what they had to store is stored.
     private func stopIfDone() {
-        guard onStop != nil else { return services.inbox.wait(nil) }
+        guard onStop != nil else { return engine.inbox.wait(nil) }
         stopped(true)
         phase = .over
     }

@@ -3,7 +3,7 @@ import Logging
 import JobCore
 
 extension Logger {
-    /// Writes what the core says; nothing of it is put into words where its level is off.
+    /// Writes an entry of the core, which composes no message unless its level is logged.
     func log(_ entry: CoreLog) {
         let level: Logger.Level =
             switch entry.level {

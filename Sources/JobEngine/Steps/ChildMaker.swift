@@ -1,46 +1,46 @@
 import JobModel
 import JobCore
 
-/// Makes the children of one `list` or `each`, some hundred at a time. Blocks where a text is long.
+/// Makes the children of one `list` or `each`, some hundred at a time. Blocks if a text is long.
 struct ChildMaker: Sendable {
     private enum Source {
         case jobs([JSON])
         case items([JSON], template: Template)
     }
 
-    /// Children, and bytes of what is stored of them, that are made at once.
+    /// Children that are made at once, and bytes of their documents.
     private static let portion = (children: 256, bytes: 512 << 10)
 
     let opening: ListOpening
     private let source: Source
     /// The source as it was accepted.
     private let written: JSON
+    /// Without its values.
     private let parent: JobRow
-    private let services: EngineServices
+    private let engine: Engine
 
-    init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ services: EngineServices) throws(JobError) {
-        opening = ListOpening(
-            mode: list.mode, concurrency: list.concurrency, total: list.jobs.count, template: nil)
-        source = .jobs(list.jobs)
-        (self.written, parent, self.services) = (written, Self.brief(row), services)
+    init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ engine: Engine) {
+        self.init(
+            ListOpening(mode: list.mode, concurrency: list.concurrency, total: list.jobs.count, template: nil),
+            .jobs(list.jobs), written, row, engine)
     }
 
-    init(_ each: EachSpec, _ written: JSON, of row: JobRow, _ services: EngineServices) throws(JobError) {
+    init(_ each: EachSpec, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
         let template = each.job.inheriting(queue: row.queue, priority: row.priority)
-        opening = ListOpening(
-            mode: each.mode, concurrency: each.concurrency, total: each.items.count,
-            template: try services.stored(template.utf8))
-        source = .items(each.items, template: Template(template))
-        (self.written, parent, self.services) = (written, Self.brief(row), services)
+        self.init(
+            ListOpening(
+                mode: each.mode, concurrency: each.concurrency, total: each.items.count,
+                template: try engine.stored(template.utf8)),
+            .items(each.items, template: Template(template)), written, row, engine)
     }
 
-    /// What a child is made by of the job above it.
-    private static func brief(_ row: JobRow) -> JobRow {
-        var row = row
-        row.carried = nil
-        row.outcomes = []
-        row.failedLink = nil
-        return row
+    private init(
+        _ opening: ListOpening, _ source: Source, _ written: JSON, _ row: JobRow, _ engine: Engine
+    ) {
+        var parent = row
+        (parent.carried, parent.outcomes, parent.failedLink) = (nil, [], nil)
+        (self.opening, self.source, self.written, self.parent, self.engine) =
+            (opening, source, written, parent, engine)
     }
 
     /// The next children from an index on.
@@ -68,11 +68,11 @@ struct ChildMaker: Sendable {
             case .jobs(let jobs):
                 let json = jobs[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
-                admitted = try services.admission.child(
+                admitted = try engine.admission.child(
                     json, index: index, depth: depth, owner: parent.owner, written: accepted)
             case .items(let items, let template):
-                document = .item(try services.stored(items[index].utf8))
-                // What all have in common is checked with the first child, and again where that makes a difference.
+                document = .item(try engine.stored(items[index].utf8))
+                // The first child is checked whole, others only if their short form is refused.
                 let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth)
                 if let short {
                     admitted = short
@@ -82,10 +82,9 @@ struct ChildMaker: Sendable {
                 }
             }
             let spec = admitted.spec
-            // An expression may have named the queue, and nothing has checked that yet. A queue that the accepted spec of a root
-            // job names was checked with it.
+            // A queue that an expression names was not checked before; one that the spec of a root job names was.
             let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
-            guard spec.queue == parent.queue || isAccepted || services.takesJobs(spec.queue) else {
+            guard spec.queue == parent.queue || isAccepted || engine.takesJobs(spec.queue) else {
                 throw JobError(
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
@@ -102,7 +101,7 @@ struct ChildMaker: Sendable {
         of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
     ) throws(JobError) -> Admission.Admitted {
         let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
-        return try services.admission.child(
+        return try engine.admission.child(
             json, index: index, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

@@ -1,8 +1,7 @@
 import JobModel
 import JobCore
 
-/// Makes of a job's present step what is to be done: reads its spec and what came into it, fills in its expressions, and checks
-/// policy. Blocks.
+/// Expands the present step of a job: reads its spec and input, fills in expressions, and checks policy. Blocks.
 struct Expansion: Sendable {
     enum Result: Sendable {
         case ended(RunEnd)
@@ -12,17 +11,17 @@ struct Expansion: Sendable {
         case transfer(Transfer)
     }
 
-    /// A source that is to be started.
+    /// A source to start.
     struct Transfer: Sendable {
         let parameters: SourceParameters
         let host: String?
-        /// How many connections it can use.
+        /// The connections that it can use.
         let connections: Int
         let checkpoint: JSON?
     }
 
     let order: RunOrder
-    let services: EngineServices
+    let engine: Engine
 
     private var row: JobRow { order.job }
 
@@ -41,19 +40,19 @@ struct Expansion: Sendable {
         }
         let isWritten = row.link == 0
         switch action {
-        case "return": return .ended(services.end(.success(try expansion(spec).value(written)), room: order.room))
+        case "return": return .ended(engine.end(.success(try expansion(spec).value(written)), room: order.room))
         case "throw": return .ended(RunEnd(.failure(Self.error(try expansion(spec).value(written)))))
         default: break
         }
         let source = isWritten ? written : try expansion(spec).source(written)
-        let (parameters, host) = try services.admission.parameters(
+        let (parameters, host) = try engine.admission.parameters(
             source, written: written, owner: row.owner, isStored: isWritten && row.parent == nil)
         switch parameters {
-        case .value(let value): return .ended(services.end(.success(value), room: order.room))
+        case .value(let value): return .ended(engine.end(.success(value), room: order.room))
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
         case .timer(let seconds): return .timer(seconds)
-        case .list(let list): return .list(try ChildMaker(list, written, of: row, services))
-        case .each(let each): return .list(try ChildMaker(each, written, of: row, services))
+        case .list(let list): return .list(ChildMaker(list, written, of: row, engine))
+        case .each(let each): return .list(try ChildMaker(each, written, of: row, engine))
         default:
             var connections = 1
             if case .download(let download) = parameters { connections = max(1, download.segments) }
@@ -66,7 +65,7 @@ struct Expansion: Sendable {
 
     private func checkpoint() throws(JobError) -> JSON? {
         guard order.mayResume else { return nil }
-        let text = try read({ () throws(StoreError) in try services.reader.checkpoint(of: row.id, link: row.link) })
+        let text = try read({ () throws(StoreError) in try engine.reader.checkpoint(of: row.id, link: row.link) })
         return text.map(JSON.init(stored:))
     }
 
@@ -85,14 +84,14 @@ struct Expansion: Sendable {
             (document, template) = (stored.document, stored.template)
         }
         switch document {
-        case .spec(let text): return try services.value(of: .inline(text))
+        case .spec(let text): return try engine.value(of: .inline(text))
         case .item(let item): return try child(of: item, template)
         case nil: throw JobError(.internal, "Job \(row.id) has no spec; this is a defect of the daemon.")
         }
     }
 
     private func stored() throws(JobError) -> StoredJob {
-        guard let stored = try read({ () throws(StoreError) in try services.reader.job(row.id) }) else {
+        guard let stored = try read({ () throws(StoreError) in try engine.reader.job(row.id) }) else {
             throw JobError(.storage, "Job \(row.id) is gone.")
         }
         return stored
@@ -103,19 +102,19 @@ struct Expansion: Sendable {
             throw JobError(.internal, "Job \(row.id) has no parent; this is a defect of the daemon.")
         }
         let key = TemplateCache.Key(job: parent.job, list: parent.list)
-        let template = try services.templates.template(key) { () throws(JobError) in
+        let template = try engine.templates.template(key) { () throws(JobError) in
             var found = known
             if found == nil { found = try stored().template }
             guard let template = found else {
                 throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
             }
-            return (try services.value(of: template), template.size)
+            return (try engine.value(of: template), template.size)
         }
-        let values: [TemplateText.Name: JSON] = [.item: try services.value(of: item), .index: JSON(parent.index)]
+        let values: [TemplateText.Name: JSON] = [.item: try engine.value(of: item), .index: JSON(parent.index)]
         return try TemplateExpansion(values).child(template.part(ofLink: row.link))
     }
 
-    /// What the present link runs, as it was written.
+    /// The action of the present link as it was written.
     private func step(in spec: JSON) -> (action: String, written: JSON)? {
         guard row.link > 0 else { return spec["source"].map { ("source", $0) } }
         guard row.plan.links.indices.contains(row.link - 1), let link = spec["then"]?[row.link - 1] else { return nil }
@@ -142,14 +141,14 @@ struct Expansion: Sendable {
         var cost = 0
         switch row.carried {
         case .success(let stored):
-            let value = try services.value(of: stored)
+            let value = try engine.value(of: stored)
             cost = value.parsedCost
             values[.input] = value
         case .failure(let error): values[.error] = error.json
         case nil: break
         }
-        let limits = services.limits
-        // What came in and what was written were accepted, whatever the limits are now.
+        let limits = engine.limits
+        // The input and the spec were accepted, even if limits were lowered since.
         return TemplateExpansion(values, budget: limits.composedValues, atLeast: max(limits.documentValues, cost))
     }
 

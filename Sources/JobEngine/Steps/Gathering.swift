@@ -1,18 +1,18 @@
-import JobModel
 import JobCore
+import JobModel
 
-/// Composes the outcome of a list of those of its children, which have all ended, as text: nothing of them is parsed. Blocks.
+/// Composes the outcome of a list from those of its children, which have all ended, as text that it does not parse. Blocks.
 struct Gathering: Sendable {
     /// Children that are read at once.
     private static let page = 64
 
     let order: RunOrder
     let list: ListRow
-    let services: EngineServices
+    let engine: Engine
 
     func run() -> RunEnd {
         do throws(JobError) {
-            return RunEnd(.success(try services.stored(try text(), room: order.room)), bytes: list.bytes)
+            return RunEnd(.success(try engine.stored(try text(), room: order.room)), bytes: list.bytes)
         } catch {
             return RunEnd(.failure(error), bytes: list.bytes)
         }
@@ -20,50 +20,47 @@ struct Gathering: Sendable {
 
     private func text() throws(JobError) -> [UInt8] {
         if let decided = list.decided { return try text(decidedBy: decided) }
-        var result = Text(limit: services.limits.body)
-        var error = JobError(.list, "")
+        var result = Text(limit: engine.limits.body)
+        var error = JobError(.list, "None of the \(list.made) children succeeded; see failures.")
         var size = 0
         error.failures = []
-        result.append("[")
+        try result.append("[")
         var index = 0
         while index < list.made {
             for child in try children(from: index, limit: Self.page) {
                 if list.mode == .first {
                     error.add(failure: Self.failure(of: child), listed: &size)
                 } else {
-                    if index > 0 { result.append(",") }
+                    if index > 0 { try result.append(",") }
                     try append(child, to: &result)
                 }
                 index += 1
             }
         }
-        guard list.mode != .first else {
-            error.message = "None of the \(list.made) children succeeded; see failures."
-            throw error
-        }
-        result.append("]")
-        return try result.finished()
+        if list.mode == .first { throw error }
+        try result.append("]")
+        return result.bytes
     }
 
     private func append(_ child: ChildOutcome, to result: inout Text) throws(JobError) {
         switch (list.mode, child.carried) {
         case (.settled, .success(let value)?):
-            result.append(#"{"ok":true,"value":"#)
+            try result.append(#"{"ok":true,"value":"#)
             try append(value, to: &result)
-            result.append("}")
+            try result.append("}")
         case (.settled, _):
-            result.append(#"{"ok":false,"error":"#)
+            try result.append(#"{"ok":false,"error":"#)
             try result.append(Self.failure(of: child).json.utf8)
-            result.append("}")
+            try result.append("}")
         case (_, .success(let value)?): try append(value, to: &result)
-        default: result.append("null")
+        default: try result.append("null")
         }
     }
 
     private func append(_ value: StoredValue, to result: inout Text) throws(JobError) {
-        // Before a file is read that is too long.
+        // Checked before a long file is read.
         try result.admit(value.size)
-        try result.append(try services.blobs.text(of: value))
+        try result.append(try engine.blobs.text(of: value))
     }
 
     /// The outcome of a list that one child has decided.
@@ -76,18 +73,18 @@ struct Gathering: Sendable {
             error.cause = cause
             throw error
         }
-        var result = Text(limit: services.limits.body)
-        result.append(#"{"index":\#(index),"value":"#)
+        var result = Text(limit: engine.limits.body)
+        try result.append(#"{"index":\#(index),"value":"#)
         try append(value, to: &result)
-        result.append("}")
-        return try result.finished()
+        try result.append("}")
+        return result.bytes
     }
 
-    /// Children from an index on: at least one, and no gap between them.
+    /// Children from an index on: at least one, and without gaps.
     private func children(from index: Int, limit: Int) throws(JobError) -> [ChildOutcome] {
         let found: [ChildOutcome]
         do throws(StoreError) {
-            found = try services.reader.outcomes(of: list.job, list: list.id, from: index, limit: limit)
+            found = try engine.reader.outcomes(of: list.job, list: list.id, from: index, limit: limit)
         } catch {
             throw JobError(.storage, "The children of job \(list.job) cannot be read: \(error.message)")
         }
@@ -108,30 +105,23 @@ struct Gathering: Sendable {
     }
 }
 
-/// A JSON text that is put together, within a limit.
+/// A JSON text of limited size.
 private struct Text {
     let limit: Int
     private(set) var bytes: [UInt8] = []
 
     init(limit: Int) { self.limit = limit }
 
-    mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+    mutating func append(_ text: String) throws(JobError) { try append(Array(text.utf8)) }
 
     mutating func append(_ text: [UInt8]) throws(JobError) {
         try admit(Int64(text.count))
-        bytes.append(contentsOf: text)
+        bytes += text
     }
 
+    /// Throws if there is no room for so many bytes.
     func admit(_ count: Int64) throws(JobError) {
-        guard Int64(bytes.count).saturatingAdding(count) <= Int64(limit) else { throw tooLarge }
-    }
-
-    func finished() throws(JobError) -> [UInt8] {
-        guard bytes.count <= limit else { throw tooLarge }
-        return bytes
-    }
-
-    private var tooLarge: JobError {
-        JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+        guard Int64(bytes.count).saturatingAdding(count) > Int64(limit) else { return }
+        throw JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
     }
 }

@@ -2,15 +2,15 @@ import JobModel
 import JobCore
 import Synchronization
 
-/// What the children of an `each` are made of, also in a short form that tells as much of how they run. A template of a MiB is so
-/// gone through once, and not for each of thousands of children.
+/// The template of the children of an `each`, and a short form with everything that decides how they run, so that a
+/// template of a MiB is not checked again for each of thousands of children.
 struct Template: Sendable {
-    /// Bytes of a text of which the beginning says enough.
+    /// Longer texts are cut to so many bytes.
     private static let most = 1024
 
     let whole: JSON
     let short: JSON
-    /// Bytes that the short form lacks, as a child made of it does.
+    /// Bytes that the short form lacks.
     let left: Int
 
     init(_ template: JSON) {
@@ -46,7 +46,7 @@ struct Template: Sendable {
 }
 
 extension JSON {
-    /// The part of a template that one link of its children is made of.
+    /// The part of a template that one link of a child needs.
     func part(ofLink link: Int) -> JSON {
         var part = JSONObject()
         part.append("label", ifPresent: self["label"])
@@ -59,35 +59,31 @@ extension JSON {
     }
 }
 
-/// The templates of lists whose children run now, read and parsed once for many of them.
+/// The parsed templates of lists with running children.
 final class TemplateCache: Sendable {
     struct Key: Hashable {
         let job: JobID
         let list: Int64
     }
 
-    private struct Entry {
-        let key: Key
-        let json: JSON
-        let size: Int64
+    private struct State {
+        var templates: [Key: JSON] = [:]
+        /// Bytes of their texts.
+        var size: Int64 = 0
     }
 
-    /// How many there are, and bytes of their texts.
     private static let most = (count: 64, bytes: Int64(16 << 20))
 
-    private let entries = Mutex<[Entry]>([])
+    private let state = Mutex(State())
 
-    /// The template of a list, which `read` gives with the bytes of its text.
+    /// The template of a list; `read` gives it and the bytes of its text.
     func template(_ key: Key, _ read: () throws(JobError) -> (JSON, Int64)) throws(JobError) -> JSON {
-        if let found = entries.withLock({ $0.first { $0.key == key }?.json }) { return found }
+        if let found = state.withLock({ $0.templates[key] }) { return found }
         let (json, size) = try read()
-        entries.withLock { entries in
-            entries.removeAll { $0.key == key }
-            entries.append(Entry(key: key, json: json, size: size))
-            var bytes = entries.reduce(0) { $0 + $1.size }
-            while entries.count > Self.most.count || bytes > Self.most.bytes, entries.count > 1 {
-                bytes -= entries.removeFirst().size
-            }
+        state.withLock { state in
+            if state.templates.count >= Self.most.count || state.size + size > Self.most.bytes { state = State() }
+            state.templates[key] = json
+            state.size += size
         }
         return json
     }

@@ -2,7 +2,9 @@ import Dispatch
 package import JobModel
 import Synchronization
 
-/// How far the jobs are that run now, for all who show jobs. It is never stored, and no round waits for it.
+/// The progress of running jobs, for everything that shows jobs.
+///
+/// Progress is never stored, and no round waits for it. A list counts what its children have done.
 package final class Board: Sendable {
     fileprivate struct List {
         var row: ListRow
@@ -12,24 +14,34 @@ package final class Board: Sendable {
     fileprivate struct State {
         var runs: [JobID: RunProgress] = [:]
         var lists: [JobID: List] = [:]
-        /// The list that a child belongs to, of those that run, and the children that run of each.
+        /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
         var children: [JobID: Set<JobID>] = [:]
+        /// Jobs with new progress since ``takeChanges()``.
+        var changed: Set<JobID> = []
+        /// Whether the engine already knows that there are some.
+        var isAwaited = false
     }
 
     private let state = Mutex(State())
+    private let wake: @Sendable () -> Void
 
-    /// How far a job is; nil where it does not run, or has reported nothing.
+    /// `wake` is called on any thread for the first progress after ``rest()``.
+    init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+
+    /// The progress of a job; nil if the job is not running or has reported nothing.
     package func progress(of job: JobID) -> Progress? { state.withLock { $0.progress(of: job) } }
 
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
             state.runs[row.id] = progress
-            state.join(row)
+            guard let parent = row.parent else { return }
+            state.parents[row.id] = parent.job
+            state.children[parent.job, default: []].insert(row.id)
         }
     }
 
-    /// A run is over, and nothing is told of its progress any more.
+    /// Removes a run that is over.
     func end(_ progress: RunProgress) {
         state.withLock { state in
             guard state.runs[progress.job] === progress else { return }
@@ -38,23 +50,25 @@ package final class Board: Sendable {
         }
     }
 
-    /// A list has come further; nil where it is over.
+    /// Stores the present row of a job's list; nil removes the list.
     func put(_ list: ListRow?, of job: JobID) {
-        state.withLock { state in
+        let mustWake = state.withLock { state in
             guard let list else {
                 state.lists[job] = nil
                 if state.runs[job] == nil { state.leave(job) }
-                return
+                return false
             }
             if state.lists[job]?.row.id == list.id {
                 state.lists[job]?.row = list
             } else {
                 state.lists[job] = List(row: list)
             }
+            return state.change(job)
         }
+        if mustWake { wake() }
     }
 
-    /// A job is over.
+    /// Removes a job that is over.
     func end(_ job: JobID) {
         state.withLock { state in
             state.runs[job] = nil
@@ -63,45 +77,63 @@ package final class Board: Sendable {
         }
     }
 
-    /// These jobs, and the lists that they are part of, from the nearest.
-    func affected(by jobs: Set<JobID>) -> Set<JobID> {
+    // MARK: - Changes
+
+    /// Notes that a run has reported for the first time since ``takeChanges()``.
+    func changed(_ progress: RunProgress) {
+        let mustWake = state.withLock { state in
+            state.runs[progress.job] === progress && state.change(progress.job)
+        }
+        if mustWake { wake() }
+    }
+
+    /// Jobs with new progress and the lists around them, with the number of reports of each.
+    func takeChanges() -> [JobID: Int] {
         state.withLock { state in
-            var affected = jobs
-            for job in jobs {
+            var changes: [JobID: Int] = [:]
+            for job in exchange(&state.changed, with: []) {
+                changes[job] = state.runs[job]?.takeReports() ?? 0
                 var next = state.parents[job]
-                while let parent = next, affected.insert(parent).inserted { next = state.parents[parent] }
+                while let parent = next, changes[parent] == nil {
+                    changes[parent] = 0
+                    next = state.parents[parent]
+                }
             }
-            return affected
+            return changes
         }
     }
 
-    /// How many reports a row of progress stands for.
-    func takeUpdates(of job: JobID) -> Int {
-        state.withLock { $0.runs[job] }?.takeUpdates() ?? 1
+    /// Lets the next progress call `wake`; returns false if there already is some.
+    func rest() -> Bool {
+        state.withLock { state in
+            state.isAwaited = !state.changed.isEmpty
+            return !state.isAwaited
+        }
     }
 }
 
 extension Board.State {
-    fileprivate mutating func join(_ row: JobRow) {
-        guard let parent = row.parent else { return }
-        parents[row.id] = parent.job
-        children[parent.job, default: []].insert(row.id)
+    /// Returns true if the engine must be told.
+    fileprivate mutating func change(_ job: JobID) -> Bool {
+        changed.insert(job)
+        defer { isAwaited = true }
+        return !isAwaited
     }
 
     fileprivate mutating func leave(_ job: JobID) {
+        changed.remove(job)
         guard let parent = parents.removeValue(forKey: job) else { return }
         children[parent]?.remove(job)
         if children[parent]?.isEmpty == true { children[parent] = nil }
     }
 
-    /// Of a list in bytes where any child counts bytes, else in finished children.
+    /// The progress of a list is in bytes if any child counts bytes, else in finished children.
     fileprivate mutating func progress(of job: JobID) -> Progress? {
         guard let list = lists[job]?.row else { return runs[job]?.latest }
         let running = children[job] ?? []
         var bytes = list.bytes
         var total: Int64? = running.count < list.total - list.ended ? nil : bytes
         var countsBytes = bytes > 0
-        // In no order, as it is a sum.
         for child in running {
             guard let progress = progress(of: child), progress.unit == .bytes else {
                 total = nil

@@ -2,18 +2,18 @@ package import JobModel
 package import JobCore
 import Synchronization
 
-/// A change of a job's state or link, as its subscribers get it.
+/// A change of a job's state or link, for its subscribers.
 package final class JobEvent: Sendable {
     package let job: JobID
     package let state: JobState
-    /// Tells which of this and a look at the row is the newer.
+    /// The version of the row, which tells whether the event or a snapshot is newer.
     package let version: Int64
     private enum Form {
         case change(JobChange, inlineResult: Int)
         case text([UInt8])
     }
 
-    /// The job until it was written: then its result need not be kept beside the text.
+    /// The text replaces the change, so that the result is not in memory twice.
     private let form: Mutex<Form>
 
     package init(_ change: JobChange, inlineResult: Int) {
@@ -23,11 +23,10 @@ package final class JobEvent: Sendable {
         form = Mutex(.change(change, inlineResult: inlineResult))
     }
 
-    /// Whether nothing more comes about this job.
+    /// Whether this is the last event of the job.
     package var isLast: Bool { state.isTerminal }
 
-    /// The event as text, written by the first subscriber that asks and shared by all. The job's spec and result are read then, and
-    /// not on the engine.
+    /// The text of the event, which the first subscriber writes for all others, on its own thread.
     package func text(_ write: (JobView) -> [UInt8]) -> [UInt8] {
         form.withLock { form in
             switch form {
@@ -44,12 +43,12 @@ package final class JobEvent: Sendable {
 
 /// A client that watches jobs.
 package protocol JobSubscriber: AnyObject, Sendable {
-    /// Whether nothing that it receives reaches its client any more; it stays so.
+    /// Whether its client is gone; it never comes back.
     var isGone: Bool { get }
 
-    /// Receives an event, on the engine's thread and in order; it must return quickly.
+    /// Receives an event, in order, on the engine's thread; must return quickly.
     func receive(_ event: JobEvent)
 
-    /// Receives the progress that jobs made in an interval, in the same way.
+    /// Receives the progress of an interval, on the engine's thread.
     func receive(_ batch: ProgressBatch)
 }

@@ -3,88 +3,48 @@ import Synchronization
 
 /// The progress of many jobs, shared by all subscribers that get the same rows.
 package final class ProgressBatch: Sendable {
-    package typealias Row = ProgressRow
+    /// The texts of all rows, one after the other, and the end of each.
+    package typealias Text = (bytes: [UInt8], ends: [Int])
 
-    /// The texts of all rows, one behind the other.
-    package struct Text: Sendable {
-        package struct Line: Sendable {
-            package let job: JobID
-            /// Where its text ends.
-            package let end: Int
-
-            package init(job: JobID, end: Int) {
-                self.job = job
-                self.end = end
-            }
-        }
-
-        package let bytes: [UInt8]
-        package let lines: [Line]
-
-        package init(bytes: [UInt8], lines: [Line]) {
-            self.bytes = bytes
-            self.lines = lines
-        }
-    }
-
-    /// By ascending id of the job, each job once.
-    package let rows: [Row]
+    /// One row for each job, by id.
+    package let rows: [ProgressRow]
     private let text = Mutex<Text?>(nil)
 
-    /// `rows` are in order already.
-    init(_ rows: [Row]) {
-        self.rows = rows
-    }
+    init(_ rows: [ProgressRow]) { self.rows = rows }
 
-    /// The batch as text, written by the first who asks and shared by all.
-    package func text(_ write: ([Row]) -> Text) -> Text {
+    /// The text of the batch, which the first caller writes for all others.
+    package func text(_ write: (ProgressRow, inout JSONWriter) -> Void) -> Text {
         text.withLock { text in
             if let text { return text }
-            let written = write(rows)
+            var writer = JSONWriter(reservingCapacity: rows.count * 160)
+            let ends = rows.map { row in
+                write(row, &writer)
+                return writer.bytes.count
+            }
+            let written = (writer.bytes, ends)
             text = written
             return written
         }
     }
 
-    /// The batch merged with a `newer` one: of each job the newer row counts, and says how many it replaced.
-    package func merged(with newer: ProgressBatch) -> ProgressBatch {
-        var merged: [Row] = []
-        merged.reserveCapacity(max(rows.count, newer.rows.count))
-        var earlier = rows[...]
+    /// The rows from index `start` on except those of `jobs`, merged with a newer batch: the latest row of each job.
+    package func merged(from start: Int, without jobs: Set<JobID>, with newer: ProgressBatch) -> ProgressBatch {
+        var latest: [JobID: ProgressRow] = [:]
+        for row in rows[start...] where !jobs.contains(row.job) { latest[row.job] = row }
         for var row in newer.rows {
-            let end = earlier.firstIndex { $0.job >= row.job } ?? earlier.endIndex
-            merged += earlier[..<end]
-            earlier = earlier[end...]
-            if let old = earlier.first, old.job == row.job {
-                row.coalesced += old.coalesced + 1
-                earlier = earlier.dropFirst()
-            }
-            merged.append(row)
+            if let old = latest[row.job] { row.coalesced += old.coalesced + 1 }
+            latest[row.job] = row
         }
-        merged += earlier
-        return ProgressBatch(merged)
-    }
-
-    /// A batch for each key, of the rows that have it.
-    package func parts<Key: Hashable>(by key: (Row) -> Key) -> [Key: ProgressBatch] {
-        Dictionary(grouping: rows, by: key).mapValues(ProgressBatch.init)
+        return ProgressBatch(latest.values.sorted { $0.job < $1.job })
     }
 }
 
-/// How far one job has come.
+/// The progress of one job.
 package struct ProgressRow: Sendable {
     package let job: JobID
     package let link: Int
     package let links: Int
     package let progress: Progress
-    /// Reports that were merged into this one.
+    /// Earlier reports that this one replaces.
     package var coalesced: Int
-
-    package init(job: JobID, link: Int, links: Int, _ progress: Progress, coalesced: Int) {
-        self.job = job
-        self.link = link
-        self.links = links
-        self.progress = progress
-        self.coalesced = coalesced
-    }
 }

@@ -1,43 +1,43 @@
-/// What clients and runs read, beside the engine: each call is one snapshot, on one of a few connections.
+/// Reads for clients and runs beside the engine, each call in one snapshot.
 ///
-/// A call blocks its thread until a connection is free, for a page at most; event loops do not call it. It sees every round
-/// that was committed before. Jobs that are being removed, and all below them, are not there.
+/// Calls block, so event loops do not make them. A call sees every round that was committed before. Jobs that are being
+/// removed, and their children, do not exist for readers.
 package protocol JobReader: AnyObject, Sendable {
-    /// A job with its spec; nil where there is none.
+    /// A job with its spec; nil if there is none.
     func job(_ id: JobID) throws(StoreError) -> StoredJob?
-    /// Jobs in the order asked for, without those that are not there; it ends early where their texts pass 2 MiB.
+    /// The existing ones of these jobs, in the same order; ends early if their texts pass 2 MiB.
     func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob]
-    /// Owner, state and version of jobs, without those that are not there.
+    /// Owner, state and version of the existing ones of these jobs.
     func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding]
-    /// The jobs that a filter asks for, in its order; it ends early where their texts pass 2 MiB, and says so.
+    /// The jobs that a filter selects, in its order; ends early if their texts pass 2 MiB, and says so.
     func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool)
-    /// Children of a list with an index from `index` on, by index, with their outcomes: for the list's own.
+    /// The outcomes of a list's children with an index from `index` on, by index.
     func outcomes(of job: JobID, list: Int64, from index: Int, limit: Int) throws(StoreError) -> [ChildOutcome]
 
-    /// A schedule with its spec; nil where there is none.
+    /// A schedule with its spec; nil if there is none.
     func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow?
-    /// Schedules behind a key, by key, of one owner or of all. Long specs are left out.
+    /// The schedules after a key, by key, of one owner or of all, without long specs.
     func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) throws(StoreError) -> [StoredScheduleRow]
 
     func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]?
-    /// The checkpoints that unfinished jobs, or this one, will go on with at their present links; at most so many.
+    /// The checkpoints with which unfinished jobs, or this one, will continue their present links.
     func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer]
     /// The record of the last download to a path.
     func download(to path: String) throws(StoreError) -> [UInt8]?
-    /// Names of the blobs that rows refer to, of lives before `life`: those with a name above `after`, in order.
+    /// The blobs of lives before `life` to which rows refer, in order after `after`.
     func blobs(beforeLife life: Int64, after: BlobReference?, limit: Int) throws(StoreError) -> [BlobReference]
 
-    /// Copies all that is stored, as it is at one moment, and the files that it names, into one file; gives its path. It takes
-    /// long, and ends early where the store is closed.
+    /// Copies the state of one moment, and the files that it names, into one file; returns its path. This takes long, and
+    /// fails if the store is closed meanwhile.
     func copyState() throws(StoreError) -> String
 }
 
 /// A job as a reader gives it.
 package struct StoredJob: Sendable {
     package let row: JobRow
-    /// Its spec, or the item that it is made of.
+    /// Its spec or item.
     package let document: NewJobRow.Document
-    /// What it is made of with its item, where it has one.
+    /// The template of its list, if it has an item.
     package let template: StoredValue?
 
     package init(row: JobRow, document: NewJobRow.Document, template: StoredValue?) {
@@ -47,7 +47,7 @@ package struct StoredJob: Sendable {
     }
 }
 
-/// What tells whether a job is over, and which of two looks at it is the newer.
+/// Says whether a job is over, and which of two snapshots of it is newer.
 package struct JobStanding: Sendable, Hashable {
     package let owner: UInt32
     package let state: JobState
@@ -77,13 +77,13 @@ package struct ChildOutcome: Sendable {
 
 /// A schedule as a reader gives it.
 package struct StoredScheduleRow: Sendable {
-    /// Bytes of the longest spec that is shown among others.
+    /// The longest spec in a list of schedules, in bytes.
     package static let longestShownSpec = 4096
 
     package let row: ScheduleRow
-    /// The JSON text of its spec; nil where it is too long to be shown among others.
+    /// The JSON text of its spec; nil if it is too long for a list.
     package let spec: [UInt8]?
-    /// The state of its last job; nil where there is none any more.
+    /// The state of its last job; nil if that is gone.
     package let lastState: JobState?
 
     package init(row: ScheduleRow, spec: [UInt8]?, lastState: JobState?) {

@@ -1,57 +1,57 @@
-/// The store, inside one round: reads and writes that are answered at once.
+/// Reads and writes of the store in one round, answered at once.
 ///
-/// It is used by one thread and valid within one round. What was written is read back in the same round. After an error it
-/// refuses every further call, and the round is undone. Each query has a limit, and gives rows in the order that it names.
-/// A row that is damaged counts as none: the store reports it once, and every query passes over it.
+/// One thread uses a transaction, within one round. Reads see the writes of the round. After an error, it refuses every
+/// further call, and the round is undone. Each query has a limit, and returns rows in the order that it names. Queries pass
+/// over damaged rows, which the store reports once.
 package protocol JobTransaction: AnyObject {
     // MARK: Jobs
 
-    /// Brings rows to hand that handling the round's inputs will read, with one query, locked in the order of their keys.
-    /// A store that reads a row in microseconds does nothing.
+    /// Loads the rows that the inputs of the round will read, with one query, and locks them in the order of their keys. A store
+    /// that reads a row in microseconds does nothing.
     func load(_ keys: [RowKey]) throws(StoreError)
-    /// The job of this id, also one that is being removed; nil where there is none.
+    /// A job, even if it is being removed; nil if there is none.
     func job(_ id: JobID) throws(StoreError) -> JobRow?
-    /// The spec or item of a job, as it was inserted; nil where there is none.
+    /// The spec or item of a job; nil if there is none.
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document?
-    /// Inserts jobs and numbers them in their order; their ids were never used before.
+    /// Inserts jobs, with new ids in their order.
     func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted]
-    /// Stores a job as it is now. The row must be there.
+    /// Stores an existing job.
     func update(_ job: JobRow) throws(StoreError)
-    /// Drops a job with its spec, its tags, its key and its checkpoints. Its children stay.
+    /// Deletes a job with its spec, tags, key and checkpoints, but not its children.
     func delete(_ job: JobID) throws(StoreError)
-    /// Frees the key of a job that is being removed; the row stays.
+    /// Releases the key of a job that is being removed.
     func releaseKey(of job: JobID) throws(StoreError)
 
-    /// The ready jobs (``JobRow/isReady``) of an owner in a queue behind a position, in starting order, without those
-    /// whose host is one of these.
+    /// The ready jobs (``JobRow/isReady``) of an owner in a queue behind a position, in starting order, except those for
+    /// these hosts.
     func ready(
         queue: String, owner: UInt32, after: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow]
-    /// Unfinished jobs whose `due` or `deadline` has come by the steady clock, and scheduled ones without a `due` whose
-    /// `notBefore` has by the wall; by id. None twice, and none that is being removed.
+    /// Unfinished jobs whose `due` or `deadline` has come by the steady clock, and scheduled ones without `due` whose
+    /// `notBefore` has come by the wall clock; by id, except jobs that are being removed.
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
-    /// The earliest of these times over all rows that wait for one, and the earliest end of a finished root job.
+    /// The earliest of these times in all rows, and the earliest end of a finished root job.
     func dueTimes() throws(StoreError) -> DueTimes
     /// Jobs with a run of another life, by id.
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow]
     /// Unfinished jobs whose `crashes` is above zero, by id.
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow]
-    /// Children of a list with an id above `after`, by id: all, those that have not ended, or those that wait for its gate.
+    /// The children of a list with an id above `after`, by id.
     func children(
         of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow]
-    /// Children of any list that links of a job from `link` on opened, by id.
+    /// The children of all lists of a job's links from `link` on, by id.
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow]
-    /// Finished root jobs that are not being removed and ended before a time, of one owner or of all, the earliest end first.
+    /// Root jobs that ended before a time, of one owner or of all, by their end, except jobs that are being removed.
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
 
     // MARK: Checkpoints
 
-    /// Keeps what a transfer of a link needs to go on; nil drops it. The job's `checkpointSize` is the caller's to keep.
+    /// Stores the checkpoint of a link; nil deletes it. The caller updates the job's `checkpointSize`.
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError)
     /// The checkpoints of a job's links from `link` on, by link.
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])]
-    /// Remembers a download to a path for a later validation; the 100,000 latest are kept.
+    /// Remembers a download to a path for a later validation, until 100,000 others were saved.
     func save(download: [UInt8], to path: String) throws(StoreError)
 
     // MARK: Lists
@@ -60,71 +60,71 @@ package protocol JobTransaction: AnyObject {
     func list(of job: JobID) throws(StoreError) -> ListRow?
     /// Stores an open list, new or not.
     func put(_ list: ListRow) throws(StoreError)
-    /// Drops the row of a list that is over; its template stays as long as its children do.
+    /// Deletes the row of a list that is over; its template stays as long as its children.
     func closeList(of job: JobID) throws(StoreError)
-    /// Drops the templates of the lists that links of a job from `link` on opened.
+    /// Deletes the templates of all lists of a job's links from `link` on.
     func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError)
 
     // MARK: Schedules
 
     func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow?
-    /// Stores a schedule, new or not; its spec stays where it is not given.
+    /// Stores a schedule, new or not; without `spec`, it keeps its spec.
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError)
     func removeSchedule(_ key: ScheduleKey) throws(StoreError)
-    /// Schedules whose `next` has come, the earliest first.
+    /// Schedules whose `next` has come, by that time.
     func dueSchedules(at: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow]
-    /// Schedules behind a key, by key: all, for a change of clocks or zones.
+    /// The schedules after a key, by key.
     func schedules(after: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow]
-    /// The schedule whose last job this is; nil where there is none.
+    /// The schedule whose last job this is; nil if there is none.
     func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow?
-    /// How many schedules an owner has, and what they take up on disk.
+    /// The number of each owner's schedules, and their bytes on disk.
     func scheduleCounts() throws(StoreError) -> [UInt32: CountValue]
 
-    // MARK: The rest
+    // MARK: Queues, counts and work
 
-    /// Settings of queues that administrators stored.
+    /// Settings of queues that administrators changed.
     func queues() throws(StoreError) -> [QueueSettings]
     func put(_ queue: QueueSettings) throws(StoreError)
-    /// Jobs by owner, queue and state; children count like any other.
+    /// Jobs by owner, queue and state, children included.
     func counts() throws(StoreError) -> [CountKey: CountValue]
-    /// Stores counts as they are now; those of no jobs are dropped.
+    /// Stores counts; deletes those without jobs.
     func put(_ counts: [CountKey: CountValue]) throws(StoreError)
-    /// Work left over, by id, behind `after`.
+    /// Unfinished work with an id above `after`, by id.
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow]
-    /// The oldest work left over, other than `removeParts`, of the first owner above `owner` that has some; nil where no
-    /// owner above it has. So owners have their work done in turn.
+    /// The oldest unfinished work, other than `removeParts`, of the first owner above `owner` that has some; nil if none has.
+    /// So owners take turns.
     func nextWork(ofOwnerAbove owner: UInt32?) throws(StoreError) -> WorkRow?
-    /// Whether there is work left over of this kind about a job.
+    /// Whether there is unfinished work of this kind for a job.
     func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool
-    /// Adds a piece of work; gives its id.
+    /// Adds a piece of work; returns its id.
     func add(_ work: WorkRow) throws(StoreError) -> Int64
-    /// Stores how far a piece of work has come.
+    /// Stores the position of a piece of work.
     func update(_ work: WorkRow) throws(StoreError)
     func endWork(_ id: Int64) throws(StoreError)
-    /// A number that counts up with each call and was never given before: of lists.
+    /// A new, higher number, for a list.
     func nextNumber() throws(StoreError) -> Int64
 }
 
-/// Which children of a list are meant.
+/// Selects children of a list.
 package enum ChildSelection: Sendable {
     case all
     case unfinished
-    /// Those that wait for the list's gate, by their index.
+    /// Children that wait for the list's gate.
     case gated
 }
 
 /// How a round ended.
 package enum RoundEnd: Sendable {
     case committed
-    /// Nothing of it happened.
+    /// It changed nothing.
     case undone(StoreError)
-    /// Its fate is not known before a later round is committed: then nothing of it happened, or ever will.
+    /// Its fate is unknown until a later round is committed: then it has changed nothing, and never will.
     case unknown(StoreError)
 }
 
-/// Keeps jobs on stable storage, a round at a time.
+/// Stores jobs, a round at a time.
 package protocol JobStore: AnyObject {
-    /// Runs `body` in a transaction and commits it with one fsync; nothing is synced where nothing was written. To be called
-    /// by one thread at a time.
+    /// Runs `body` in a transaction and commits it with one fsync, or none if it wrote nothing. One thread at a time calls
+    /// this.
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd
 }

@@ -143,11 +143,11 @@ final class Connection: Sendable {
 
     /// Keeps a copy of the state for this client, until it is gone.
     func keep(backup: StateBackup?) {
-        let old = state.withLock { state in
+        // The old one, if any, is closed outside of the lock, as that may take long.
+        _ = state.withLock { state in
             defer { state.backup = state.isGone ? nil : backup }
             return state.backup
         }
-        old?.end()
     }
 
     // MARK: - Waits

@@ -3,22 +3,22 @@ import JobEngine
 import JobModel
 import JobProtocol
 
-/// One call on its way: who asks for what, and where the answer goes.
+/// A call that is being carried out.
 struct Call: Sendable {
     let request: Request
     let replies: Replies
-    /// What it takes in memory.
+    /// Its memory.
     let charge: BudgetCharge
 
     func succeed(_ result: JSON) { succeed(text: result.utf8) }
 
-    /// Answers with a result that is JSON text; `afterwards` runs once that is sent.
+    /// Answers with JSON text; `afterwards` runs once that is sent.
     func succeed(text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
         replies.succeed(
             request.id, answer: request.id.map { Answer.success(id: $0, result: text) }, afterwards: afterwards)
     }
 
-    /// Answers with elements of an array, as text, and further members behind them.
+    /// Answers with the text of the elements of an array, and further members.
     func succeed(
         _ name: String, _ elements: [UInt8], _ further: [JSONObject.Member] = [], watch: String? = nil,
         afterwards: (@Sendable () -> Void)? = nil
@@ -37,20 +37,19 @@ struct Call: Sendable {
         succeed(text: writer.bytes, afterwards: afterwards)
     }
 
-    /// Answers with one job, shown whole. A call that changed it must be answered, so less of it is shown in a batch
-    /// without room.
+    /// Answers with one job. A call that changed it must be answered, so a batch without room gets less of it.
     func succeed(job: JobView, wasChanged: Bool = false) {
         succeed(text: job.text(.whole, within: wasChanged ? room : replies.roomOutsideBatch(for: request.id)))
     }
 
-    /// The most bytes that the result may take.
+    /// The bytes that the result may take.
     var room: Int { replies.room(for: request.id) }
 
     func fail(_ error: ProtocolError) {
         replies.fail(request.id, error)
     }
 
-    /// Reads params; an error in them becomes the answer.
+    /// Reads the params; an error in them becomes the answer.
     func read<Value>(_ body: (MemberReader) throws(SpecError) -> Value) throws(ProtocolError) -> Value {
         do { return try body(try MemberReader(.object(request.params), at: JSONPointer())) } catch {
             throw ProtocolError(error)
@@ -59,14 +58,13 @@ struct Call: Sendable {
 }
 
 extension MemberReader {
-    /// The member `job`, which is required.
+    /// The required member `job`.
     func job() throws(SpecError) -> JobID {
         guard let id = try integer("job", in: 1...Int.max) else { throw missing("job") }
         return JobID(id)
     }
 
-    /// The member `job` or the member `jobs`, at most so many; nil where both are left out. One that is named again is an error
-    /// unless it `mayRepeat`.
+    /// The jobs of the member `job` or `jobs`; nil if both are left out. None may be named twice unless they `mayRepeat`.
     func jobs(atMost most: Int, mayRepeat: Bool = false) throws(SpecError) -> [JobID]? {
         if value("job") != nil {
             guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }

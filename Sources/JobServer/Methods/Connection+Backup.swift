@@ -5,8 +5,8 @@ import JobProtocol
 
 /// `server.backup`.
 ///
-/// The daemon writes no file that a client names: it may write in fewer places than its administrators, and should not write
-/// where they let it by mistake. So the client reads the copy and writes it as the user it runs as.
+/// The daemon writes no file that a client names, as it has other rights than its administrators. The client reads the copy
+/// and writes it with its own.
 extension Connection {
     func serverBackup(_ call: Call) async throws(ProtocolError) {
         let (offset, length) = try call.read { (params) throws(SpecError) in
@@ -36,7 +36,7 @@ extension Connection {
             case .givenUp:
                 throw ProtocolError(
                     .notFound,
-                    "The backup was given up, as nobody read of it for \(StateBackup.longestPause / 1_000_000_000) seconds "
+                    "The backup was given up, as it was not read for \(StateBackup.longestPause / 1_000_000_000) seconds "
                         + "and another one was asked for; call server.backup without an offset to make one.")
             case .unreadable(let error):
                 throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")

@@ -156,7 +156,7 @@ extension Connection {
     /// Answers with a job as it is now.
     private func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
         call.succeed(
-            job: try await look { (lookup) throws(ProtocolError) in lookup.view(try lookup.job(id)) },
+            job: try await look { $0.view(try $0.job(id)) },
             wasChanged: wasChanged)
     }
 
@@ -176,7 +176,7 @@ extension Connection {
     func jobList(_ call: Call) async throws(ProtocolError) {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
         let room = call.room - 64
-        let (page, next) = try await look { (lookup) throws(ProtocolError) in try lookup.page(filter, within: room) }
+        let (page, next) = try await look { try $0.page(filter, within: room) }
         call.succeed("jobs", page.text, [JSONObject.Member(name: "next", value: next.map { JSON(Int($0)) } ?? .null)])
     }
 }

@@ -19,20 +19,20 @@ extension Connection {
         }
         let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
-        switch try await look({ (lookup) throws(ProtocolError) in try lookup.result(of: id) }) {
+        switch try await look({ try $0.result(of: id) }) {
         case .bytes(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
         case .blob(let blob):
             do throws(Errno) {
                 answer(call, try await engine.read(blob, offset: offset, length: wanted, for: caller.uid), at: offset)
             } catch {
-                // It may have been removed since.
-                _ = try await look { (lookup) throws(ProtocolError) in try lookup.job(id) }
+                // The job may have been removed since.
+                _ = try await look { try $0.job(id) }
                 throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error); retry the job.")
             }
         }
     }
 
-    /// The bytes that an answer has room for, of those wanted.
+    /// The bytes of a requested piece for which the answer has room.
     func resultPiece(_ call: Call, _ length: Int?) -> Int {
         // In Base64 three bytes take four.
         min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)

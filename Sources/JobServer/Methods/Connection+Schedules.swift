@@ -6,25 +6,24 @@ import JobProtocol
 /// `schedule.set`, `.get`, `.list`, `.remove`, `.run`, `.suspend` and `.resume`.
 extension Connection {
     func scheduleSet(_ call: Call) async throws(ProtocolError) {
-        let request = try call.read { (params) throws(SpecError) in try ScheduleParameters(params, caller) }
-        guard caller.isAdmin || request.key.owner == caller.uid else {
+        let (request, spec) = try call.read { (params) throws(SpecError) in try params.newSchedule(of: caller) }
+        var new = request
+        guard caller.isAdmin || new.key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
-        let (admission, spec, owner) = (engine.admission, request.spec, request.key.owner)
-        let checked = await engine.blocking(for: caller.uid) {
-            Result { () throws(CoreError) in try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner) }
+        do throws(CoreError) {
+            new.queues = try await engine.blocking(for: caller.uid) {
+                [admission = engine.admission] () throws(CoreError) in
+                try admission.schedule(spec, at: JSONPointer(["spec"]), owner: request.key.owner)
+            }
+        } catch {
+            throw ProtocolError(error)
         }
-        let queues: [NamedQueue]
-        do { queues = try checked.get() } catch { throw ProtocolError(error) }
-        var zone = ZoneRules.utc
-        if let name = request.timing.zone {
-            do { zone = try await engine.zone(name, for: caller.uid) } catch {
+        if let name = new.timing.zone {
+            do { new.zone = try await engine.zone(name, for: caller.uid) } catch {
                 throw ProtocolError(SpecError(JSONPointer(["zone"]), error.reason))
             }
         }
-        let new = NewSchedule(
-            key: request.key, timing: request.timing, zone: zone, catchUp: request.catchUp, overlap: request.overlap,
-            isSuspended: request.isSuspended, spec: request.spec.utf8, queues: queues)
         _ = try await ask(.setSchedule(new), \.isDone)
         try await show(new.key, call, wasChanged: true)
     }
@@ -68,15 +67,13 @@ extension Connection {
             )
         }
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
-        let (schedules, next) = try await look { (lookup) throws(ProtocolError) in
-            try lookup.schedules(after: after, of: owner, limit: limit)
-        }
+        let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
         var text: [UInt8] = []
         var shown: ScheduleKey?
         for view in schedules {
             let element = view.json(isWhole: false).utf8
             guard text.count + element.count + 512 <= call.room else {
-                // Those that do not fit come with the next page.
+                // Schedules that do not fit come with the next page.
                 guard shown != nil else { throw Replies.full }
                 break
             }
@@ -89,10 +86,9 @@ extension Connection {
             "schedules", text, [JSONObject.Member(name: "next", value: last.map { .string($0.cursor) } ?? .null)])
     }
 
-    /// Answers with one schedule, whole. A call that changed it must be answered, so in a batch without room its spec is
-    /// told by its size.
+    /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
-        let schedule = try await look { (lookup) throws(ProtocolError) in try lookup.schedule(key) }
+        let schedule = try await look { try $0.schedule(key) }
         let whole = schedule.json(isWhole: true).utf8
         let room = wasChanged ? call.room : call.replies.roomOutsideBatch(for: call.request.id)
         call.succeed(text: whole.count <= room ? whole : schedule.json(isWhole: false, longestSpec: 0).utf8)
@@ -113,6 +109,33 @@ extension MemberReader {
         let owner = try integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init)
         return ScheduleKey(owner: owner ?? caller.uid, name: name)
     }
+
+    /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec.
+    fileprivate func newSchedule(of caller: Caller) throws(SpecError) -> (NewSchedule, spec: JSON) {
+        try allow(["schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended"])
+        let key = try schedule(of: caller)
+        guard let spec = value("spec") else { throw missing("spec") }
+        let new = NewSchedule(
+            key: key, timing: try timing(), zone: .utc, catchUp: try choice("catchUp") ?? .last,
+            overlap: try choice("overlap") ?? .skip, isSuspended: try flag("suspended") ?? false, spec: spec.utf8,
+            queues: [])
+        return (new, spec)
+    }
+
+    private func timing() throws(SpecError) -> ScheduleTiming {
+        let every = try number("every", in: 1...Double(ScheduleTiming.longest) / 1000)
+        guard let calendar = try string("calendar") else {
+            guard let every else { throw fault("calendar", "Give \"calendar\" or \"every\".") }
+            guard value("zone") == nil else {
+                throw fault("zone", "\"every\" goes by elapsed time, so it needs no \"zone\"; leave it out.")
+            }
+            return .every(Int64((every * 1000).rounded()))
+        }
+        guard every == nil else { throw fault("every", "Give either \"calendar\" or \"every\", not both.") }
+        let expression: CalendarExpression
+        do { expression = try CalendarExpression(calendar) } catch { throw fault("calendar", error.reason) }
+        return .calendar(calendar, expression, zone: try string("zone") ?? "UTC")
+    }
 }
 
 extension ScheduleKey {
@@ -125,42 +148,6 @@ extension ScheduleKey {
             return nil
         }
         self.init(owner: owner, name: String(parts[1]))
-    }
-}
-
-/// The params of `schedule.set`.
-private struct ScheduleParameters {
-    let key: ScheduleKey
-    let timing: ScheduleTiming
-    let catchUp: ScheduleCatchUp
-    let overlap: ScheduleOverlap
-    let isSuspended: Bool
-    let spec: JSON
-
-    init(_ params: MemberReader, _ caller: Caller) throws(SpecError) {
-        try params.allow([
-            "schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended",
-        ])
-        key = try params.schedule(of: caller)
-        guard let spec = params.value("spec") else { throw params.missing("spec") }
-        self.spec = spec
-        catchUp = try params.choice("catchUp") ?? .last
-        overlap = try params.choice("overlap") ?? .skip
-        isSuspended = try params.flag("suspended") ?? false
-        let longest = Double(ScheduleTiming.longest) / 1000
-        let every = try params.number("every", in: 1...longest)
-        guard let calendar = try params.string("calendar") else {
-            guard let every else { throw params.fault("calendar", "Give \"calendar\" or \"every\".") }
-            guard params.value("zone") == nil else {
-                throw params.fault("zone", "\"every\" goes by elapsed time, so it needs no \"zone\"; leave it out.")
-            }
-            timing = .every(Int64((every * 1000).rounded()))
-            return
-        }
-        guard every == nil else { throw params.fault("every", "Give either \"calendar\" or \"every\", not both.") }
-        let expression: CalendarExpression
-        do { expression = try CalendarExpression(calendar) } catch { throw params.fault("calendar", error.reason) }
-        timing = .calendar(calendar, expression, zone: try params.string("zone") ?? "UTC")
     }
 }
 

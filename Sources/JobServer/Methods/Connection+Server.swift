@@ -54,14 +54,14 @@ extension Connection {
             answer.append("storage", storage(status, free: free))
             if wantsMetrics, let registry = server.metrics {
                 engine.metrics.update(
-                    status, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
+                    { engine.status }, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
                 answer.append("metrics", .array(registry.families))
             }
         }
         call.succeed(.object(answer))
     }
 
-    /// The room on the disk of the state, and why nothing can be stored where that is so.
+    /// The room on the disk of the state, and the reason if nothing can be stored.
     private func storage(_ status: EngineStatus, free: Int64?) -> JSON {
         var storage = JSONObject()
         storage.append("free", ifPresent: free.map { JSON(Int($0)) })

@@ -13,11 +13,9 @@ extension Connection {
         let beginning: Lookup.Beginning
         do throws(ProtocolError) {
             _ = try await ask(.watch(scope, watch.subscription), \.isDone)
-            // After the answer: what changes from here on is told.
+            // Read after the engine's answer, as it tells of all later changes.
             let room = call.room - 128
-            beginning = try await look { (lookup) throws(ProtocolError) in
-                try lookup.beginning(of: scope, within: room)
-            }
+            beginning = try await look { try $0.beginning(of: scope, within: room) }
         } catch {
             unwatch(watch.number)
             throw error
@@ -36,7 +34,7 @@ extension Connection {
             return try params.requiredString("watch")
         }
         let number = Int(name.dropFirst()).flatMap { name == "w\($0)" ? $0 : nil } ?? 0
-        // What it takes in memory is given back before the answer, so that the next request finds room.
+        // Its memory is released before the answer, so that the next request finds room.
         guard unwatch(number) else {
             throw ProtocolError(.notFound, "This connection has no watch \"\(name.echoed)\".")
         }
@@ -57,7 +55,7 @@ extension Connection {
         if timeout == 0 {
             let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             defer { withExtendedLifetime(charge) {} }
-            let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
+            let found = try await look { try $0.finished(ids) }
             guard let jobs = found else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)
         }
@@ -86,16 +84,15 @@ extension Connection {
         }
     }
 
-    /// Answers a wait that is over. Its jobs are read only once there is room for them, so that waits that are over take no more
-    /// memory than others.
+    /// Answers a wait that is over. Its jobs are read once there is room for them, so that many such waits take no more memory.
     private func answer(_ id: RequestID, _ ids: [JobID], isList: Bool) {
-        // Owned by the wait: it ends with it.
+        // The wait owns the task, and ends with it.
         Task(executorPreference: loop) { [self] in
             await budget.room(on: loop.loop)
             guard isWaiting(id) else { return }
             let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
-                let found = try await look { (lookup) throws(ProtocolError) in try lookup.finished(ids) }
+                let found = try await look { try $0.finished(ids) }
                 // A job was retried meanwhile.
                 guard let jobs = found else { return wait(for: ids, isList: isList, id) }
                 if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
@@ -106,7 +103,7 @@ extension Connection {
         }
     }
 
-    /// What the jobs of one wait take in memory while they are written, about.
+    /// The approximate memory of the jobs of one wait while they are written.
     private static let answerBytes = 4 << 20
 
     private static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
@@ -120,10 +117,10 @@ extension Connection {
 }
 
 extension WatchScope {
-    /// How many jobs it names.
+    /// The number of jobs that it names.
     fileprivate var named: Int { if case .jobs(let ids) = subject { ids.count } else { 0 } }
 
-    /// Whether it covers no job that comes later, but for children.
+    /// Whether it covers no later jobs except children.
     fileprivate var isFixed: Bool { if case .jobs = subject { true } else { false } }
 
     /// Bytes of the tag that it names.

@@ -1,6 +1,6 @@
 import JobModel
 
-/// Showing a spec as it would run.
+/// Explains a spec as it would run.
 extension JobSpec {
     /// The spec with defaults filled in and links numbered.
     var explained: JSON {

@@ -3,7 +3,7 @@ import JobProtocol
 import JobCore
 import JobEngine
 
-/// Reads jobs and schedules for one caller, who sees their own. Each call blocks, for a page of the database at a time.
+/// Reads jobs and schedules for a caller, who sees their own unless an administrator. Calls block.
 struct Lookup: Sendable {
     let engine: Engine
     let caller: Caller
@@ -15,10 +15,6 @@ struct Lookup: Sendable {
         inlineResult = engine.settings.limits.inlineResult
     }
 
-    private func read<Value>(_ body: (any JobReader) throws(StoreError) -> Value) throws(ProtocolError) -> Value {
-        do { return try body(engine.reader) } catch { throw ProtocolError(.storage, error.message) }
-    }
-
     func view(_ job: StoredJob) -> JobView {
         JobView(
             job.job, progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
@@ -27,38 +23,36 @@ struct Lookup: Sendable {
 
     // MARK: - Jobs
 
-    func job(_ id: JobID) throws(ProtocolError) -> StoredJob {
-        guard let job = try read({ (reader) throws(StoreError) in try reader.job(id) }), caller.sees(job.row) else {
-            throw ProtocolError(.noJob(id))
-        }
+    func job(_ id: JobID) throws -> StoredJob {
+        guard let job = try engine.reader.job(id), caller.sees(job.row) else { throw ProtocolError(.noJob(id)) }
         return job
     }
 
-    /// A page of jobs, and the id to go on after; nil at the end.
-    func page(_ filter: JobFilter, within room: Int) throws(ProtocolError) -> (page: JobPage, next: JobID?) {
+    /// A page of jobs, and the id after which the next page begins; nil at the end.
+    func page(_ filter: JobFilter, within room: Int) throws -> (page: JobPage, next: JobID?) {
         if let parent = filter.parent { _ = try standings(of: [parent]) }
         var page = JobPage(within: room)
         let (jobs, hasMore) = try self.jobs(filter)
         for job in jobs { guard page.add(view(job)) else { break } }
         guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
-        // Jobs that did not fit come with the next page.
+        // Jobs that do not fit come with the next page.
         let last = page.count > 0 ? jobs[page.count - 1].row.id : nil
         return (page, hasMore || page.count < jobs.count ? last : nil)
     }
 
-    /// The jobs that a filter asks for, and whether there are more behind them.
-    private func jobs(_ filter: JobFilter) throws(ProtocolError) -> (jobs: [StoredJob], hasMore: Bool) {
+    /// The jobs that a filter selects, and whether there are more behind them.
+    private func jobs(_ filter: JobFilter) throws -> (jobs: [StoredJob], hasMore: Bool) {
         var filter = filter
         if !caller.isAdmin { filter.owner = caller.uid }
         let limit = filter.limit
         filter.limit += 1
-        let (jobs, endsEarly) = try read { [filter] (reader) throws(StoreError) in try reader.page(filter) }
+        let (jobs, endsEarly) = try engine.reader.page(filter)
         return (Array(jobs.prefix(limit)), endsEarly || jobs.count > limit)
     }
 
-    /// The standings of jobs that are all the caller's.
-    private func standings(of ids: [JobID]) throws(ProtocolError) -> [JobID: JobStanding] {
-        let standings = try read { (reader) throws(StoreError) in try reader.standings(of: ids) }
+    /// The standings of jobs, which the caller must see.
+    private func standings(of ids: [JobID]) throws -> [JobID: JobStanding] {
+        let standings = try engine.reader.standings(of: ids)
         for id in ids {
             guard let standing = standings[id], caller.isAdmin || standing.owner == caller.uid else {
                 throw ProtocolError(.noJob(id))
@@ -70,15 +64,13 @@ struct Lookup: Sendable {
     /// Jobs that are read together.
     private static let readTogether = 128
 
-    /// Calls `body` with each of these jobs that is there, in order, until it gives false.
-    private func forEach(
-        _ ids: [JobID], _ body: (StoredJob) throws(ProtocolError) -> Bool
-    ) throws(ProtocolError) {
+    /// Calls `body` with the existing ones of these jobs, in order, until it returns false.
+    private func forEach(_ ids: [JobID], _ body: (StoredJob) throws -> Bool) throws {
         var rest = ids[...]
         while !rest.isEmpty {
             let part = Array(rest.prefix(Self.readTogether))
-            let found = try read { (reader) throws(StoreError) in try reader.jobs(part) }
-            // Fewer are found where some are gone, or where their texts are long. A job may be named again.
+            let found = try engine.reader.jobs(part)
+            // Fewer are found if some are gone or their texts are long. A job may be named twice.
             var end = 0
             for job in found {
                 guard try body(job) else { return }
@@ -90,14 +82,14 @@ struct Lookup: Sendable {
 
     // MARK: - Waits
 
-    /// The jobs of a wait, in the order asked for; nil where one has not ended. A job that is waited for alone is shown whole.
-    func finished(_ ids: [JobID]) throws(ProtocolError) -> [JobView]? {
+    /// The jobs of a wait in its order; nil if one has not ended. A single job is shown whole.
+    func finished(_ ids: [JobID]) throws -> [JobView]? {
         guard try standings(of: ids).values.allSatisfy(\.state.isTerminal) else { return nil }
         var views: [JobView] = []
         var results = JobPage.mostResults
         var areOver = true
-        try forEach(ids) { (job) throws(ProtocolError) in
-            // One before it was removed meanwhile.
+        try forEach(ids) { job in
+            // The job before it was removed meanwhile.
             guard job.row.id == ids[views.count] else { throw ProtocolError(.noJob(ids[views.count])) }
             areOver = job.row.state.isTerminal
             let view = view(job)
@@ -111,22 +103,21 @@ struct Lookup: Sendable {
 
     // MARK: - Watches
 
-    /// The most jobs that were not named, in the answer to a watch.
+    /// Jobs in the answer to a watch that does not name them.
     private static let snapshots = 1000
 
-    /// What the answer to a watch shows, and what the watch knows from the beginning.
+    /// The jobs that the answer to a watch shows, and those that the watch knows from the beginning.
     struct Beginning: Sendable {
         fileprivate(set) var page: JobPage
-        /// The versions of jobs that were looked at.
         fileprivate(set) var versions: [JobID: Int64] = [:]
         fileprivate(set) var unfinished: Set<JobID> = []
-        /// Whether all unfinished jobs that the watch covers are among these.
+        /// Whether `unfinished` has all unfinished jobs that the watch covers.
         fileprivate(set) var knowsAll = true
-        /// Whether a job is left out of the page.
+        /// Whether the page leaves out a job.
         fileprivate(set) var isTruncated = false
-        /// How many more there may be that were not named.
+        /// Further jobs that the watch does not name.
         fileprivate var left = Lookup.snapshots
-        /// Jobs whose unfinished children are yet to be looked for.
+        /// Jobs with children that were not read yet.
         fileprivate var parents: [JobID] = []
 
         fileprivate mutating func add(_ row: JobRow, _ view: @autoclosure () -> JobView) {
@@ -139,7 +130,7 @@ struct Lookup: Sendable {
         }
     }
 
-    func beginning(of scope: WatchScope, within room: Int) throws(ProtocolError) -> Beginning {
+    func beginning(of scope: WatchScope, within room: Int) throws -> Beginning {
         var beginning = Beginning(page: JobPage(within: room))
         var filter = JobFilter()
         switch scope.subject {
@@ -149,7 +140,7 @@ struct Lookup: Sendable {
                 beginning.versions[id] = standing.version
                 if !standing.state.isTerminal { beginning.unfinished.insert(id) }
             }
-            try forEach(ids) { (job) throws(ProtocolError) in
+            try forEach(ids) { job in
                 beginning.add(job.row, view(job))
                 return !beginning.isTruncated
             }
@@ -170,7 +161,7 @@ struct Lookup: Sendable {
         return beginning
     }
 
-    private func addUnfinished(_ filter: JobFilter, to beginning: inout Beginning) throws(ProtocolError) {
+    private func addUnfinished(_ filter: JobFilter, to beginning: inout Beginning) throws {
         var filter = filter
         filter.states = [.scheduled, .queued, .running]
         filter.order = .oldest
@@ -191,14 +182,14 @@ struct Lookup: Sendable {
 
     // MARK: - Results
 
-    /// Where the bytes of a result are.
+    /// A result, or the file with its bytes.
     enum Result: Sendable {
         case bytes([UInt8])
         case blob(BlobReference)
     }
 
     /// The result of a succeeded job: the body of a response, else the JSON of its value.
-    func result(of id: JobID) throws(ProtocolError) -> Result {
+    func result(of id: JobID) throws -> Result {
         let row = try job(id).row
         guard row.state == .succeeded, case .success(let value) = row.carried else {
             throw ProtocolError(
@@ -215,28 +206,26 @@ struct Lookup: Sendable {
 
     // MARK: - Schedules
 
-    func schedule(_ key: ScheduleKey) throws(ProtocolError) -> ScheduleView {
-        guard caller.isAdmin || caller.uid == key.owner,
-            let stored = try read({ (reader) throws(StoreError) in try reader.schedule(key) })
-        else { throw ProtocolError(.noSchedule(key)) }
+    func schedule(_ key: ScheduleKey) throws -> ScheduleView {
+        guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
+            throw ProtocolError(.noSchedule(key))
+        }
         var zones: [String: ZoneRules?] = [:]
         return view(stored, &zones)
     }
 
-    /// A page of schedules, and the key to go on after; nil at the end.
+    /// A page of schedules, and the key after which the next page begins; nil at the end.
     func schedules(
         after key: ScheduleKey?, of owner: UInt32?, limit: Int
-    ) throws(ProtocolError) -> (schedules: [ScheduleView], next: ScheduleKey?) {
+    ) throws -> (schedules: [ScheduleView], next: ScheduleKey?) {
         let owner = caller.isAdmin ? owner : caller.uid
-        let rows = try read { (reader) throws(StoreError) in
-            try reader.schedules(after: key, owner: owner, limit: limit + 1)
-        }
+        let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
         var zones: [String: ZoneRules?] = [:]
         let shown = rows.prefix(limit).map { view($0, &zones) }
         return (shown, rows.count > limit ? shown.last?.schedule.key : nil)
     }
 
-    /// `zones` keeps the rules that were read, as many schedules may go by the same.
+    /// `zones` keeps the rules of zones, which many schedules may share.
     private func view(_ stored: StoredScheduleRow, _ zones: inout [String: ZoneRules?]) -> ScheduleView {
         let schedule = stored.row.schedule
         var next: Timestamp?
@@ -246,7 +235,7 @@ struct Lookup: Sendable {
                 if zones[name] == nil { zones[name] = .some(try? engine.settings.zones.rules(of: name)) }
                 zone = zones[name] ?? nil
             }
-            // After the clock was set back, times that were dealt with do not come again.
+            // Times that are done do not come again after the clock was set back.
             let last = max(engine.wallTime, schedule.floor)
             next = zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
         }
@@ -254,22 +243,18 @@ struct Lookup: Sendable {
     }
 }
 
-extension StoredValue {
-    fileprivate var blob: BlobReference? { if case .file(let blob) = self { blob } else { nil } }
-}
-
 extension JobPlan {
-    /// Whether what a link gave can be the response to a request.
+    /// Whether the value of a link can be the response to a request.
     fileprivate func mayBeResponse(_ link: Int) -> Bool {
         let steps = link == 0 ? [source] : links.indices.contains(link - 1) ? links[link - 1].steps : []
         return steps.contains { $0.source == .url }
     }
 }
 
-/// A schedule as it is shown.
+/// A schedule as clients see it.
 struct ScheduleView: Sendable {
     let stored: StoredScheduleRow
-    /// Its next time; nil where it has none, or is suspended.
+    /// Its next time; nil if it has none or is suspended.
     let next: Timestamp?
     var schedule: Schedule { stored.row.schedule }
 }
@@ -277,9 +262,13 @@ struct ScheduleView: Sendable {
 extension Connection {
     /// Reads for the caller, away from event loops.
     func look<Value: Sendable>(
-        _ body: @escaping @Sendable (Lookup) throws(ProtocolError) -> Value
+        _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws(ProtocolError) -> Value {
         let lookup = Lookup(engine, for: caller)
-        return try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in try body(lookup) }
+        return try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in
+            do { return try body(lookup) } catch {
+                throw error as? ProtocolError ?? ProtocolError(.storage, (error as? StoreError)?.message ?? "\(error)")
+            }
+        }
     }
 }

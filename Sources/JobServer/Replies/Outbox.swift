@@ -2,42 +2,37 @@ import JobEngine
 import NIOCore
 import Synchronization
 
-/// What waits to be sent to one client, in order and within a bound.
+/// Lines that wait to be sent to one client: answers and states in order and within a bound, then progress.
 ///
-/// It sends whatever it gets; ``Replies`` above it knows which answers belong together.
-///
-/// States: open, finishing (what is there is still sent), closed. Closed is terminal; what comes then is dropped. Progress
-/// of one job to one watch that was not sent yet is merged, so it takes no more room however slow the client is.
+/// An outbox is open, finishing (it still sends what waits) or closed (it drops everything). Of the progress of a job only
+/// the latest waits, so a slow client takes no more memory than a fast one.
 final class Outbox: Sendable {
     fileprivate enum Entry {
         case bytes([UInt8])
         case state(watch: Int, JobEvent)
-        case progress(watch: Int, ProgressBatch)
-        /// The watch ended; nothing more comes from it.
+        /// The watch ended, and its progress with it.
         case end(watch: Int)
     }
 
     fileprivate struct State {
         var entries = CircularBuffer<Entry>()
-        /// Entries that were there before the first. Together with their index it is their number.
-        var left = 0
-        /// How many rows of the first entry are sent, where that is a batch.
-        var sentRows = 0
         /// By number.
         var watches: [Int: OutboxWatch] = [:]
-        /// Bytes of what waits, progress not counted.
+        /// Watches with progress that waits, in the order in which it is sent.
+        var progress = CircularBuffer<Int>()
+        /// Bytes of the entries.
         var size = 0
         /// Bytes that are being sent.
         var sending = 0
-        /// Whether something was sent since the last look, and how many looks before that nothing was.
+        /// Whether something was sent since the last look, and how many looks before that found nothing sent.
         var hasSent = false
         var idleLooks = 0
-        /// Chunks that were given out to be sent and that the socket has not accepted whole.
+        /// Chunks that the socket has not accepted completely.
         var unsent = 0
-        /// Waits until so few bytes wait or are being sent.
+        /// Waits until at most so many bytes wait or are being sent.
         var waiter: (most: Int, continuation: CheckedContinuation<Void, Never>)?
         var phase = Phase.open
-        /// What waits is about to be written.
+        /// The event loop is about to write.
         var isWoken = false
     }
 
@@ -47,20 +42,20 @@ final class Outbox: Sendable {
         case closed
     }
 
-    /// How many bytes are sent at once.
+    /// The bytes sent at once.
     static let chunk = 256 << 10
 
     private let state = Mutex(State())
     private let limit: Atomic<Int>
-    /// Whether nothing is kept any more, so that a sender with much to send need not begin.
     private let closed = Atomic<Bool>(false)
+    /// Whether everything sent is dropped, so that a sender need not begin.
     var isClosed: Bool { closed.load(ordering: .relaxed) }
     private let budget: UserBudget
     private let wake: @Sendable (Outbox, _ atOnce: Bool) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `wake` has what waits written to the socket; it may do so later, so that what comes together is sent together, unless it
-    /// is to be sent at once. `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `wake` lets the event loop write, later unless `atOnce`, so that lines that come together are sent together.
+    /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, budget: UserBudget = UserBudget(limit: .max),
         wake: @escaping @Sendable (Outbox, _ atOnce: Bool) -> Void = { _, _ in },
@@ -73,19 +68,19 @@ final class Outbox: Sendable {
         budget.enter(self)
     }
 
-    /// How many bytes may wait.
+    /// The bytes that may wait.
     var most: Int { limit.load(ordering: .relaxed) }
 
-    /// Changes how many bytes may wait, from the next on.
+    /// Changes the bytes that may wait.
     func configure(limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
-    /// Bytes of what waits and is being sent.
+    /// Bytes that wait or are being sent.
     var backlog: Int { state.withLock { $0.size + $0.sending } }
 
-    /// With less than this unread on each, all connections of a user are far from the bound.
+    /// A user's connections with less than this unread on each are far from the bound together.
     private static let smallBacklog = 64 << 10
 
-    /// How many calls of this in a row have found that the client reads nothing of much that waits.
+    /// The number of calls in a row that have found a client with a large backlog reading nothing.
     func idles() -> Int {
         state.withLock { state in
             defer { state.hasSent = false }
@@ -94,14 +89,14 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Sends an answer, which has no line end yet.
+    /// Sends an answer without its line end.
     func send(answer: [UInt8]) {
         var line = answer
         line.append(UInt8(ascii: "\n"))
         send(lines: line)
     }
 
-    /// Sends lines with their ends; `atOnce` where nothing is to be sent together with them.
+    /// Sends lines including their ends; `atOnce` if nothing will be sent together with them.
     func send(lines: [UInt8], atOnce: Bool = false) {
         whileOpen(size: lines.count, atOnce: atOnce) { $0.append(lines) }
     }
@@ -109,30 +104,29 @@ final class Outbox: Sendable {
     /// Sends an event to a watch.
     func send(_ event: JobEvent, watch: Int) {
         whileOpen(size: OutboxWatch.size(of: event)) { state in
-            // Progress that comes after it stays behind it.
-            let next = state.next
-            state.watches[watch]?.waits(event, as: next)
+            state.watches[watch]?.replaceProgress(of: event.job)
             state.entries.append(.state(watch: watch, event))
         }
     }
 
-    /// Sends the progress of many jobs to a watch.
+    /// Sends the progress of many jobs to a watch, once no entry waits.
     func send(_ batch: ProgressBatch, watch: Int) {
-        whileOpen(size: 0) { $0.add(batch, of: watch) }
+        whileOpen(size: 0) { state in
+            if state.watches[watch, default: OutboxWatch(watch)].add(batch) { state.progress.append(watch) }
+        }
     }
 
-    /// Ends a watch: what was given to `send` before is still sent.
+    /// Ends a watch; states sent to it before still reach the client.
     func end(watch: Int) {
         whileOpen(size: 0) { $0.entries.append(.end(watch: watch)) }
     }
 
-    /// Closes, as something that must be sent cannot be buffered: the same as when more than the limit waits. Also where
-    /// nothing more comes and what was there is not read.
+    /// Closes the outbox of a client that does not read.
     func overflow() {
         if close() { overflowed() }
     }
 
-    /// Adds so many bytes to what waits, unless it is closed, and closes where they do not fit.
+    /// Adds `size` bytes to an open outbox, and closes it if they do not fit.
     private func whileOpen(size: Int, atOnce: Bool = false, _ add: (inout State) -> Void) {
         let (mustWake, fits) = state.withLock { state in
             guard state.phase == .open else { return (false, true) }
@@ -150,9 +144,9 @@ final class Outbox: Sendable {
 
     // MARK: - Writing
 
-    /// Writes what waits while the channel takes more, on its event loop.
+    /// Writes to the channel while it accepts more, on its event loop.
     func write(to channel: any Channel) {
-        // Where it takes nothing it is not offered more until it says that it does.
+        // The channel says when it accepts more.
         guard channel.isWritable else { return }
         state.withLock { $0.isWoken = false }
         while channel.isWritable, let next = next() {
@@ -160,7 +154,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// The next bytes to send, and what they were counted as; nil where nothing waits. They count until ``sent(_:)``.
+    /// The next bytes to send and the size to pass to ``sent(_:)``; nil if nothing waits.
     func next() -> (bytes: ByteBuffer, size: Int)? {
         while let next = state.withLock({ $0.dequeue() }) {
             if next.bytes.readableBytes > 0 { return next }
@@ -169,7 +163,7 @@ final class Outbox: Sendable {
         return nil
     }
 
-    /// The socket has accepted so many more bytes, or never will.
+    /// Called once the socket has accepted so many bytes, or never will.
     func sent(_ size: Int) {
         let waiter = state.withLock { state in
             state.sending -= size
@@ -181,7 +175,7 @@ final class Outbox: Sendable {
         waiter?.resume()
     }
 
-    /// Returns once at most so many bytes wait or are being sent, or it is closed. One task waits at a time.
+    /// Returns once at most so many bytes wait or are being sent, or the outbox is closed. One task waits at a time.
     func waits(atMost most: Int) async {
         await withCheckedContinuation { continuation in
             let waiter = state.withLock { state in
@@ -192,14 +186,13 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Accepts nothing more, and returns once the socket has all that waited, or never will: closing it before would lose the
-    /// rest.
+    /// Accepts nothing more; returns once the socket may be closed without losing lines.
     func finish() async {
         state.withLock { if $0.phase == .open { $0.phase = .finishing } }
         await waits(atMost: 0)
     }
 
-    /// Drops what waits; false where it was closed before.
+    /// Drops everything that waits; returns false if the outbox was closed already.
     @discardableResult
     func close() -> Bool {
         closed.store(true, ordering: .relaxed)
@@ -216,11 +209,8 @@ final class Outbox: Sendable {
 }
 
 extension Outbox.State {
-    /// The number of the next entry.
-    fileprivate var next: Int { left + entries.count }
-
-    /// Adds lines, to those that wait already where these are few: an entry of its own takes more than a short answer. Long
-    /// ones are cut, so that who reads them slowly can be told from who does not read, and memory is given back on the way.
+    /// Adds lines, if they are short to the last entry, as an entry of its own takes more memory than a short answer. Long
+    /// lines are cut, so that a slow reader can be told from one that does not read, and frees memory on the way.
     fileprivate mutating func append(_ lines: [UInt8]) {
         guard lines.count <= Outbox.chunk else {
             for start in stride(from: 0, to: lines.count, by: Outbox.chunk) {
@@ -240,41 +230,31 @@ extension Outbox.State {
     /// Bytes of lines that are joined.
     private static let mostJoined = 16 << 10
 
-    /// Drops what waits; gives its size.
+    /// Drops everything that waits; returns its size.
     fileprivate mutating func close() -> Int {
         defer { size = 0 }
         phase = .closed
         entries = []
-        sentRows = 0
+        progress = []
         watches = [:]
         return size
     }
 
-    /// The one who waits, if there is as little left.
+    /// The waiter, if its condition holds.
     fileprivate mutating func removeWaiter() -> CheckedContinuation<Void, Never>? {
         guard let waiter, phase == .closed || size + sending <= waiter.most else { return nil }
-        guard phase == .closed || waiter.most > 0 || entries.isEmpty && unsent == 0 else { return nil }
+        let isEmpty = entries.isEmpty && progress.isEmpty && unsent == 0
+        guard phase == .closed || waiter.most > 0 || isEmpty else { return nil }
         self.waiter = nil
         return waiter.continuation
     }
 
-    fileprivate mutating func add(_ batch: ProgressBatch, of watch: Int) {
-        let (merged, rest) = watches[watch, default: OutboxWatch(watch)].split(batch, next: next)
-        for (number, batch) in merged {
-            let index = entries.index(entries.startIndex, offsetBy: number - left)
-            if case .progress(_, let earlier) = entries[index] {
-                entries[index] = .progress(watch: watch, earlier.merged(with: batch))
-            }
-        }
-        if let rest { entries.append(.progress(watch: watch, rest)) }
-    }
-
-    /// The next chunk, and what it was counted as while it waited.
+    /// The next chunk, and the size that it had among the entries.
     fileprivate mutating func dequeue() -> (bytes: ByteBuffer, size: Int)? {
-        if entries.isEmpty { return nil }
+        if entries.isEmpty, progress.isEmpty { return nil }
         let before = size
         var bytes = ByteBufferAllocator().buffer(capacity: min(size, Outbox.chunk))
-        while let entry = entries.first, bytes.readableBytes < Outbox.chunk {
+        while bytes.readableBytes < Outbox.chunk, let entry = entries.popFirst() {
             switch entry {
             case .bytes(let line):
                 size -= line.count
@@ -282,19 +262,14 @@ extension Outbox.State {
             case .state(let watch, let event):
                 size -= OutboxWatch.size(of: event)
                 watches[watch, default: OutboxWatch(watch)].write(event, to: &bytes)
-            case .progress(let watch, let batch):
-                watches[watch]?.leaves(left)
-                sentRows =
-                    watches[watch]?.write(batch, from: sentRows, to: &bytes, limit: Outbox.chunk - bytes.readableBytes)
-                    ?? batch.rows.count
-                if sentRows < batch.rows.count { continue }
-                sentRows = 0
             case .end(let watch): watches[watch] = nil
             }
-            entries.removeFirst()
-            left += 1
         }
-        // A burst is not to keep what it took.
+        while bytes.readableBytes < Outbox.chunk, let watch = progress.first {
+            let limit = Outbox.chunk - bytes.readableBytes
+            if watches[watch]?.writeProgress(to: &bytes, limit: limit) ?? true { progress.removeFirst() }
+        }
+        // A burst does not keep its memory.
         if entries.isEmpty, entries.capacity > 4096 { entries = [] }
         sending += before - size
         unsent += 1

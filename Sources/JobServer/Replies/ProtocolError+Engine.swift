@@ -4,7 +4,7 @@ import JobModel
 import JobProtocol
 
 extension ProtocolError {
-    /// The core's refusal, as clients see it.
+    /// A refusal of the core, as clients see it.
     init(_ error: CoreError) {
         func detail(_ name: String, _ value: JSON) -> [JSONObject.Member] {
             [JSONObject.Member(name: name, value: value)]
@@ -25,7 +25,7 @@ extension ProtocolError {
     }
 }
 
-/// The answer of each kind; nil for one of another.
+/// The value of an answer; nil if it is of another kind.
 extension CoreAnswer {
     var isDone: Bool? { if case .done = self { true } else { nil } }
     var changed: JobID? { if case .changed(let job) = self { job } else { nil } }

@@ -2,27 +2,26 @@ import JobModel
 import JobProtocol
 import Synchronization
 
-/// Gathers the answers to the calls of one line and sends them together: one answer, or the array of a batch's.
+/// Gathers the answers to the calls of one line, and sends them together: one answer, or the array of a batch.
 ///
-/// The answers come one by one and in any order, from other threads too. An answer of a batch that does not fit becomes a
-/// refusal, for which there is always room; after the first one no more calls of the batch are to be carried out.
+/// Answers come in any order, on any thread. An answer of a batch that does not fit becomes a refusal, for which there is
+/// always room; after the first refusal, no more calls of the batch are carried out.
 final class Replies: Sendable {
     private struct State {
         var missing: Int
         var answers: [[UInt8]] = []
         /// Bytes of the answers with the brackets and commas around them.
         var size = 2
-        /// Bytes of the missing answers if all of them are refusals.
+        /// Bytes of the missing answers if all are refusals.
         var reserved: Int
         var isFull = false
-        /// What a batch's answers take, which may wait for years: at first what they take at least.
+        /// Counts the answers of a batch, which may wait for years: at first the least that they take.
         var charge: BudgetCharge?
         var charged: Int
         var afterwards: [@Sendable () -> Void] = []
     }
 
     private let state: Mutex<State>
-    /// Whether it is of a batch.
     private let isBatch: Bool
     private let limit: Int
     private let outbox: Outbox
@@ -35,11 +34,11 @@ final class Replies: Sendable {
     static let full = ProtocolError.busy(
         "The answers of this batch leave no room for this one; ask again in a call of its own.", retryAfter: 0)
 
-    /// What a batch of these calls is answered with at least, in bytes.
+    /// The least bytes of the answers to a batch.
     static func least(_ calls: [IncomingCall]) -> Int { calls.reduce(0) { $0 + refusal + ($1.id?.size ?? 0) } }
 
-    /// `sent` is called once every call is answered. The line takes at most `limit` bytes without its end, an answer alone
-    /// at most ``Answer/mostBytes``. A batch is answered with at least so many bytes, which `charge` counts.
+    /// `sent` is called once every call is answered. The line takes at most `limit` bytes without its end, an answer alone at most
+    /// ``Answer/mostBytes``. The answers to a batch take at least `least` bytes, which `charge` counts.
     init(
         calls: Int = 1, batch least: Int? = nil, charge: BudgetCharge? = nil, limit: Int = .max, outbox: Outbox,
         sent: @escaping @Sendable () -> Void
@@ -51,10 +50,10 @@ final class Replies: Sendable {
         self.sent = sent
     }
 
-    /// Whether an answer found no room, so that nothing more is to be carried out.
+    /// Whether an answer found no room, so that no more calls are carried out.
     var isFull: Bool { state.withLock(\.isFull) }
 
-    /// The most bytes that the result of a call may take.
+    /// The bytes that the result of a call may take.
     func room(for id: JSON?) -> Int {
         let alone = roomOutsideBatch(for: id)
         guard isBatch else { return alone }
@@ -62,7 +61,7 @@ final class Replies: Sendable {
         return min(alone, left - Answer.envelope)
     }
 
-    /// The most bytes that it may take in an answer with a line of its own.
+    /// The bytes that the result may take in a line of its own.
     func roomOutsideBatch(for id: JSON?) -> Int { min(Answer.mostBytes, limit) - Answer.envelope - (id?.size ?? 0) }
 
     func fail(_ id: JSON?, _ error: ProtocolError) {
@@ -91,7 +90,7 @@ final class Replies: Sendable {
             }
             if let afterwards { state.afterwards.append(afterwards) }
             if state.missing > 0 { return nil }
-            // From here on the outbox counts them.
+            // The outbox counts the answers from here on.
             defer { state.charge = nil }
             return state
         }
@@ -105,7 +104,7 @@ final class Replies: Sendable {
         sent()
     }
 
-    /// Whether there is room to keep so many more bytes of a batch's answers, beside refusals of the missing ones.
+    /// Whether there is room for so many more bytes, beside refusals of the missing answers.
     private func keeps(_ bytes: Int, _ state: inout State) -> Bool {
         guard bytes <= limit - state.size - state.reserved else { return false }
         let more = max(0, state.size + bytes - state.charged)

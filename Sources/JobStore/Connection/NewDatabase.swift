@@ -2,19 +2,18 @@ import Glibc
 import JobModel
 import SystemPackage
 
-/// Makes a database under another name and renames it when it is complete, so that there is never half a one under its
-/// name.
+/// Makes a database under another name and renames it once it is complete.
 enum NewDatabase {
-    /// Makes the one at `path` where there is none.
+    /// Makes the database at `path` unless it exists.
     static func makeIfMissing(_ path: String) throws(StoreError) {
         guard access(path, F_OK) != 0, errno == ENOENT else { return }
-        // SQLite never leaves a log without its database, and would take it for one of the new database.
+        // SQLite never leaves a log without its database, and would drop this one.
         guard StateDirectory.size(path + "-wal") == 0 else {
             throw StoreError.damaged(path, "it is missing, but its log is there")
         }
         let draft = path + ".new"
         for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
-        // SQLite gives the files beside a database the permissions that it has.
+        // SQLite gives the files beside a database the same permissions.
         let file = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw StoreError.unwritable(draft) }
         close(file)
@@ -26,7 +25,7 @@ enum NewDatabase {
 
     private static func fill(_ draft: String) throws(StoreError) {
         let connection = try SQLiteConnection(draft, errors: .write)
-        // No daemon goes on with a draft that is not complete, so it needs no journal, and is synced once.
+        // No daemon uses an incomplete draft, so it needs no journal, and is synced once.
         try connection.execute(
             """
             PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = FAST;
@@ -37,7 +36,7 @@ enum NewDatabase {
             """)
     }
 
-    /// Looks whether the database is one of deferd, of a version that it knows.
+    /// Throws unless the database is deferd's and of a known version.
     static func inspect(_ connection: SQLiteConnection) throws(StoreError) {
         guard try connection.number("PRAGMA application_id") == Schema.applicationID else {
             throw StoreError.damaged(connection.path, "it is of another program")
@@ -48,7 +47,7 @@ enum NewDatabase {
 }
 
 extension StoreError {
-    /// The file cannot be written, for the reason that the last system call gave.
+    /// The file cannot be written, for the reason in `errno`.
     static func unwritable(_ path: String) -> StoreError {
         StoreError(
             .write,

@@ -1,76 +1,54 @@
 import CSQLite
-import Glibc
+import Dispatch
 import JobModel
+import Synchronization
 
-/// A few connections that read, each for a page at a time, and the gate that a checkpoint closes for a moment.
+/// A few connections that read, each for a page at a time.
 ///
-/// A reader keeps what was committed after its snapshot in the log. With readers at all times the log would never be used
-/// anew; so the checkpointer lets those that are there finish their page, and holds the others up until it is done.
-final class ReadingPool: @unchecked Sendable {
-    // `mutex` guards all below it.
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var free: [SQLiteConnection] = []
-    /// Those of reads that take long.
-    private var long: [SQLiteConnection] = []
+/// The log keeps what is committed after the snapshot of a reader, and would grow as long as there are readers. So the
+/// checkpointer takes all their permits for a moment.
+final class ReadingPool: Sendable {
+    private struct State {
+        var free: [SQLiteConnection] = []
+        /// The connections of long reads.
+        var long: [SQLiteConnection] = []
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let permits: DispatchSemaphore
+    private let longReads = DispatchGroup()
     private let path: String
     private let count: Int
-    private var isGateClosed = false
-    private var isClosed = false
 
     init(_ path: String, count: Int) throws(StoreError) {
         self.path = path
         self.count = count
-        pthread_mutex_init(mutex, nil)
-        pthread_cond_init(changed, nil)
+        permits = DispatchSemaphore(value: count)
         for _ in 0..<count {
             let connection = try SQLiteConnection(path, errors: .read)
             try connection.execute("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192")
-            free.append(connection)
+            state.withLock { $0.free.append(connection) }
         }
     }
 
-    deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
-    }
-
-    private func locked<Value>(_ body: () -> Value) -> Value {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body()
-    }
-
-    /// Runs `body` in one snapshot, on a connection that no other thread has meanwhile.
+    /// Runs `body` in one snapshot, on a connection that no other thread uses.
     func read<Value>(_ body: (SQLiteConnection) throws(StoreError) -> Value) throws(StoreError) -> Value {
-        let taken: SQLiteConnection? = locked {
-            while !isClosed, isGateClosed || free.isEmpty { pthread_cond_wait(changed, mutex) }
-            return isClosed ? nil : free.removeLast()
-        }
-        guard let connection = taken else { throw StoreError.closed }
-        defer {
-            locked {
-                free.append(connection)
-                pthread_cond_broadcast(changed)
-            }
-        }
+        permits.wait()
+        defer { permits.signal() }
+        guard let connection = state.withLock({ $0.free.popLast() }) else { throw StoreError.closed }
+        defer { state.withLock { $0.free.append(connection) } }
         return try connection.withSnapshot(body)
     }
 
-    /// Runs `body` in one snapshot, on a connection of its own that no gate holds up: for what takes long. It ends early,
-    /// with an error, where the pool is closed.
+    /// Runs a long read in one snapshot, on a connection of its own. It ends with an error if the pool is closed.
     func readForLong<Value>(_ body: (SQLiteConnection) throws(StoreError) -> Value) throws(StoreError) -> Value {
         try checkOpen()
         let connection = try SQLiteConnection(path, errors: .read)
-        locked { long.append(connection) }
-        defer {
-            locked {
-                long.removeAll { $0 === connection }
-                pthread_cond_broadcast(changed)
-            }
-        }
+        longReads.enter()
+        defer { longReads.leave() }
+        state.withLock { $0.long.append(connection) }
+        defer { state.withLock { state in state.long.removeAll { $0 === connection } } }
         do {
             try checkOpen()
             return try connection.withSnapshot(body)
@@ -80,38 +58,29 @@ final class ReadingPool: @unchecked Sendable {
         }
     }
 
-    /// Throws where the pool is closed.
-    func checkOpen() throws(StoreError) { if locked({ isClosed }) { throw StoreError.closed } }
+    /// Throws if the pool is closed.
+    func checkOpen() throws(StoreError) { if state.withLock(\.isClosed) { throw StoreError.closed } }
 
-    /// Whether a snapshot keeps the log from being used anew for long.
-    var isReadForLong: Bool { locked { !long.isEmpty } }
+    /// Whether a long read keeps the log from starting again.
+    var isReadForLong: Bool { state.withLock { !$0.long.isEmpty } }
 
-    var idle: [SQLiteConnection] { locked { free } }
+    var idle: [SQLiteConnection] { state.withLock(\.free) }
 
-    /// Runs `body` while no connection reads.
+    /// Runs `body` while no connection reads a page. One thread at a time calls it.
     func withGateClosed(_ body: () -> Void) {
-        locked {
-            isGateClosed = true
-            while free.count < count { pthread_cond_wait(changed, mutex) }
-        }
-        defer {
-            locked {
-                isGateClosed = false
-                pthread_cond_broadcast(changed)
-            }
-        }
+        for _ in 0..<count { permits.wait() }
+        defer { for _ in 0..<count { permits.signal() } }
         body()
     }
 
-    /// Waits for the pages that are being read, and closes the connections; what is asked afterwards is refused.
+    /// Waits for the reads, and closes the connections. Later reads fail.
     func close() {
-        locked {
-            isClosed = true
-            pthread_cond_broadcast(changed)
-            for connection in long { sqlite3_interrupt(connection.pointer) }
-            while free.count < count || !long.isEmpty { pthread_cond_wait(changed, mutex) }
-            free = []
+        state.withLock { state in
+            state.isClosed = true
+            for connection in state.long { sqlite3_interrupt(connection.pointer) }
         }
+        withGateClosed { state.withLock { $0.free = [] } }
+        longReads.wait()
     }
 }
 

@@ -1,17 +1,16 @@
 import CSQLite
 import JobModel
 
-/// Room on the disk that is had before it is needed.
+/// Reserves room on the disk, so that jobs can be removed even on a full one.
 ///
-/// A full disk must not keep jobs from being removed. A removal writes to the log, which takes up room again once it was
-/// written into the database. So that this never needs more room than there is, the database's file has it before a commit
-/// puts a page into the log that lies behind its end; and the log has some from the start.
+/// A removal writes to the log, and the log into the database. So the log has some room from the start, and the database's
+/// file grows before a commit puts a page behind its end into the log.
 final class Room {
-    /// The steps in which the database's file grows, in bytes.
+    /// The bytes by which the database's file grows.
     private static let chunk: Int32 = 256 << 10
-    /// What the log has from the start, in bytes: enough to remove some hundred jobs before it is used anew.
+    /// The bytes of the log from the start: enough to remove some hundred jobs before it starts again.
     private static let log = 4 << 20
-    /// The pages that a few more jobs take up.
+    /// The pages of a few more jobs.
     private static let few: Int64 = 16
 
     private let connection: SQLiteConnection
@@ -19,11 +18,11 @@ final class Room {
     private let countFreePages: PreparedStatement
     private let pageSize: Int64
     private var pages: Int64 = 0
-    /// Those that hold nothing, at the end of the last round.
+    /// Free pages at the end of the last round.
     private(set) var freePages: Int64 = 0
-    /// Whether a round failed for lack of room, and none has shown since that there is some.
+    /// Whether a round failed for lack of room, and no later one has shown that there is some.
     private(set) var isShort = false
-    /// Whether this round shows that there is.
+    /// Whether this round will show that there is room, if it is committed.
     private var showsRoom = false
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
@@ -35,7 +34,7 @@ final class Room {
         _ = deferd_reserve(connection.path + "-wal", Self.log)
     }
 
-    /// Has a connection leave the file at a whole number of steps, whatever it writes into it or cuts off.
+    /// Lets a connection grow and shrink the file in whole steps only.
     static func keepInChunks(_ connection: SQLiteConnection) throws(StoreError) {
         var chunk = chunk
         try control(connection, SQLITE_FCNTL_CHUNK_SIZE, &chunk)
@@ -50,13 +49,13 @@ final class Room {
         throw connection.failed(StoreError(.write, failure, database: connection.path))
     }
 
-    /// To be called inside a transaction, before anything is written.
+    /// Called inside a transaction, before it writes.
     func begin() throws(StoreError) {
         showsRoom = false
         pages = try count(countPages)
     }
 
-    /// To be called before the commit of a transaction that has written.
+    /// Called before the commit of a transaction.
     func have() throws(StoreError) {
         freePages = try count(countFreePages)
         let grown = try count(countPages)
@@ -64,14 +63,14 @@ final class Room {
     }
 
     private func have(_ pages: Int64) throws(StoreError) {
-        // Does nothing where the file is as long by now, and says so where it cannot be.
+        // It does nothing if the file is that long already, and fails if it cannot be.
         var size = pages * pageSize
         try Self.control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
     }
 
     private func count(_ statement: PreparedStatement) throws(StoreError) -> Int64 { try statement.number() ?? 0 }
 
-    /// Throws where there is no room for a few more jobs, though the last ones found none: what is left is for removals.
+    /// Throws if the last jobs found no room and there is none for a few more: what is left is for removals.
     func check() throws(StoreError) {
         guard isShort else { return }
         if try count(countFreePages) < Self.few { try have(try count(countPages) + Self.few) }

@@ -1,17 +1,19 @@
 import CSQLite
 import JobModel
 
-/// One connection to the database, with the statements that were prepared on it. One thread at a time uses it.
-final class SQLiteConnection {
+/// A connection to the database and its prepared statements.
+///
+/// It is unchecked as its owners let one thread at a time use it; any thread may interrupt it.
+final class SQLiteConnection: @unchecked Sendable {
     let path: String
     let pointer: OpaquePointer
-    /// What errors of its statements count as.
+    /// The code of its errors.
     private let errors: StoreError.Code
     private(set) var statements: [String: PreparedStatement] = [:]
-    /// The first error since it was last forgotten.
+    /// The first error of the round.
     var firstFailure: StoreError?
 
-    /// Opens the database at `path`, which is there.
+    /// Opens the existing database at `path`.
     init(_ path: String, errors: StoreError.Code, isReadOnly: Bool = false) throws(StoreError) {
         self.path = path
         self.errors = errors
@@ -37,7 +39,7 @@ final class SQLiteConnection {
         sqlite3_close_v2(pointer)
     }
 
-    /// The error for what the last call said, which is remembered.
+    /// The error of the last call, which it remembers.
     func failure() -> StoreError { failed(StoreError(errors, SQLiteFailure(of: pointer), database: path)) }
 
     /// Remembers an error.
@@ -46,12 +48,12 @@ final class SQLiteConnection {
         return error
     }
 
-    /// Runs statements that give no rows.
+    /// Runs statements that return no rows.
     func execute(_ sql: String) throws(StoreError) {
         guard sqlite3_exec(pointer, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
 
-    /// A statement of its own.
+    /// A new statement.
     func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
 
     /// The statement for `sql`, prepared once, with these values bound to its parameters.
@@ -67,10 +69,10 @@ final class SQLiteConnection {
         return statement
     }
 
-    /// The number that a query gives; 0 where it gives none.
+    /// The number that a query returns; 0 if it returns none.
     func number(_ sql: String) throws(StoreError) -> Int64 { try prepare(sql).number() ?? 0 }
 
-    /// The numbers that a query for the next one above ?1 gives, in order, each by one step in an index.
+    /// All numbers in order, of a query for the next one above ?1, which takes one step in an index.
     func distinct(_ sql: String) throws(StoreError) -> [Int64] {
         var found: [Int64] = []
         while let next = try statement(sql, found.last ?? -1).number() { found.append(next) }
@@ -79,10 +81,10 @@ final class SQLiteConnection {
 
     var isInTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }
 
-    /// Writes the log into the database, as far as no reader needs it.
+    /// Writes the log into the database, up to the oldest snapshot that a reader uses.
     func checkpoint(_ mode: Int32) throws(StoreError) {
         let code = sqlite3_wal_checkpoint_v2(pointer, "main", mode, nil, nil)
-        // Another one at the same time, or a reader in the way of a complete one, is no failure.
+        // It is busy if another checkpoint runs, or if a reader prevents a complete one.
         guard code == SQLITE_OK || code & 0xFF == SQLITE_BUSY else { throw failure() }
     }
 }

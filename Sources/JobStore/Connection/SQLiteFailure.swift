@@ -2,7 +2,7 @@ import CSQLite
 import Glibc
 import JobModel
 
-/// What a call of SQLite said when it failed.
+/// The error of a call of SQLite.
 struct SQLiteFailure: Error, CustomStringConvertible {
     /// An extended result code.
     let code: Int32
@@ -13,7 +13,7 @@ struct SQLiteFailure: Error, CustomStringConvertible {
         self.message = message
     }
 
-    /// What the last call on a connection said.
+    /// The error of the last call on a connection.
     init(of connection: OpaquePointer) {
         self.init(
             code: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
@@ -41,12 +41,12 @@ extension StoreError {
         }
     }
 
-    /// The database is damaged, for a reason that is a clause.
+    /// `reason` is a clause.
     static func damaged(_ path: String, _ reason: String, underlying: (any Error)? = nil) -> StoreError {
         StoreError(
             .damaged,
             "The database \(path) is damaged: \(reason). It was left as it is; restore it and the files named "
-                + "\(path)-* from a backup, or move them all away to begin anew.",
+                + "\(path)-* from a backup, or move them all away to start with an empty state.",
             underlying: underlying)
     }
 
@@ -54,22 +54,22 @@ extension StoreError {
         StoreError(
             .otherVersion,
             "The database \(path) has version \(version), but this deferd reads version \(Schema.version); start the "
-                + "deferd that made it, or move it and the files named \(path)-* away to begin anew.",
+                + "deferd that made it, or move it and the files named \(path)-* away to start with an empty state.",
             isLasting: true)
     }
 
     static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }
 
-    /// Whether a system call failed because of the path or its permissions, and not because of the state of the disk.
+    /// Whether a system call failed because of the path or its permissions, not of the state of the disk.
     static func isLasting(_ number: Int32) -> Bool {
         [EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, EINVAL].contains(number)
     }
 
     private var failure: SQLiteFailure? { underlying as? SQLiteFailure }
 
-    /// Whether it may come from a disk, a quota or a limit that leaves no room.
+    /// Whether the disk, a quota or a limit may leave no room.
     var isLackOfRoom: Bool { failure.map { [SQLITE_FULL, SQLITE_IOERR].contains($0.primary) } ?? false }
 
-    /// Whether a commit that failed with it may have left whole frames in the log.
+    /// Whether a commit that failed with this error may have left complete frames in the log.
     var leavesFateUnknown: Bool { failure?.primary == SQLITE_IOERR }
 }

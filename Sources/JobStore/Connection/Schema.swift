@@ -1,13 +1,13 @@
 /// The tables of the database.
 ///
-/// Times of the day are milliseconds since 1970, steady ones milliseconds of the steady clock. States are numbered as in
-/// `JobState.code`; 3 and up are terminal. The indexes are partial, so that a job stands only in those that its present
-/// state needs: submitting and finishing are the hot path. Where many entries are passed over, an index holds also what
-/// the query compares with a constant, so that no row is read for them. What no query asks for stands in the blobs
-/// `submitted` and `life` (``JobColumns``). A table without row ids begins with the columns of its key, as the integrity check
-/// of SQLite 3.40 takes one column for another elsewhere.
+/// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
+/// `JobState.code`; 3 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
+/// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
+/// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted` and `life` have everything
+/// that no query asks for (``JobColumns``). The columns of the key come first in a table without row ids, as the integrity
+/// check of SQLite 3.40 mistakes one column for another otherwise.
 enum Schema {
-    /// "DFRD" in the header of the file, by which a database of another program is told apart.
+    /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
     static let version: Int64 = 3
 
@@ -40,9 +40,10 @@ enum Schema {
             life BLOB NOT NULL,
             carried BLOB
         ) STRICT;
-        CREATE INDEX jobs_by_kind ON jobs (owner, queue, state, source) WHERE parent IS NULL AND removing = 0;
+        CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source, parent, removing)
+            WHERE parent IS NULL AND removing = 0;
         CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host, state, waiting, removing)
-            WHERE state = 1 AND waiting = 0 AND removing = 0 AND host IS NOT NULL;
+            WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, state, waiting, removing, priority DESC)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_due ON jobs (due) WHERE state < 3 AND due IS NOT NULL AND removing = 0;
@@ -89,13 +90,10 @@ enum Schema {
             catch_up TEXT NOT NULL, overlap TEXT NOT NULL, is_suspended INTEGER NOT NULL, set_at INTEGER NOT NULL,
             done_until INTEGER NOT NULL, last_time INTEGER, last_job INTEGER, submitted INTEGER NOT NULL,
             skipped INTEGER NOT NULL, waiting BLOB NOT NULL, spec_size INTEGER NOT NULL, next INTEGER,
-            version INTEGER NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (owner, name)
-        ) STRICT, WITHOUT ROWID;
-        CREATE INDEX schedules_due ON schedules (next) WHERE next IS NOT NULL;
-        CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
-        CREATE TABLE schedule_specs (
-            owner INTEGER NOT NULL, name TEXT NOT NULL, spec BLOB NOT NULL, PRIMARY KEY (owner, name)
+            version INTEGER NOT NULL, size INTEGER NOT NULL, spec BLOB, PRIMARY KEY (owner, name)
         ) STRICT;
+        CREATE INDEX schedules_due ON schedules (next, owner, name) WHERE next IS NOT NULL;
+        CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
 
         CREATE TABLE queues (
             name TEXT PRIMARY KEY, concurrency INTEGER NOT NULL, per_user INTEGER, is_suspended INTEGER NOT NULL

@@ -1,18 +1,18 @@
 import Glibc
 import JobModel
 
-/// Settles the fate of a round whose commit failed while the log was synced.
+/// Settles the fate of a round whose commit failed while SQLite synced the log.
 ///
-/// SQLite reports such a failure and rolls back, and yet the round's frames may be in the log after a crash. A small commit
-/// writes over the first of them: then the others are no part of the log any more, as each frame's checksum goes on from
-/// the one before it.
+/// SQLite reports the failure and rolls back, but a crash may leave the round's frames in the log. A small commit
+/// overwrites the first of them. The others are then no part of the log, as the checksum of each frame includes that of
+/// the frame before.
 final class Settlement {
-    /// Tries before a caller is told; the pauses between them double.
-    private static let tries = 6
+    /// Attempts before the round ends; the pause between them doubles.
+    private static let attempts = 6
     private static let firstPause: UInt32 = 10_000
 
     private let statement: PreparedStatement
-    /// The number of the last settlement: each writes another, so that there is something to write.
+    /// The number of the last settlement; each writes another one, so that it changes a page.
     private var round: Int64
     private var isOutstanding = false
 
@@ -21,14 +21,12 @@ final class Settlement {
         statement = try connection.prepare("UPDATE state SET round = ?1")
     }
 
-    /// To be called outside a transaction, after a commit failed. Where it does not succeed in a second, the next round
-    /// begins with it.
+    /// Tries to settle for about a third of a second, after a failed commit. Otherwise, the next round begins with it.
     func settle() {
         isOutstanding = true
         var pause = Self.firstPause
-        for attempt in 1...Self.tries {
-            if (try? finish()) != nil { return }
-            guard attempt < Self.tries else { return }
+        for attempt in 1...Self.attempts {
+            if (try? finish()) != nil || attempt == Self.attempts { return }
             usleep(pause)
             pause *= 2
         }

@@ -3,23 +3,21 @@ import JobModel
 import Glibc
 import Synchronization
 
-/// The directory that holds the database, locked for one daemon.
-///
-/// The lock is the kernel's: it ends with the process, whatever way that ends.
+/// The directory of the database, locked for one daemon. The kernel's lock ends with the process, however that ends.
 final class StateDirectory: Sendable {
     let path: String
-    /// The open lock file, until the lock is given back.
+    /// The open lock file; nil once it is unlocked.
     private let lock: Mutex<Int32?>
 
     var database: String { path + "/deferd.db" }
-    /// Where a daemon that ends by itself writes that it did.
+    /// Records clean stops.
     var cleanStop: String { path + "/deferd.stopped" }
-    /// Where a copy of the state is made.
+    /// A copy of the state that is being made.
     var backup: String { path + "/deferd.backup" }
-    /// Where the engine keeps what is too long for a row.
+    /// The engine's files for values that are too long for a row.
     var blobs: String { path + "/bodies" }
 
-    /// Makes the directory where it is missing, and takes its lock.
+    /// Makes the directory if it is missing, and locks it.
     init(_ path: String) throws(StoreError) {
         self.path = path
         try Self.make(path)
@@ -45,11 +43,11 @@ final class StateDirectory: Sendable {
 
     deinit { unlock() }
 
-    /// Lets another daemon have the directory.
+    /// Lets another daemon use the directory.
     func unlock() {
         lock.withLock { lock in
             if let open = lock {
-                // A program that is just being started has the file open as well until it runs, and with it the lock.
+                // A program that is being started shares the open file, and with it the lock.
                 flock(open, LOCK_UN)
                 Glibc.close(open)
             }
@@ -57,7 +55,7 @@ final class StateDirectory: Sendable {
         }
     }
 
-    /// Makes a directory and those above it, for its owner only.
+    /// Makes a directory and its missing parents, for the owner only.
     private static func make(_ path: String) throws(StoreError) {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -75,27 +73,25 @@ final class StateDirectory: Sendable {
                 "The state directory \(path) cannot be made (\(Errno(rawValue: errno))); make it or name another.",
                 isLasting: StoreError.isLasting(errno))
         }
-        // One above that may not be read cannot be synced, and is no reason not to start.
+        // A parent that may not be read cannot be synced.
         _ = sync(directoryOf: path)
     }
 
-    /// Bytes of the file at `path`; 0 where there is none.
+    /// Bytes of the file at `path`; 0 if there is none.
     static func size(_ path: String) -> Int64 {
         var status = stat()
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0
     }
 
-    /// Makes the entry of the file or directory `path` durable.
-    static func sync(directoryOf path: String) -> Bool {
-        sync(directory(of: path))
-    }
+    /// Syncs the directory that contains `path`.
+    static func sync(directoryOf path: String) -> Bool { sync(directory(of: path)) }
 
-    /// The directory that has the file or directory `path`.
+    /// The directory that contains `path`.
     static func directory(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
-    /// Makes what was written into the file durable, or the entries of the directory.
+    /// Syncs a file or directory.
     static func sync(_ path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }

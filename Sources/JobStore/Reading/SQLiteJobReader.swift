@@ -1,6 +1,6 @@
 package import JobModel
 
-/// Reads for clients and runs, each in one snapshot on one of a few connections.
+/// Reads for clients and runs, each call in one snapshot on one of a few connections.
 package final class SQLiteJobReader: JobReader {
     let pool: ReadingPool
     let directory: StateDirectory
@@ -49,7 +49,7 @@ package final class SQLiteJobReader: JobReader {
     package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
         var page = SnapshotPage(limit: filter.limit)
         var filter = filter
-        // Each snapshot looks at a bounded number of jobs, however few of them are those that are asked for.
+        // Each snapshot tests a bounded number of jobs, however few of them fit.
         while page.mayGrow {
             let end = try read { snapshot throws(StoreError) in try snapshot.fill(&page, filter) }
             guard let end else { break }
@@ -71,7 +71,7 @@ package final class SQLiteJobReader: JobReader {
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
-                "\(ScheduleColumns.selectWithState) WHERE owner = ?1 AND name = ?2", key.owner, key.name)
+                "\(ScheduleColumns.selectWhole) WHERE owner = ?1 AND name = ?2", key.owner, key.name)
             return try snapshot.schedules(select, atMost: 1, longestSpec: .max).first
         }
     }
@@ -82,7 +82,7 @@ package final class SQLiteJobReader: JobReader {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
-                \(ScheduleColumns.selectWithState) \
+                \(ScheduleColumns.selectWhole) \
                 WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name
                 """, [key?.owner ?? owner ?? 0, key?.name ?? ""] + (owner.map { [$0] } ?? []))
             return try snapshot.schedules(select, atMost: limit, longestSpec: StoredScheduleRow.longestShownSpec)
@@ -123,7 +123,7 @@ package final class SQLiteJobReader: JobReader {
     }
 }
 
-/// The first of several jobs, as many as may be in memory together.
+/// Jobs that are in memory together, within a bound.
 struct SnapshotPage {
     private static let largest: Int64 = 2 << 20
 
@@ -144,7 +144,7 @@ struct SnapshotPage {
 }
 
 extension StoredJob {
-    /// Bytes of its texts, those in files aside.
+    /// Bytes of its texts except those in files.
     fileprivate var textSize: Int64 {
         func size(_ value: StoredValue?) -> Int64 { if case .inline(let text) = value { Int64(text.count) } else { 0 } }
         func size(_ carried: Carried?) -> Int64 { carried?.blob == nil ? carried?.size ?? 0 : 0 }

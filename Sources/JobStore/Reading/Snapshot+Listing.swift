@@ -1,13 +1,12 @@
 import JobModel
 
-/// A list uses one index, that of the narrowest condition: the parent, the tag, or else owner, queue, state and source
-/// together. With the last one each combination that exists is queried by itself, since only within a combination are the
-/// jobs in the order of their ids; so too each owner of a tag.
+/// A list merges selections, each in the order of ids in its index: the children of a job, the root jobs of each owner with
+/// a tag, or those of each owner in each state.
 extension Snapshot {
-    /// The jobs that are looked at for one selection in one snapshot.
+    /// Jobs of one selection that are tested in one snapshot.
     private static let mostLookedAt = 4_000
 
-    /// Adds the first jobs that a filter asks for; gives the last one that was looked at, nil where there are no more.
+    /// Adds the first jobs that a filter selects; returns the last one that was tested, nil if there are no more.
     mutating func fill(_ page: inout SnapshotPage, _ filter: JobFilter) throws(StoreError) -> JobID? {
         if let parent = filter.parent, try isHidden(parent) { return nil }
         var found: [JobID] = []
@@ -16,7 +15,7 @@ extension Snapshot {
             filter.order == .oldest ? left < right : left > right
         }
         for var selection in try selections(filter) {
-            // What comes behind is for the next time.
+            // Jobs behind it are for the next snapshot.
             if let end { selection.limit(to: end) }
             let (ids, last) = try look(selection, page.left)
             if let last { end = last }
@@ -34,13 +33,17 @@ extension Snapshot {
 
     private func selections(_ filter: JobFilter) throws(StoreError) -> [Selection] {
         if filter.parent != nil { return [Selection(childrenOf: filter)] }
-        guard filter.tag != nil else { return try kinds(filter).map { Selection(filter, $0) } }
+        let table = filter.tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
         var owners = filter.owner.map { [Int64($0)] } ?? []
-        if owners.isEmpty { owners = try connection.distinct("SELECT min(owner) FROM tags WHERE owner > ?1") }
-        return owners.map { Selection(tagged: filter, owner: $0) }
+        if owners.isEmpty { owners = try connection.distinct("SELECT min(owner) FROM \(table) owner > ?1") }
+        return owners.flatMap { owner in
+            if filter.tag != nil { return [Selection(tagged: filter, owner: owner)] }
+            let states = JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
+            return states.map { Selection(filter, owner: owner, state: $0) }
+        }
     }
 
-    /// The first `limit` jobs that fit, and the last one that was looked at where there may be more.
+    /// The first `limit` jobs that fit, and the last one that was tested if there may be more.
     private func look(_ selection: Selection, _ limit: Int) throws(StoreError) -> (ids: [JobID], last: JobID?) {
         let select = try connection.statement(selection.sql, selection.values)
         defer { select.reset() }
@@ -53,77 +56,21 @@ extension Snapshot {
         }
         return (ids, nil)
     }
-
-    /// The combinations that exist among root jobs and fit the filter.
-    private func kinds(_ filter: JobFilter) throws(StoreError) -> [Kind] {
-        var kinds: [Kind] = []
-        let fixed = filter.owner == nil ? 0 : 1
-        var last = Kind(owner: filter.owner.map(Int64.init) ?? -1, queue: "", state: -1, source: -2)
-        while let kind = try kind(after: last, fixed: fixed) {
-            if kind.fits(filter) { kinds.append(kind) }
-            last = kind
-        }
-        return kinds
-    }
-
-    /// The combination behind `last` whose first `fixed` members are the same: one step in the index for each, however
-    /// many jobs are in between.
-    private func kind(after last: Kind, fixed: Int) throws(StoreError) -> Kind? {
-        for same in (fixed..<Kind.columns.count).reversed() {
-            let next = try connection.statement(Kind.next[same], Array(last.values.prefix(same + 1)))
-            if let kind = try next.row({ row throws(StoreError) in Kind(row) }) { return kind }
-        }
-        return nil
-    }
 }
 
-/// One combination of what `jobs_by_kind` is ordered by.
-private struct Kind {
-    let owner: Int64
-    let queue: String
-    let state: Int64
-    let source: Int64
-
-    var values: [(any Bindable)?] { [owner, queue, state, source] }
-}
-
-extension Kind {
-    static let columns = ["owner", "queue", "state", "source"]
+/// A query for ids of jobs in order, and whether each job fits.
+private struct Selection {
     static let isListed = "parent IS NULL AND removing = 0"
 
-    /// The queries for the next combination of which the first 0, 1, .. members are the same.
-    static let next = columns.indices.map { same in
-        let conditions = columns[...same].enumerated().map { index, column in
-            " AND \(column) \(index < same ? "=" : ">") ?\(index + 1)"
-        }
-        let columns = columns.joined(separator: ", ")
-        return "SELECT \(columns) FROM jobs INDEXED BY jobs_by_kind WHERE \(isListed)\(conditions.joined()) "
-            + "ORDER BY \(columns) LIMIT 1"
-    }
-
-    init(_ row: PreparedStatement) {
-        self.init(
-            owner: row.integer(0), queue: row.text(1) ?? "", state: row.integer(2), source: row.integer(3))
-    }
-
-    func fits(_ filter: JobFilter) -> Bool {
-        (filter.states.isEmpty || filter.states.contains { $0.code == state })
-            && (filter.queue == nil || filter.queue == queue)
-            && (filter.source == nil || filter.source.map { Int64($0.code) } == source)
-    }
-}
-
-/// A query for ids of jobs in order, each with whether the job fits.
-private struct Selection {
     private(set) var values: [(any Bindable)?] = []
-    /// What an index finds.
+    /// Conditions that the index answers.
     private var conditions: [String] = []
-    /// What is looked at in each row.
+    /// Conditions that are tested for each job.
     private var tests: [String] = []
     private let table: String
     private let id: String
     private let order: JobFilter.Order
-    /// What the index is ordered by.
+    /// The columns that order the index.
     private let places: [String]
 
     var sql: String {
@@ -141,14 +88,15 @@ private struct Selection {
         order = filter.order
     }
 
-    /// The root jobs of one kind.
-    init(_ filter: JobFilter, _ kind: Kind) {
-        self.init("jobs INDEXED BY jobs_by_kind", "id", filter)
-        conditions = [Kind.isListed] + zip(Kind.columns, kind.values).map { "\($0) = \(parameter($1))" }
+    /// The root jobs of an owner in a state.
+    init(_ filter: JobFilter, owner: Int64, state: JobState) {
+        self.init("jobs INDEXED BY jobs_listed", "id", filter)
+        conditions = [Self.isListed, "owner = \(parameter(owner))", "state = \(parameter(state.code))"]
         if let after = filter.after { conditions.append("id \(isBehind) \(parameter(after))") }
+        test(filter)
     }
 
-    /// Children are made in the order of their lists and indexes, so that is the order of their ids.
+    /// The children of a job, whose ids are in the order of their lists and indexes.
     init(childrenOf filter: JobFilter) {
         self.init("jobs INDEXED BY jobs_by_parent", "id", filter, orderedBy: ["list", "parent_index"])
         let parent = parameter(filter.parent)
@@ -176,7 +124,7 @@ private struct Selection {
         self.init("tags CROSS JOIN jobs ON id = job", "job", filter)
         conditions = ["tags.owner = \(parameter(owner))", "tag = \(parameter(filter.tag))"]
         if let after = filter.after { conditions.append("job \(isBehind) \(parameter(after))") }
-        tests = [Kind.isListed]
+        tests = [Self.isListed]
         test(filter)
     }
 
@@ -185,18 +133,18 @@ private struct Selection {
         if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
         if let owner = filter.owner { tests.append("jobs.owner = \(parameter(owner))") }
         guard !filter.states.isEmpty else { return }
-        // One parameter, so that statements are few.
+        // One parameter keeps the number of statements small.
         tests.append("(\(parameter(filter.states.reduce(0) { $0 | 1 << Int($1.code) })) >> state) & 1")
     }
 
-    /// Leaves out what comes behind `job`.
+    /// Leaves out the jobs behind `job`.
     mutating func limit(to job: JobID) {
         conditions.append("\(id) \(order == .oldest ? "<=" : ">=") \(parameter(job))")
     }
 
     private var isBehind: String { order == .oldest ? ">" : "<" }
 
-    /// A parameter for a value.
+    /// The parameter for a value.
     private mutating func parameter(_ value: (any Bindable)?) -> String {
         values.append(value)
         return "?\(values.count)"

@@ -4,9 +4,9 @@ import JobModel
 struct Snapshot {
     let connection: SQLiteConnection
     let damage: DamageReport
-    /// Whether jobs that have children are hidden: they, or one above them, are being removed or gone.
+    /// Whether parents are hidden, as they or one of their parents are being removed or gone.
     private var hidden: [JobID: Bool] = [:]
-    /// How deep lists may be nested at most, with some room; a row that says more is damaged.
+    /// More than the depth to which lists may be nested; a deeper row is damaged.
     private static let deepest = 64
 
     init(_ connection: SQLiteConnection, _ damage: DamageReport) {
@@ -16,7 +16,7 @@ struct Snapshot {
 
     // MARK: Jobs
 
-    /// Behind the columns of the row: its document, and the template where it is an item.
+    /// Selects the columns of the row, the document, and the template of an item.
     static let select = """
         SELECT \(JobColumns.selected), is_item, text, iif(is_item, \
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list), NULL) \
@@ -35,14 +35,14 @@ struct Snapshot {
         return found
     }
 
-    /// Adds the jobs that are there, as long as the page may grow.
+    /// Adds the existing jobs while the page may grow.
     mutating func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
         for id in ids where page.mayGrow {
             if let job = try job(id) { page.append(job) }
         }
     }
 
-    /// The job in the present row; nil where it is damaged.
+    /// The job in the present row; nil if it is damaged.
     static func job(_ statement: PreparedStatement) -> StoredJob? {
         guard let row = JobColumns.row(statement),
             let document = NewJobRow.Document(statement, from: JobColumns.selectedCount)
@@ -72,7 +72,7 @@ struct Snapshot {
         return found.standing
     }
 
-    /// Whether what is below a job is not to be seen.
+    /// Whether the children of a job are hidden.
     mutating func isHidden(_ job: JobID) throws(StoreError) -> Bool {
         var path: [JobID] = []
         var next: JobID? = job
@@ -113,25 +113,22 @@ struct Snapshot {
         }
     }
 
-    // MARK: Beside the jobs
+    // MARK: Schedules and transfers
 
-    /// The schedules that a statement selects, without damaged ones, and without specs of more bytes than `longestSpec`.
+    /// The schedules that a statement selects except damaged ones, without specs longer than `longestSpec`.
     func schedules(
         _ select: PreparedStatement, atMost limit: Int, longestSpec: Int
     ) throws(StoreError) -> [StoredScheduleRow] {
         try select.rows(atMost: limit) { row throws(StoreError) in
             guard let schedule = ScheduleColumns.row(row, damage) else { return nil }
-            var text: [UInt8]?
-            if schedule.schedule.specSize <= longestSpec {
-                let key = schedule.schedule.key
-                text = try connection.statement(ScheduleColumns.selectSpec, key.owner, key.name).bytes()
-            }
-            let last = row.optionalInteger(ScheduleColumns.count).flatMap { JobState(code: $0) }
-            return StoredScheduleRow(row: schedule, spec: text, lastState: last)
+            let isShown = schedule.schedule.specSize <= longestSpec
+            return StoredScheduleRow(
+                row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
+                lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
         }
     }
 
-    /// Without those whose checkpoints make no sense, with which no transfer can go on.
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
     mutating func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
         let select = try connection.statement(
             """

@@ -1,16 +1,16 @@
-import Dispatch
 import CSQLite
+import Dispatch
 import Glibc
 package import JobModel
 
-/// Copies of the state while jobs run.
+/// Makes copies of the state while jobs run.
 ///
-/// SQLite copies the pages inside one snapshot, so that the copy is of one moment and nothing waits for it; what is
-/// written meanwhile stays in the log until it is done.
+/// SQLite copies the pages of one snapshot, so the copy is of one moment, and no round waits for it. What rounds write
+/// meanwhile stays in the log.
 enum StateCopy {
-    /// Bytes that have to stay free on the disk.
+    /// Bytes that must stay free on the disk.
     private static let leastLeft: Int64 = 64 << 20
-    /// The pages that are copied before it is looked whether the daemon ends.
+    /// Pages that are copied between two checks whether the daemon stops.
     private static let portion: Int32 = 1_024
 
     static func make(_ directory: StateDirectory, _ pool: ReadingPool) throws(StoreError) -> String {
@@ -23,8 +23,8 @@ enum StateCopy {
                 guard file >= 0 else { throw StoreError.unwritable(path) }
                 close(file)
                 let copy = try SQLiteConnection(path, errors: .write)
-                try copyPages(source, copy, pool.checkOpen)
-                // A file of its own, without a log. It is written again where it is kept.
+                try copyPages(source, copy, pool)
+                // The copy has no log, and is not synced: the client that keeps it writes it again.
                 try copy.execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN")
                 try CopiedBlobs.putIn(copy, from: directory.blobs, pool.checkOpen)
                 try copy.execute("COMMIT")
@@ -37,49 +37,44 @@ enum StateCopy {
     }
 
     private static func copyPages(
-        _ source: SQLiteConnection, _ copy: SQLiteConnection, _ check: () throws(StoreError) -> Void
+        _ source: SQLiteConnection, _ copy: SQLiteConnection, _ pool: ReadingPool
     ) throws(StoreError) {
         guard let backup = sqlite3_backup_init(copy.pointer, "main", source.pointer, "main") else {
             throw copy.failure()
         }
-        var code = SQLITE_OK
-        while code == SQLITE_OK {
-            do { try check() } catch {
-                sqlite3_backup_finish(backup)
-                throw error
-            }
-            code = sqlite3_backup_step(backup, portion)
-        }
+        var isOpen = true
+        while isOpen, sqlite3_backup_step(backup, portion) == SQLITE_OK { isOpen = (try? pool.checkOpen()) != nil }
         // It leaves its error with the copy.
         guard sqlite3_backup_finish(backup) == SQLITE_OK else { throw copy.failure() }
+        try pool.checkOpen()
     }
 
-    /// Jobs go on being stored while there is a copy of them.
+    /// Throws unless there is room for the copy, so that jobs can be stored meanwhile.
     private static func checkRoom(_ directory: String, _ source: SQLiteConnection) throws(StoreError) {
-        let pages = try source.number("PRAGMA page_count").multipliedReportingOverflow(
-            by: source.number("PRAGMA page_size"))
-        let blobs = try source.number(
-            "SELECT cast(total(size) AS INTEGER) FROM (SELECT DISTINCT life, number, size FROM blobs)")
-        let needed = pages.overflow ? .max : pages.partialValue.saturatingAdding(max(0, blobs))
+        let size = try source.number(
+            """
+            SELECT cast((SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) + total(size) AS INTEGER) \
+            FROM (SELECT DISTINCT life, number, size FROM blobs)
+            """)
         var disk = statvfs()
         guard statvfs(directory, &disk) == 0 else { throw StoreError.unwritable(directory) }
-        let free = Int64(clamping: disk.f_bavail).multipliedReportingOverflow(by: Int64(clamping: disk.f_frsize))
-        guard !free.overflow, free.partialValue < needed.saturatingAdding(leastLeft) else { return }
+        let free = Double(disk.f_bavail) * Double(disk.f_frsize)
+        guard free < Double(size) + Double(leastLeft) else { return }
         throw StoreError(
             .write,
-            "A backup takes \(needed) bytes for a while in \(directory), and \(free.partialValue) are free there; make "
-                + "room and try again.")
+            "A backup takes \(size) bytes for a while in \(directory), and \(Int64(free)) are free there; make room and "
+                + "try again.")
     }
 
-    /// Removes a copy, also what a daemon that was killed left of one.
+    /// Removes a copy, or what a killed daemon left of one.
     static func remove(_ path: String) { for ending in ["", "-journal", "-wal", "-shm"] { unlink(path + ending) } }
 }
 
 extension SQLiteJobReader {
     package func copyState() throws(StoreError) -> String { try StateCopy.make(directory, pool) }
 
-    /// Looks for damage in the pages, beside all else that is done, and gives what it finds, in sentences; gives nothing
-    /// where the store is closed first.
+    /// Checks the pages of the database in the background; calls `done` with the flaws, in sentences, unless the store is
+    /// closed before.
     package func check(_ done: @escaping @Sendable ([String]) -> Void) {
         DispatchQueue(label: "deferd.store.check", qos: .utility).async { [pool] in
             do throws(StoreError) {
@@ -94,7 +89,7 @@ extension SQLiteJobReader {
 }
 
 extension SQLiteConnection {
-    /// What one of SQLite's checks finds.
+    /// The flaws that one of SQLite's checks finds.
     func flaws(by check: String) throws(StoreError) -> [String] {
         try prepare("PRAGMA \(check)").rows { row throws(StoreError) in
             row.text(0).flatMap { $0 == "ok" ? nil : "The database \(path) is damaged: \($0)." }

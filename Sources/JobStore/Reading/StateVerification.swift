@@ -3,18 +3,18 @@ import Glibc
 package import JobModel
 import SystemPackage
 
-/// Looks for what is wrong with a state that no daemon has open, or with a backup: each page, each index, each row, and what
-/// must hold between rows and files. It changes no byte.
+/// Checks a backup, or a state that no daemon has open: each page, index and row, and the rules that connect rows and files.
+/// It changes nothing.
 package struct StateVerification {
-    /// Beyond so many it has been said that all is not well.
+    /// Further flaws are left out.
     private static let mostFlaws = 100
 
-    /// The database's file.
+    /// The database's path.
     package let database: String
     package private(set) var jobs = 0
-    /// What the jobs take up, in bytes.
+    /// The bytes of the jobs.
     package private(set) var bytes: Int64 = 0
-    /// What is wrong, in sentences.
+    /// Sentences.
     package private(set) var flaws: [String] = []
 
     private let blobs: String?
@@ -40,7 +40,7 @@ package struct StateVerification {
                 "There is no database \(database) to read (\(Errno(rawValue: errno))); name a state directory or a backup.",
                 isLasting: StoreError.isLasting(errno))
         }
-        // A connection that reads leaves those that it makes.
+        // SQLite leaves the files that a connection for reading makes.
         let made = ["-wal", "-shm"].map { database + $0 }.filter { access($0, F_OK) != 0 }
         defer { for file in made { unlink(file) } }
         do {
@@ -54,9 +54,8 @@ package struct StateVerification {
         }
     }
 
-    /// The name by which SQLite can open the database. It reads a log by way of an index beside it, and makes one for every
-    /// database that is used with a log. Where it cannot, on a disk that is mounted for reading only, a database without a
-    /// log is opened as one that does not change.
+    /// The name under which SQLite can open the database. It makes an index of the log beside each database that had one. If
+    /// it cannot, on a read-only file system, a database without a log is opened as one that never changes.
     private func name() throws(StoreError) -> String {
         guard access(database + "-shm", F_OK) != 0, access(StateDirectory.directory(of: database), W_OK) != 0 else {
             return database
@@ -64,7 +63,7 @@ package struct StateVerification {
         guard StateDirectory.size(database + "-wal") == 0 else {
             throw StoreError(
                 .read,
-                "The database \(database) has a log, which cannot be read where its directory cannot be written; give "
+                "The database \(database) has a log, which cannot be read if its directory cannot be written; give "
                     + "permission, or copy it and the files named \(database)-* elsewhere and name that.",
                 isLasting: true)
         }
@@ -94,16 +93,14 @@ package struct StateVerification {
             }
             for flaw in found { add(flaw) }
         }
-        let spec = "(SELECT length(spec) FROM schedule_specs AS specs WHERE specs.owner = schedules.owner AND "
-        let rest = "specs.name = schedules.name)"
-        let schedules = try connection.prepare(ScheduleColumns.selectWith(spec + rest))
+        let schedules = try connection.prepare(ScheduleColumns.selectWhole)
         while try schedules.step() {
             let name = ScheduleColumns.name(schedules)
             guard let found = ScheduleColumns.row(schedules)?.schedule else {
                 add("\(name) makes no sense.")
                 continue
             }
-            guard schedules.optionalInteger(ScheduleColumns.count) != Int64(found.specSize) else { continue }
+            guard schedules.bytes(ScheduleColumns.count)?.count != found.specSize else { continue }
             add("\(name) has a spec of another size, or none.")
         }
     }
@@ -113,7 +110,7 @@ package struct StateVerification {
         return try CopiedBlobs.size(of: blob, in: connection) == blob.size
     }
 
-    /// What no row may be, and where such ones are. A job that is being removed may be gone before all below it.
+    /// Flaws, and queries for the jobs that have them. While a tree of jobs is being removed, its root may be gone first.
     private static let rules =
         [
             ("is over, but it is not known since when", "id FROM jobs WHERE state >= 3 AND finished_at IS NULL"),
@@ -121,23 +118,22 @@ package struct StateVerification {
                 "waits for a time, but it is not known for which",
                 "id FROM jobs WHERE state = 0 AND waiting = 0 AND due IS NULL AND not_before IS NULL"
             ),
-            ("has no spec", "id FROM jobs WHERE NOT EXISTS (SELECT 1 FROM documents WHERE job = id)"),
+            ("has no spec", "id FROM jobs WHERE id NOT IN (SELECT job FROM documents)"),
             (
                 "is a child of a job that is not there",
-                "id FROM jobs AS child WHERE parent IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = child.parent) "
-                    + "AND NOT EXISTS (SELECT 1 FROM work)"
+                "id FROM jobs WHERE parent NOT IN (SELECT id FROM jobs) AND NOT EXISTS (SELECT 1 FROM work)"
             ),
         ]
         + ["documents", "tags", "checkpoints", "blobs", "lists", "templates"].map { table in
             (
                 "has \(table) but is not there",
-                "job FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = job) AND NOT EXISTS (SELECT 1 FROM work)"
+                "job FROM \(table) WHERE job NOT IN (SELECT id FROM jobs) AND NOT EXISTS (SELECT 1 FROM work)"
             )
         }
 }
 
 extension StoredJob {
-    /// The files that it needs.
+    /// The files that the job needs.
     fileprivate var references: [BlobReference] {
         var found = row.references
         if case .item(.file(let blob)) = document { found.append(blob) }

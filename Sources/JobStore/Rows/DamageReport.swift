@@ -1,9 +1,9 @@
 import JobModel
 import Synchronization
 
-/// The rows that could not be read, each reported once.
+/// Reports damaged rows, each once.
 final class DamageReport: Sendable {
-    /// Beyond so many, rows are passed over without a report.
+    /// Further rows are not reported.
     private static let most = 1000
 
     private let report: @Sendable (StoreError) -> Void
@@ -20,13 +20,13 @@ final class DamageReport: Sendable {
                 .read, "Job \(job) cannot be read from the database, as its row makes no sense; it is passed over."))
     }
 
-    /// `what` names a row of another table as the subject of a sentence.
+    /// `what` is the subject of a sentence about a row of another table.
     func tell(of what: String) {
         let isNew = others.withLock { $0.count < Self.most && $0.insert(what).inserted }
         if isNew { report(StoreError(.read, "\(what) makes no sense in the database; it is passed over.")) }
     }
 
-    /// Pages of the database cannot be read.
+    /// Reports that SQLite cannot read pages of the database.
     func tell(_ error: StoreError) {
         if others.withLock({ $0.count < Self.most && $0.insert(error.message).inserted }) { report(error) }
     }

@@ -1,7 +1,7 @@
 import JobModel
 
 extension JobState {
-    /// The number that stands for it in the database; never changed.
+    /// Its number in the database, which never changes.
     var code: Int64 {
         switch self {
         case .scheduled: 0
@@ -13,7 +13,7 @@ extension JobState {
         }
     }
 
-    /// The state that `code` stands for; nil for a number that no version has written.
+    /// The state of this number; nil if there is none.
     init?(code: Int64) {
         guard let state = Self.allCases.first(where: { $0.code == code }) else { return nil }
         self = state

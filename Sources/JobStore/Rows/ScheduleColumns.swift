@@ -1,26 +1,27 @@
 import JobModel
 
-/// How a schedule is written into a row of the table `schedules`. Its spec stands in a table of its own, so that it is
-/// not written again with every job.
+/// Writes schedules into rows of the table `schedules`, and reads them.
 enum ScheduleColumns {
     private static let columns = """
         owner, name, groups, calendar, zone, every, catch_up, overlap, is_suspended, set_at, done_until, last_time, \
         last_job, submitted, skipped, waiting, spec_size, next, version
         """
 
-    /// How many ``row(_:)`` reads.
+    /// The number of columns that ``row(_:)`` reads.
     static let count: Int32 = 19
     static let select = "SELECT \(columns) FROM schedules"
-    /// With the state of its last job behind the other columns.
-    static let selectWithState = selectWith("(SELECT state FROM jobs WHERE id = last_job AND removing = 0)")
-    static let selectSpec = "SELECT spec FROM schedule_specs WHERE owner = ?1 AND name = ?2"
+    /// With the spec and the state of the last job behind the other columns.
+    static let selectWhole = """
+        SELECT \(columns), spec, (SELECT state FROM jobs WHERE id = last_job AND removing = 0) FROM schedules
+        """
+    /// Keeps the stored spec if it is given none.
     static let insert = """
-        INSERT OR REPLACE INTO schedules (\(columns), size) VALUES (\((1...20).map { "?\($0)" }.joined(separator: ", ")))
+        INSERT OR REPLACE INTO schedules (\(columns), size, spec) VALUES \
+        (\((1...20).map { "?\($0)" }.joined(separator: ", ")), \
+        coalesce(?21, (SELECT spec FROM schedules WHERE owner = ?1 AND name = ?2)))
         """
 
-    static func selectWith(_ expression: String) -> String { "SELECT \(columns), \(expression) FROM schedules" }
-
-    static func values(_ row: ScheduleRow) -> [(any Bindable)?] {
+    static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
         let schedule = row.schedule
         var timing: [(any Bindable)?]
         switch schedule.timing {
@@ -32,23 +33,23 @@ enum ScheduleColumns {
         return [schedule.key.owner, schedule.key.name, schedule.groups?.text] + timing + [
             schedule.catchUp.rawValue, schedule.overlap.rawValue, schedule.isSuspended, schedule.setAt,
             schedule.doneUntil, schedule.lastTime, schedule.lastJob, schedule.submitted, schedule.skipped,
-            waiting.bytes, schedule.specSize, row.next, row.version, schedule.storedSize,
+            waiting.bytes, schedule.specSize, row.next, row.version, schedule.storedSize, spec,
         ]
     }
 
-    /// The schedule in the present row of a statement that begins with ``select``; nil, and reported, where it is damaged.
+    /// The schedule in the present row of a statement that begins with ``select``; nil, after a report, if it is damaged.
     static func row(_ statement: PreparedStatement, _ damage: DamageReport) -> ScheduleRow? {
         if let found = row(statement) { return found }
         damage.tell(of: name(statement))
         return nil
     }
 
-    /// What a sentence calls the schedule in the present row.
+    /// The subject of a sentence about the schedule in the present row.
     static func name(_ row: PreparedStatement) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
     }
 
-    /// The schedule in the present row of a statement that begins with ``select``; nil where it is damaged.
+    /// The schedule in the present row of a statement that begins with ``select``; nil if it is damaged.
     static func row(_ row: PreparedStatement) -> ScheduleRow? {
         guard let owner = UInt32(exactly: row.integer(0)), let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
             let catchUp = row.text(6).flatMap(ScheduleCatchUp.init(rawValue:)),
@@ -59,14 +60,14 @@ enum ScheduleColumns {
             key: ScheduleKey(owner: owner, name: name), timing: timing, catchUp: catchUp, overlap: overlap,
             isSuspended: row.integer(8) != 0, setAt: Timestamp(milliseconds: row.integer(9)), specSize: size)
         if let text = row.text(2) {
-            // Without them more might be allowed than with them.
+            // Without its groups, more could be allowed.
             guard let groups = CallerGroups(stored: text) else { return nil }
             schedule.groups = groups
         }
         schedule.doneUntil = Timestamp(milliseconds: row.integer(10))
         schedule.lastTime = row.time(11)
         schedule.lastJob = row.optionalInteger(12)
-        // Counters must have room to be counted up.
+        // Counters need room to grow.
         schedule.submitted = Int(max(0, min(row.integer(13), 1 << 53)))
         schedule.skipped = Int(max(0, min(row.integer(14), 1 << 53)))
         schedule.waiting = row.withBytes(15) { bytes in

@@ -1,12 +1,12 @@
 import JobModel
 
-/// The open lists that a round has read or changed, as they are now.
+/// The open lists that a round has read or changed.
 struct ListBuffer {
     struct Entry {
-        /// Nil where it is over.
+        /// Nil if it is over.
         var row: ListRow?
         var isChanged = false
-        /// The list whose template, if it has one, is stored; nil where that is not known.
+        /// The list whose template, if any, is stored; nil if unknown.
         var stored: Int64?
     }
 
@@ -38,7 +38,7 @@ extension SQLiteTransaction {
 
     func put(_ list: ListRow) throws(StoreError) {
         try check()
-        // At once, as it outlives the list.
+        // A template is stored at once, as it outlives the list.
         if lists.entries[list.job]?.stored != list.id { try storeTemplate(of: list) }
         lists.entries[list.job] = ListBuffer.Entry(row: list, isChanged: true, stored: list.id)
     }
@@ -87,7 +87,7 @@ extension SQLiteTransaction {
 }
 
 extension ListRow {
-    /// The list in the present row; nil where it is damaged.
+    /// The list in the present row; nil if it is damaged.
     fileprivate init?(_ row: PreparedStatement) {
         func count(_ column: Int32) -> Int? {
             let value = row.integer(column)

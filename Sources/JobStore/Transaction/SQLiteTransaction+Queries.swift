@@ -5,9 +5,10 @@ extension SQLiteTransaction {
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
         try flushReady(queue, of: owner)
-        let search = ReadySearch(
-            queue: queue, owner: owner, position: position, excluded: hosts, limit: limit, damage: damage)
-        return try search.rows(on: connection)
+        return try ReadySearch(
+            connection: connection, damage: damage, queue: queue, owner: owner, position: position, excluded: hosts,
+            limit: limit
+        ).rows()
     }
 
     // MARK: Times
@@ -83,7 +84,7 @@ extension SQLiteTransaction {
         of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow] {
         try flushChildren(of: job)
-        // Children are made in the order of their indexes, so that is the order of their ids.
+        // The ids of children are in the order of their indexes.
         let condition =
             switch which {
             case .all:
@@ -124,7 +125,7 @@ extension SQLiteTransaction {
 
     // MARK: Finished jobs
 
-    /// What the index on finished root jobs has.
+    /// The condition of the index on finished root jobs.
     private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
@@ -146,7 +147,7 @@ extension SQLiteTransaction {
         }
     }
 
-    /// Owners of finished root jobs, in order, each found by one step in the index.
+    /// The owners of finished root jobs, in order.
     private func finishedOwners() throws(StoreError) -> [Int64] {
         try connection.distinct("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
     }
@@ -159,7 +160,7 @@ extension SQLiteTransaction {
         }
     }
 
-    /// The jobs that `find` finds, which is asked again where one of them is damaged, until it finds none that is.
+    /// The jobs that `find` finds; calls it again as long as one of them is damaged.
     private func legible(_ find: () throws(StoreError) -> [JobID]) throws(StoreError) -> [JobRow] {
         while true {
             let ids = try find()

@@ -1,6 +1,6 @@
 import JobModel
 
-/// What is kept beside the jobs: checkpoints of transfers, downloads, settings of queues, counts, and work left over.
+/// Checkpoints of transfers, downloads, settings of queues, counts, and unfinished work.
 extension SQLiteTransaction {
     // MARK: Checkpoints
 
@@ -15,7 +15,7 @@ extension SQLiteTransaction {
     }
 
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
-        // A job that was deleted in this round has none.
+        // A job that was deleted in this round has no checkpoints.
         try flushJobs()
         let select = try statement(
             "SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link", job, link)
@@ -24,20 +24,14 @@ extension SQLiteTransaction {
 
     // MARK: Downloads
 
-    private static let mostDownloads: Int64 = 100_000
+    private static let mostDownloads = 100_000
 
     func save(download: [UInt8], to path: String) throws(StoreError) {
-        var count = downloadCount ?? 0
-        if downloadCount == nil { count = try statement("SELECT count(*) FROM downloads").number() ?? 0 }
-        if try statement("DELETE FROM downloads WHERE path = ?1", path).run() { count -= 1 }
-        // Its number is one above the last one's, so the lowest one is the oldest.
-        try statement("INSERT INTO downloads (path, record) VALUES (?1, ?2)", path, download).run()
-        count += 1
-        while count > Self.mostDownloads {
-            try statement("DELETE FROM downloads WHERE number = (SELECT min(number) FROM downloads)").run()
-            count -= 1
-        }
-        downloadCount = count
+        // The new row gets the highest number.
+        try statement("INSERT OR REPLACE INTO downloads (path, record) VALUES (?1, ?2)", path, download).run()
+        try statement(
+            "DELETE FROM downloads WHERE number <= (SELECT max(number) FROM downloads) - \(Self.mostDownloads)"
+        ).run()
     }
 
     // MARK: Queues
@@ -65,7 +59,7 @@ extension SQLiteTransaction {
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
             row throws(StoreError) -> (CountKey, CountValue)? in
             guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)),
-                // Sums of what a damaged file says must not overflow.
+                // Sums of the numbers in a damaged file must not overflow.
                 (0...Int64(Int32.max)).contains(row.integer(3)), (0...1 << 56).contains(row.integer(4))
             else {
                 damage.tell(of: "A count of jobs")

@@ -6,18 +6,11 @@ extension SQLiteTransaction {
     }
 
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
-        try statement(ScheduleColumns.insert, ScheduleColumns.values(schedule)).run()
-        guard let spec else { return }
-        let key = schedule.schedule.key
-        try statement(
-            "INSERT OR REPLACE INTO schedule_specs (owner, name, spec) VALUES (?1, ?2, ?3)", key.owner, key.name, spec
-        ).run()
+        try statement(ScheduleColumns.insert, ScheduleColumns.values(schedule, spec: spec)).run()
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
-        for table in ["schedules", "schedule_specs"] {
-            try statement("DELETE FROM \(table) WHERE owner = ?1 AND name = ?2", key.owner, key.name).run()
-        }
+        try statement("DELETE FROM schedules WHERE owner = ?1 AND name = ?2", key.owner, key.name).run()
     }
 
     func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {

@@ -15,8 +15,6 @@ final class SQLiteTransaction: JobTransaction {
     var changedCounts: [CountKey: CountValue] = [:]
     /// As the last commit left them, and as this round does.
     private var numbers: (committed: Numbers, present: Numbers)
-    /// How many downloads are remembered; nil where that is not known.
-    var downloadCount: Int64?
     private var isOpen = false
 
     init(_ connection: SQLiteConnection, _ room: Room, _ numbers: Numbers, _ damage: DamageReport) throws(StoreError) {
@@ -54,11 +52,7 @@ final class SQLiteTransaction: JobTransaction {
     /// To be called at the end of a round.
     func end(isCommitted: Bool) {
         isOpen = false
-        if isCommitted {
-            numbers.committed = numbers.present
-        } else {
-            downloadCount = nil
-        }
+        if isCommitted { numbers.committed = numbers.present }
         jobs.removeAll()
         lists = ListBuffer()
         changedCounts.removeAll(keepingCapacity: true)

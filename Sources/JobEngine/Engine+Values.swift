@@ -1,0 +1,45 @@
+import JobCore
+import JobModel
+import Synchronization
+
+/// What steps need of the engine, on any thread.
+extension Engine {
+    /// Whether a queue accepts jobs.
+    func takesJobs(_ queue: String) -> Bool {
+        published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name == queue } }
+    }
+
+    /// A JSON text as it is stored: in the row, or if it is long in a file, which blocks.
+    func stored(_ text: [UInt8], room: Int64 = .max) throws(JobError) -> StoredValue {
+        guard text.count > limits.inlineResult else { return .inline(text) }
+        guard text.count <= room else {
+            throw JobError(
+                .tooLarge,
+                "The result of \(text.count) bytes cannot be kept, as there is room for \(max(0, room)) bytes more "
+                    + "of your jobs; remove some finished ones, then retry the job.")
+        }
+        return .file(try blobs.write(text))
+    }
+
+    /// Reads and parses a stored value.
+    func value(of stored: StoredValue) throws(JobError) -> JSON {
+        let text = try blobs.text(of: stored)
+        do {
+            return try JSON(parsing: text, maximumDepth: 512, budget: JobLimits.mostValues)
+        } catch {
+            throw JobError(.tooLarge, "A stored value cannot be used: \(error.reason); select less of it.")
+        }
+    }
+
+    /// The end of a run with this outcome.
+    func end(
+        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0
+    ) -> RunEnd {
+        do throws(JobError) {
+            let value = try outcome.get()
+            return RunEnd(.success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: received)
+        } catch {
+            return RunEnd(.failure(error), bytes: bytes, received: received)
+        }
+    }
+}
