@@ -1,5 +1,5 @@
-/// What an administrator may want to be told of: its name stands with the log's entry (`event`), and the journal has a number
-/// for each (`MESSAGE_ID`), which systemd/deferd.catalog explains.
+/// An event that an administrator may want to know about.
+/// Log entries contain its name (`event`) and its journal number (`MESSAGE_ID`, see systemd/deferd.catalog).
 package enum CatalogEvent: String, Sendable, CaseIterable {
     case serving
     case stopped

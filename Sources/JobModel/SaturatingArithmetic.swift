@@ -1,12 +1,12 @@
-/// Sums, differences and products that stay at the end of the type's range where the true one lies beyond it.
+/// Arithmetic that stops at the ends of the type's range.
 ///
-/// Numbers that come from servers, clients, stored rows and the configuration go through these and never through the
-/// operators, which end the process where a result does not fit.
+/// Numbers from servers, clients, stored rows and the configuration use these functions, never the operators, which end
+/// the process on overflow.
 extension FixedWidthInteger {
     @inlinable package func saturatingAdding(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
         guard overflows else { return sum }
-        // Only two numbers of the same sign have a sum that does not fit.
+        // Only operands of the same sign can overflow.
         return other < 0 ? .min : .max
     }
 
@@ -22,7 +22,7 @@ extension FixedWidthInteger {
         return (self < 0) == (other < 0) ? .max : .min
     }
 
-    /// The whole number nearest to zero's side of `value`, or the end of the range beyond which it lies; 0 for NaN.
+    /// Creates an integer from `value`, truncated and clamped to the range; NaN becomes 0.
     @inlinable package init(saturating value: Double) {
         if let exact = Self(exactly: value.rounded(.towardZero)) {
             self = exact

@@ -1,10 +1,10 @@
-/// What waits for one of a few threads, in a queue for each user: users have their turns one after the other, and none
-/// has more than `perUser` of the `total` threads at a time, however long it keeps them.
+/// A queue per user for a few shared threads.
+/// Users take turns, and none has more than `perUser` of the `total` threads at a time, however long it keeps them.
 package struct TurnQueue<Element> {
     private let perUser: Int
     private let total: Int
     private var waiting: [UInt32: Line] = [:]
-    /// Users with something that waits, the next one first.
+    /// Users with waiting elements, next first.
     private var turns: [UInt32] = []
     private var running: [UInt32: Int] = [:]
     private var runningCount = 0
@@ -19,7 +19,7 @@ package struct TurnQueue<Element> {
         waiting[user, default: Line()].last.append(element)
     }
 
-    /// What may run next, counted as running from now on; nil where nothing may.
+    /// Returns the next element that may run and counts it as running, or nil if none may.
     package mutating func next() -> (user: UInt32, element: Element)? {
         guard runningCount < total,
             let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
@@ -35,18 +35,18 @@ package struct TurnQueue<Element> {
         return (user, element)
     }
 
-    /// Something of `user` that ran has ended.
+    /// Records that a running element of `user` has ended.
     package mutating func finish(_ user: UInt32) {
         let count = running[user, default: 1] - 1
         running[user] = count > 0 ? count : nil
         runningCount -= 1
     }
 
-    /// A queue of two stacks: thousands may wait, and an array would move all of them at each `removeFirst`.
+    /// A queue made of two stacks: thousands may wait, and `removeFirst` of an array moves all of them.
     private struct Line {
-        /// The next one is the last.
+        /// The next element is the last.
         private var first: [Element] = []
-        /// What came since `first` was filled, in order.
+        /// Elements appended since `first` was filled, in order.
         var last: [Element] = []
 
         var isEmpty: Bool { first.isEmpty && last.isEmpty }

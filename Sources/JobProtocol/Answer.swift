@@ -5,7 +5,7 @@ package enum Answer {
     /// The maximum size of one answer in bytes; deferd-protocol(7) says what longer answers omit.
     package static let mostBytes = 3 << 19
 
-    /// `result` is JSON text.
+    /// Returns a success; `result` is JSON text.
     package static func success(id: JSON, result: [UInt8]) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: result.count + 48)
         begin(&writer, id)

@@ -25,7 +25,7 @@ package enum JobNotification {
         writer.raw("}}\n")
     }
 
-    /// The body of a `job.state`; `snapshot` is JSON text.
+    /// Returns the body of a `job.state`; `snapshot` is JSON text.
     package static func state(_ state: JobState, snapshot: [UInt8]) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: snapshot.count + 64)
         writer.raw(",\"state\":\"")

@@ -8,7 +8,7 @@ package struct LineFramer: Sendable {
     package enum Frame: Sendable, Equatable {
         /// The bytes of a line without its end; never empty.
         case line([UInt8])
-        /// A line exceeded the limit; its rest is being discarded. Occurs once for that line.
+        /// A line exceeded the limit and its rest is being discarded; occurs once for that line.
         case tooLong
     }
 
@@ -74,8 +74,7 @@ package struct LineFramer: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The offset of the next line feed, found by `memchr`: a loop over bytes takes 1,800 instructions for a job of 170
-    /// bytes.
+    /// Returns the offset of the next line feed, by `memchr`: a loop takes 1,800 instructions for a 170-byte job.
     fileprivate func firstLineEnd(from start: Int) -> Int? {
         guard start < count, let base = baseAddress else { return nil }
         return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { UnsafeRawPointer($0) - base }

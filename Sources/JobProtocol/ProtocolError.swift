@@ -44,7 +44,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.data = data
     }
 
-    /// An error with its kind and `details` as data.
+    /// Creates an error with its kind and `details` as data.
     package init(_ code: Code, _ message: String, _ details: [JSONObject.Member] = []) {
         var data = JSONObject()
         data.append("kind", ifPresent: code.kind.map(JSON.string))
@@ -75,7 +75,7 @@ package struct ProtocolError: Error, Sendable, Equatable {
         return .object(object)
     }
 
-    /// The error described by `json`, or nil if it is not an error.
+    /// Reads an error, or returns nil if `json` is not one.
     package init?(json: JSON) {
         guard let code = json["code"]?.int, let message = json["message"]?.string else { return nil }
         self.init(code: code, message: message, data: json["data"]?.object ?? JSONObject())

@@ -31,13 +31,13 @@ package enum IncomingLine: Sendable, Equatable {
     /// Calls whose answers are sent together in one array.
     case batch([IncomingCall])
 
-    /// Reads a line. An invalid line becomes a rejected call.
+    /// Reads a line; an invalid one becomes a rejected call.
     package init(_ line: [UInt8]) {
         self = Self.read(line, budget: .max).line
     }
 
-    /// Reads a line, and returns the approximate memory of its values in bytes. A line that is invalid or needs more
-    /// than `budget` becomes a rejected call.
+    /// Reads a line and returns the approximate memory of its values in bytes.
+    /// An invalid line, or one that needs more than `budget`, becomes a rejected call.
     package static func read(_ line: [UInt8], budget: Int) -> (line: IncomingLine, cost: Int) {
         let parsed = line.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
@@ -160,7 +160,7 @@ package enum MethodName: String, Sendable, CaseIterable {
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-    /// The method with this name, without a comparison with each name.
+    /// Finds a method by name without comparing all names.
     package init?(rawValue: String) {
         guard let method = Self.byName[rawValue] else { return nil }
         self = method

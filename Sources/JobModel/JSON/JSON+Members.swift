@@ -1,5 +1,5 @@
 extension JSONObject: ExpressibleByDictionaryLiteral {
-    /// The members in this order, without those that are nil.
+    /// Creates an object with these members in order, omitting nil values.
     public init(dictionaryLiteral elements: (String, JSON?)...) {
         self.init(elements.compactMap { name, value in value.map { Member(name: name, value: $0) } })
     }

@@ -1,10 +1,10 @@
-/// Why bytes are not JSON: a sentence and the offset of the byte it is about.
+/// A JSON syntax error: a reason and a byte offset.
 public struct JSONSyntaxError: Error, Equatable {
-    /// What is wrong, as a clause.
+    /// The reason, as a clause.
     public let reason: String
-    /// Where, in bytes from the beginning.
+    /// The offset of the faulty byte.
     public let offset: Int
-    /// Whether the text is valid so far, but its values take more memory than allowed.
+    /// Whether the text is valid so far, but its values take too much memory.
     package let isTooLarge: Bool
 
     package init(_ reason: String, at offset: Int, isTooLarge: Bool = false) {
@@ -15,7 +15,7 @@ public struct JSONSyntaxError: Error, Equatable {
 }
 
 extension JSONSyntaxError: CustomStringConvertible {
-    /// The reason with its offset.
+    /// The reason and the offset.
     public var description: String { "\(reason) at byte \(offset)" }
 }
 
@@ -37,7 +37,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt8 {
-    /// What this byte stands for behind a backslash; nil for `u` and for what is no escape.
+    /// The scalar that this byte denotes after a backslash; nil for `u` and for invalid escapes.
     var escapedScalar: Unicode.Scalar? {
         switch self {
         case UInt8(ascii: "\""): "\""
@@ -54,7 +54,7 @@ extension UInt8 {
 }
 
 extension UInt8 {
-    /// The value of this byte as a hexadecimal digit in ASCII; nil where it is none.
+    /// The value of this byte as an ASCII hexadecimal digit, or nil.
     var hexDigit: UInt8? {
         switch self {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
@@ -66,7 +66,7 @@ extension UInt8 {
 }
 
 extension Unicode.Scalar {
-    /// The scalar that a surrogate pair of UTF-16 stands for; `high` is the first of the pair.
+    /// Creates the scalar of a UTF-16 surrogate pair; `high` is its first unit.
     init?(high: UInt32, low: UInt32) {
         guard (0xDC00..<0xE000).contains(low) else { return nil }
         self.init(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
@@ -74,7 +74,7 @@ extension Unicode.Scalar {
 }
 
 extension JSONParser {
-    /// The one value in `bytes`; anything but white space around it is an error.
+    /// Parses the single value in `bytes`; anything but white space around it is an error.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
     ) throws(JSONSyntaxError) -> JSON {
@@ -83,7 +83,7 @@ extension JSONParser {
 }
 
 extension JSON {
-    /// The one value in `text`. The default bound on its depth is for text of our own, which wraps what clients sent.
+    /// Parses the single value in `text`; the default depth allows for deferd's own text around client values.
     public init(parsing text: String, maximumDepth: Int = 256) throws(JSONSyntaxError) {
         var text = text
         let parsed = text.withUTF8 { utf8 in
@@ -94,12 +94,12 @@ extension JSON {
         self = try parsed.get()
     }
 
-    /// The one value in `bytes`, in UTF-8 and nested at most `maximumDepth` levels deep.
+    /// Parses the single value in `bytes`, in UTF-8 and nested at most `maximumDepth` levels deep.
     public init(parsing bytes: [UInt8], maximumDepth: Int = 64) throws(JSONSyntaxError) {
         try self.init(parsing: bytes, maximumDepth: maximumDepth, budget: .max)
     }
 
-    /// The same of a value that takes at most about `budget` bytes of memory.
+    /// Parses a value that takes at most about `budget` bytes of memory.
     package init(parsing bytes: [UInt8], maximumDepth: Int, budget: Int) throws(JSONSyntaxError) {
         let parsed = bytes.withUnsafeBytes { raw in
             Result { () throws(JSONSyntaxError) in
@@ -109,7 +109,7 @@ extension JSON {
         self = try parsed.get()
     }
 
-    /// A text that was checked before it was stored; `null` where it is damaged.
+    /// Parses text that was checked before it was stored; damaged text becomes `null`.
     package init(stored text: [UInt8]) {
         self = (try? JSON(parsing: text, maximumDepth: 512, budget: JobLimits.mostValues)) ?? .null
     }

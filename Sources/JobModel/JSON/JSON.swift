@@ -1,4 +1,4 @@
-/// A JSON value, kept as it was written: numbers keep their digits, objects the order of their members.
+/// A JSON value that keeps the digits of numbers and the order of members.
 public enum JSON: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -7,7 +7,7 @@ public enum JSON: Sendable, Hashable {
     case array([JSON])
     case object(JSONObject)
 
-    /// Whether both are the same value. Numbers are compared by their digits, strings by their bytes.
+    /// Returns whether both values are equal; numbers compare by digits, strings by bytes.
     public static func == (left: JSON, right: JSON) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -20,13 +20,13 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The value of the named member, or nil where this is no object or has no such member.
+    /// The value of the named member; nil if this is not an object or lacks the member.
     public subscript(name: String) -> JSON? {
         guard case .object(let object) = self else { return nil }
         return object[name]
     }
 
-    /// The element at `index`, or nil where this is no array or is shorter.
+    /// The element at `index`; nil if this is not an array or is shorter.
     public subscript(index: Int) -> JSON? {
         guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
         return elements[index]
@@ -73,7 +73,7 @@ public enum JSON: Sendable, Hashable {
         if case .null = self { true } else { false }
     }
 
-    /// How many bytes the value takes as text.
+    /// The size as JSON text, in bytes.
     package var size: Int {
         switch self {
         case .null, .bool(true): 4
@@ -88,7 +88,7 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// Whether arrays and objects are nested at most `depth` deep.
+    /// Returns whether arrays and objects nest at most `depth` levels deep.
     package func nests(atMost depth: Int) -> Bool {
         switch self {
         case .array(let elements): depth > 0 && elements.allSatisfy { $0.nests(atMost: depth - 1) }
@@ -97,7 +97,7 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// What a message calls a value of this type: "a string", "an object", "null".
+    /// The name of this type in messages: "a string", "an object", "null".
     package var typeName: String {
         switch self {
         case .null: "null"
@@ -119,19 +119,19 @@ extension JSON: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressibl
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     /// Makes a whole number.
     public init(integerLiteral value: Int) { self = .number(JSONNumber(value)) }
-    /// Makes a number; infinities and NaN, for which JSON has no form, become `null`.
+    /// Makes a number; infinities and NaN, which JSON cannot express, become `null`.
     public init(floatLiteral value: Double) { self = JSON(value) }
     /// Makes a string.
     public init(stringLiteral value: String) { self = .string(value) }
     /// Makes an array.
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
-    /// Makes an object with the members in the order written.
+    /// Makes an object with the members in the written order.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         self = .object(JSONObject(elements.map { JSONObject.Member(name: $0.0, value: $0.1) }))
     }
 
     /// Makes a whole number.
     public init(_ value: Int) { self = .number(JSONNumber(value)) }
-    /// Makes a number; infinities and NaN, for which JSON has no form, become `null`.
+    /// Makes a number; infinities and NaN, which JSON cannot express, become `null`.
     public init(_ value: Double) { self = JSONNumber(value).map(JSON.number) ?? .null }
 }

@@ -1,9 +1,9 @@
-/// The members of a JSON object in the order they were written.
+/// The members of a JSON object in the written order.
 ///
-/// Look-ups go from the end, so of two members with one name the later counts. Equality and hashing ignore the order.
-/// Names are the same where their bytes are: `\u{E9}` is not `e\u{301}`, though Swift's strings hold them for equal.
+/// Look-ups search from the end, so the last of several members with one name counts. Equality and hashing ignore the
+/// order. Names compare by bytes: `\u{E9}` is not `e\u{301}`, although Swift treats these strings as equal.
 public struct JSONObject: Sendable {
-    /// One name with its value.
+    /// A name and its value.
     public struct Member: Sendable, Hashable {
         /// The member's name.
         public let name: String
@@ -20,12 +20,12 @@ public struct JSONObject: Sendable {
     /// All members, in order.
     public private(set) var members: [Member]
 
-    /// An object of these members.
+    /// Makes an object of these members.
     public init(_ members: [Member] = []) {
         self.members = members
     }
 
-    /// An empty object with room for so many members.
+    /// Makes an empty object with room for `capacity` members.
     init(reservingCapacity capacity: Int) {
         members = []
         members.reserveCapacity(capacity)
@@ -37,7 +37,7 @@ public struct JSONObject: Sendable {
     /// The value under `name`; assigning nil removes the member, assigning to a new name appends it.
     public subscript(name: String) -> JSON? {
         get {
-            // Nearly all other names are told apart by their lengths.
+            // Comparing lengths first rules out nearly all other names.
             let count = name.utf8.count
             return members.last { $0.name.utf8.count == count && $0.name.hasSameBytes(as: name) }?.value
         }
@@ -56,12 +56,12 @@ public struct JSONObject: Sendable {
         members.append(Member(name: name, value: value))
     }
 
-    /// Appends a member where there is a value.
+    /// Appends a member unless the value is nil.
     package mutating func append(_ name: String, ifPresent value: JSON?) {
         if let value { append(name, value) }
     }
 
-    /// The same members with each value replaced by what `transform` makes of it.
+    /// Returns the members with each value replaced by the result of `transform`.
     package func mapValues<Failure: Error>(
         _ transform: (Member) throws(Failure) -> JSON
     ) throws(Failure) -> JSONObject {
@@ -71,7 +71,7 @@ public struct JSONObject: Sendable {
         return mapped
     }
 
-    /// The members sorted by the bytes of their names; of several with one name only the last.
+    /// The members sorted by the bytes of their names; only the last of several with one name.
     private var sorted: [Member] {
         let all = members.enumerated().sorted { left, right in
             if left.element.name.hasSameBytes(as: right.element.name) { return left.offset > right.offset }
@@ -85,20 +85,20 @@ public struct JSONObject: Sendable {
 }
 
 extension JSONObject: Hashable {
-    /// Whether both have the same names with equal values, in whatever order.
+    /// Returns whether both have the same names with equal values, in any order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
-        // Each value is compared once: a second look at every level would double the work with each of them.
+        // Each value is compared once: a second comparison would double the work at every level.
         left.sorted.elementsEqual(right.sorted) { $0.name.hasSameBytes(as: $1.name) && $0.value == $1.value }
     }
 
-    /// Hashes the members without regard to order.
+    /// Hashes the members regardless of order.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(sorted)
     }
 }
 
 extension String {
-    /// Whether both have the same code points; `==` also finds canonically equivalent ones equal.
+    /// Returns whether both have the same code points; `==` also accepts canonical equivalents.
     func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
@@ -112,7 +112,7 @@ extension String {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether both have the same bytes; they are equally long.
+    /// Returns whether both have the same bytes; their lengths must be equal.
     fileprivate func isSame(as other: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while index + 8 <= count {

@@ -1,14 +1,14 @@
-/// Reads one JSON value (RFC 8259) from UTF-8 bytes, strictly and with bounds on its depth and on what it takes in memory.
+/// Parses one JSON value (RFC 8259) from UTF-8 bytes, strictly and with bounds on depth and memory.
 ///
-/// Foundation's loses the digits of numbers and has no bound on memory, and parsing is the hot path of every request:
-/// in the row `json, read` of `make bench-libraries` JSONSerialization takes 6 times as long.
+/// Foundation's parser loses the digits of numbers and does not bound memory, and parsing is the hot path of every
+/// request: in the row `json, read` of `make bench-libraries` JSONSerialization takes 6 times as long.
 package struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private let maximumDepth: Int
     private let budget: Int
     private var position = 0
     private var depth = 0
-    /// About how many bytes of memory the values so far take.
+    /// The approximate memory of the values so far, in bytes.
     private var cost = 0
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int) {
@@ -17,8 +17,8 @@ package struct JSONParser {
         self.budget = budget
     }
 
-    /// The one value in `bytes`, white space around it left out, and about how many bytes it takes in memory. One that
-    /// takes more than `budget` is an error: a value of a few bytes takes thirty times as many.
+    /// Parses the single value in `bytes` and returns its approximate memory in bytes.
+    /// Exceeding `budget` is an error: a value of a few bytes takes thirty times as many.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int
     ) throws(JSONSyntaxError) -> (value: JSON, cost: Int) {
@@ -28,8 +28,8 @@ package struct JSONParser {
         return (value, parser.cost)
     }
 
-    /// The value at `pointer` in the one value in `bytes`, nil where there is none, and what it takes. The rest is checked
-    /// as strictly but takes no memory.
+    /// Parses only the value at `pointer`, nil if absent, and returns it with its memory.
+    /// The rest is checked as strictly but takes no memory.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
     ) throws(JSONSyntaxError) -> (value: JSON?, cost: Int) {
@@ -44,14 +44,14 @@ package struct JSONParser {
         guard position == bytes.count else { throw fault("there is more after the value") }
     }
 
-    /// What a value takes in an array, which has room for up to twice as many; and what an object takes with its first
-    /// members, an array by itself, and a long text beside its bytes.
+    /// Memory in bytes: of a value in an array, which may have room for twice as many; of an object with its first
+    /// members; of an array itself; of a long text besides its bytes.
     fileprivate enum Cost {
         static let value = 32
         static let object = 160
         static let array = 48
         static let text = 48
-        /// Shorter texts stand in the value.
+        /// Shorter texts are stored inline.
         static let longestInline = 15
     }
 
@@ -66,8 +66,8 @@ package struct JSONParser {
         if length > Cost.longestInline { try add(Cost.text + length) }
     }
 
-    // MARK: Looking for one value
-    /// The value at `tokens` in the one that follows.
+    // MARK: Looking up one value
+    /// Returns the value at `tokens` within the next value.
     private mutating func value(at tokens: ArraySlice<String>) throws(JSONSyntaxError) -> JSON? {
         guard let token = tokens.first else { return try value() }
         skipSpace()
@@ -94,7 +94,7 @@ package struct JSONParser {
         }
     }
 
-    /// Checks the next value and drops it.
+    /// Checks the next value and discards it.
     private mutating func skip() throws(JSONSyntaxError) {
         skipSpace()
         switch current {
@@ -169,7 +169,7 @@ package struct JSONParser {
         }
     }
 
-    /// A value that is a word.
+    /// Parses `true`, `false` or `null`.
     private mutating func scalar() throws(JSONSyntaxError) -> JSON {
         switch current {
         case UInt8(ascii: "t"): return try literal("true", .bool(true))
@@ -207,7 +207,7 @@ package struct JSONParser {
         }
     }
 
-    /// A member's name and the colon behind it.
+    /// Parses a member's name and the colon after it.
     private mutating func memberName() throws(JSONSyntaxError) -> String {
         skipSpace()
         guard current == UInt8(ascii: "\"") else { throw fault("a member's name is missing") }
@@ -232,7 +232,7 @@ package struct JSONParser {
         }
     }
 
-    /// Consumes the separator after an element; true where it is the closing bracket.
+    /// Consumes the separator after an element; returns whether it is the closing bracket.
     private mutating func closes(with bracket: UInt8) throws(JSONSyntaxError) -> Bool {
         skipSpace()
         guard let byte = current, byte == bracket || byte == UInt8(ascii: ",") else {
@@ -293,14 +293,14 @@ package struct JSONParser {
         }
     }
 
-    /// Goes on to the end of the string, or to what is escaped or has to be.
+    /// Advances to the end of the string, or to a character that is or must be escaped.
     private mutating func skipPlainText() {
         position = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: position)
     }
 
     private func text(_ range: Range<Int>) throws(JSONSyntaxError) -> String {
         let utf8 = UnsafeBufferPointer(rebasing: bytes[range])
-        // Validating costs several times as much, and plain ASCII has nothing to repair.
+        // Validation costs several times as much, and ASCII needs none.
         if utf8.isASCII { return String(decoding: utf8, as: UTF8.self) }
         guard let text = String(validating: bytes[range], as: UTF8.self) else {
             throw JSONSyntaxError("a string is not UTF-8", at: range.lowerBound)
@@ -368,8 +368,8 @@ package struct JSONParser {
 }
 
 extension JSON {
-    /// What the parser says that the value takes in memory, made anew of its text. It can take far less now, where its
-    /// parts stand in it many times and share their storage. Looks at every value.
+    /// The memory that the value takes when it is parsed from its text.
+    /// It may take far less now, if its parts occur many times and share storage. Visits every value.
     package var parsedCost: Int {
         switch self {
         case .null, .bool: JSONParser.Cost.value

@@ -1,4 +1,4 @@
-/// A location in a JSON value, as RFC 6901 writes it: `/assets/0/url`.
+/// A location in a JSON value in RFC 6901 notation: `/assets/0/url`.
 package struct JSONPointer: Sendable, Hashable {
     /// The reference tokens from the root, unescaped.
     package var tokens: [String]
@@ -7,11 +7,11 @@ package struct JSONPointer: Sendable, Hashable {
         self.tokens = tokens
     }
 
-    /// The pointer that `text` stands for, or nil where it does not begin with a slash or has a bad `~` escape.
+    /// Parses `text`; nil if it does not begin with a slash or has an invalid `~` escape.
     package init?(text: String) {
         guard text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
         var tokens: [String] = []
-        // Split by scalars: Swift counts a slash and a combining character behind it as one character.
+        // Split by scalars: Swift joins a slash and a following combining character into one character.
         let parts = text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         for part in text.isEmpty ? [] : parts {
             guard let token = Self.unescaped(Substring(part)) else { return nil }
@@ -38,7 +38,7 @@ package struct JSONPointer: Sendable, Hashable {
         return token
     }
 
-    /// The array index that a token stands for; nil where it is none.
+    /// Returns the array index that a token denotes, or nil.
     static func index(_ token: String) -> Int? {
         guard token == "0" || token.utf8.first != UInt8(ascii: "0"),
             token.utf8.allSatisfy({ (48...57).contains($0) })
@@ -46,7 +46,7 @@ package struct JSONPointer: Sendable, Hashable {
         return Int(token)
     }
 
-    /// The location of this one's member or element `token`.
+    /// Returns the location of the member or element `token`.
     package func appending(_ token: String) -> JSONPointer {
         var longer: [String] = []
         longer.reserveCapacity(tokens.count + 1)
@@ -55,12 +55,12 @@ package struct JSONPointer: Sendable, Hashable {
         return JSONPointer(longer)
     }
 
-    /// The location of this one's element at `index`.
+    /// Returns the location of the element at `index`.
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }
 
 extension JSONPointer: CustomStringConvertible {
-    /// The pointer as RFC 6901 writes it.
+    /// The pointer in RFC 6901 notation.
     package var description: String {
         tokens.map { token in
             var escaped = "/"

@@ -2,7 +2,7 @@
 ///
 /// In the row `json, write` of `make bench-libraries` JSONSerialization takes 70 times as long.
 package struct JSONWriter {
-    /// What has been written, in UTF-8.
+    /// The text written so far, in UTF-8.
     package private(set) var bytes: [UInt8]
 
     package init(reservingCapacity capacity: Int = 256) {
@@ -10,17 +10,17 @@ package struct JSONWriter {
         bytes.reserveCapacity(capacity)
     }
 
-    /// Appends text that is JSON already.
+    /// Appends JSON text.
     package mutating func raw(_ text: StaticString) {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// Appends bytes that are JSON already.
+    /// Appends JSON text.
     package mutating func raw(_ json: [UInt8]) {
         bytes.append(contentsOf: json)
     }
 
-    /// Appends text that is JSON already.
+    /// Appends JSON text.
     package mutating func raw(text: String) {
         var text = text
         text.withUTF8 { bytes.append(contentsOf: $0) }
@@ -36,7 +36,7 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends `value / power` as a decimal fraction, without zeros at its end; `power` is a power of ten.
+    /// Appends `value / power` as a decimal fraction without trailing zeros; `power` is a power of ten.
     package mutating func write(_ value: Int, over power: Int) {
         write(value / power)
         var (rest, power) = (value % power, power)
@@ -75,7 +75,7 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends a string in quotes, with what JSON does not take in one escaped.
+    /// Appends a string with quotes and escapes.
     package mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
@@ -85,7 +85,7 @@ package struct JSONWriter {
 
     /// Appends a part of a string, without quotes.
     private mutating func writeEscaped(_ utf8: UnsafeRawBufferPointer) {
-        // Runs that need no escape are appended whole.
+        // Runs without escapes are appended whole.
         var start = 0
         while start < utf8.count {
             let end = Self.plainEnd(utf8, from: start)
@@ -95,13 +95,13 @@ package struct JSONWriter {
         }
     }
 
-    /// The offset of the next byte that has to be escaped, or the end. Looks at eight bytes at a time.
+    /// Returns the offset of the next byte to escape, or the end; examines eight bytes at a time.
     static func plainEnd(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index + 8 <= text.count {
             let word = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            // A byte's highest bit is set in each of these where the byte is less than a space, or one of two others. A
-            // byte behind such a one may have it too, as a difference borrows from there; the first is always right.
+            // Each of these sets a byte's highest bit if the byte is below a space, a quote or a backslash. A borrow
+            // may set it in a later byte too; the first is always right.
             let control = (word &- 0x2020_2020_2020_2020) & ~word
             let quote = zeros(in: word ^ 0x2222_2222_2222_2222)
             let backslash = zeros(in: word ^ 0x5C5C_5C5C_5C5C_5C5C)
@@ -113,14 +113,14 @@ package struct JSONWriter {
         return index
     }
 
-    /// Sets the highest bit of each byte that is zero, and none before the first such.
+    /// Sets the highest bit of each zero byte, and of no byte before the first one.
     private static func zeros(in word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
     private static func isEscaped(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
-    /// How many bytes a string takes as ``write(_:)`` writes it, quotes and escapes included.
+    /// Returns the size of a string as ``write(_:)`` writes it, in bytes.
     package static func size(of text: String) -> Int {
         var text = text
         return text.withUTF8 { utf8 in
@@ -135,7 +135,7 @@ package struct JSONWriter {
         }
     }
 
-    /// How many bytes a part of a string takes.
+    /// Returns the size of a scalar within a string, in bytes.
     static func size(of scalar: Unicode.Scalar) -> Int {
         scalar.isASCII && isEscaped(UInt8(truncatingIfNeeded: scalar.value))
             ? escapedSize(of: UInt8(truncatingIfNeeded: scalar.value)) : UTF8.width(scalar)

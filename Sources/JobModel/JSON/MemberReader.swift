@@ -1,21 +1,21 @@
-/// Reads the members of one object by name and type; an error says exactly which one is wrong.
+/// Reads the members of one object by name and type; errors name the faulty member.
 ///
-/// An optional member that is `null` counts as left out.
+/// An optional member that is `null` counts as omitted.
 package struct MemberReader {
-    /// How strings are read.
+    /// The interpretation of strings.
     package enum Mode: Sendable {
-        /// As they are.
+        /// Literal text.
         case literal
-        /// A string with an expression stands for a value that is not known yet, so it fits every type.
+        /// A string with an expression represents an unknown value, so it fits every type.
         case template
-        /// Expressions were filled in: where a string is expected, a number or boolean is converted to text.
+        /// Expressions have been expanded: numbers and booleans become text where a string is expected.
         case expanded
     }
 
     package let object: JSONObject
     package let pointer: JSONPointer
     package let mode: Mode
-    /// Whether it was accepted before: then strings are read however long they are, as they were when it came.
+    /// Whether the object was accepted before, so that strings of any length are accepted again.
     package let isStored: Bool
 
     package init(
@@ -30,13 +30,13 @@ package struct MemberReader {
         self.isStored = isStored
     }
 
-    /// Where the member `name` is, or would be.
+    /// Returns the location of the member `name`, which may be absent.
     package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
-    /// An error about the member `name`.
+    /// Returns an error about the member `name`.
     package func fault(_ name: String, _ reason: String) -> SpecError { SpecError(pointer(to: name), reason) }
 
-    /// Refuses members other than these.
+    /// Throws if there are members other than these.
     package func allow(_ names: [String]) throws(SpecError) {
         for member in object.members where !names.contains(member.name) {
             guard !names.isEmpty else {
@@ -48,13 +48,13 @@ package struct MemberReader {
         }
     }
 
-    /// The member's value; nil where it is left out or null.
+    /// Returns the member's value, or nil if it is omitted or null.
     package func value(_ name: String) -> JSON? {
         guard let value = object[name], !value.isNull else { return nil }
         return value
     }
 
-    /// Whether the member's value is not known before its expressions are filled in.
+    /// Returns whether the member's value is unknown until its expressions are expanded.
     package func isOpen(_ name: String) -> Bool {
         object[name].map(isOpen) ?? false
     }
@@ -64,12 +64,12 @@ package struct MemberReader {
         return TemplateText.hasExpression(text)
     }
 
-    /// The most bytes of a string that has no bound of its own. Expressions can make it as long as a document, and it is
-    /// taken apart where nothing else is done meanwhile: a pointer of 60 MB took 3 GB of memory.
+    /// The maximum length of a string without a bound of its own, in bytes.
+    /// Expressions can yield a whole document, and parsing it blocks a thread: a 60 MB pointer took 3 GB of memory.
     package static let longestString = 64 << 10
 
-    /// A string of at most `limit` bytes; its form is checked by `flaw`, which says what is wrong with it, unless it is
-    /// still open.
+    /// Reads a string of at most `limit` bytes.
+    /// Unless it is open, `flaw` checks its form and returns what is wrong.
     package func string(
         _ name: String, atMost limit: Int = longestString, flaw: (String) -> String? = { _ in nil }
     ) throws(SpecError) -> String? {
@@ -85,7 +85,7 @@ package struct MemberReader {
         "\"\(name.echoed)\" is longer than \(limit) bytes."
     }
 
-    /// The text of a string member. Where expressions were filled in, scalars are converted to text.
+    /// Returns the text of a string member; after expansion, also of a number or boolean.
     private func text(of value: JSON) -> String? {
         switch value {
         case .string(let written): written
@@ -95,7 +95,7 @@ package struct MemberReader {
         }
     }
 
-    /// A string that may not be left out or empty.
+    /// Reads a string that must be present and not empty.
     package func requiredString(
         _ name: String, atMost limit: Int = longestString, flaw: (String) -> String? = { _ in nil }
     ) throws(SpecError) -> String {
@@ -104,7 +104,7 @@ package struct MemberReader {
         return text
     }
 
-    /// A number within `range`.
+    /// Reads a number within `range`.
     package func number(_ name: String, in range: ClosedRange<Double>) throws(SpecError) -> Double? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return range.lowerBound }
@@ -115,7 +115,7 @@ package struct MemberReader {
         return number
     }
 
-    /// A whole number within `range`.
+    /// Reads a whole number within `range`.
     package func integer(_ name: String, in range: ClosedRange<Int>) throws(SpecError) -> Int? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return range.lowerBound }
@@ -126,15 +126,15 @@ package struct MemberReader {
         return number
     }
 
-    /// A number, or where expressions were filled in also a string of digits: a longer string with an expression in it is
-    /// text even where it reads as a number.
+    /// Returns the value of a number, or after expansion of a numeric string.
+    /// A longer string with an expression expands to text, even if it reads as a number.
     private func scalarNumber(_ value: JSON) -> Double? {
         if case .number(let number) = value { return number.double.isFinite ? number.double : nil }
         guard mode == .expanded, let text = value.string else { return nil }
         return Double(text).flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// A boolean.
+    /// Reads a boolean.
     package func flag(_ name: String) throws(SpecError) -> Bool? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return false }
@@ -142,7 +142,7 @@ package struct MemberReader {
         return flag
     }
 
-    /// An array of at most `limit` elements.
+    /// Reads an array of at most `limit` elements.
     package func array(_ name: String, atMost limit: Int) throws(SpecError) -> [JSON]? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return [] }
@@ -151,8 +151,7 @@ package struct MemberReader {
         return elements
     }
 
-    /// An array of strings of at most `length` bytes each; the form of each is checked by `flaw`, as that of
-    /// ``string(_:atMost:flaw:)``.
+    /// Reads an array of strings of at most `length` bytes each; `flaw` checks each as in ``string(_:atMost:flaw:)``.
     package func strings(
         _ name: String, atMost limit: Int, ofAtMost length: Int = longestString,
         flaw: (String) -> String? = { _ in nil }
@@ -175,7 +174,7 @@ package struct MemberReader {
         return strings
     }
 
-    /// One of the words that `Choice` lists.
+    /// Reads one of the words of `Choice`.
     package func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ name: String, of type: Choice.Type = Choice.self
     ) throws(SpecError) -> Choice? {
@@ -186,7 +185,7 @@ package struct MemberReader {
         throw fault(name, "\"\(name)\" must be one of \(words).")
     }
 
-    /// A time in RFC 3339.
+    /// Reads an RFC 3339 time.
     package func time(_ name: String) throws(SpecError) -> Timestamp? {
         let text = try string(name) { text in
             Timestamp(rfc3339: text) == nil
@@ -195,7 +194,7 @@ package struct MemberReader {
         return text.flatMap(Timestamp.init(rfc3339:))
     }
 
-    /// The error for a member that may not be left out.
+    /// Returns the error for an omitted member that is required.
     package func missing(_ name: String) -> SpecError { fault(name, "\"\(name)\" is missing.") }
 
     private func mismatch(_ name: String, _ wanted: String, _ value: JSON) -> SpecError {
@@ -203,11 +202,11 @@ package struct MemberReader {
     }
 }
 
-/// What is wrong with one member of what a client wrote.
+/// A flaw in one member of a client's input.
 package struct SpecError: Error, Sendable, Equatable {
-    /// The member, relative to the params; a missing one by the pointer it would have.
+    /// The location of the member, present or missing, relative to the params.
     package let pointer: JSONPointer
-    /// A sentence that says what is wrong and what is right.
+    /// A sentence that states the flaw and the remedy.
     package let reason: String
     /// Whether it is well formed, and policy does not allow it.
     package let isForbidden: Bool

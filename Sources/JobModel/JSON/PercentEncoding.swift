@@ -1,6 +1,6 @@
-/// Percent-encoding (RFC 3986) of text that becomes part of a URL, and back.
+/// Percent-encoding (RFC 3986) of text for URLs, and its reverse.
 package enum PercentEncoding {
-    /// `text` with every byte but the unreserved ones encoded, so it can neither end nor begin a part of a URL.
+    /// Returns `text` with all but unreserved bytes encoded, so it can neither end nor begin a part of a URL.
     package static func encoded(_ text: String) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size(of: text))
@@ -14,7 +14,7 @@ package enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// How many bytes ``encoded(_:)`` gives, without making them.
+    /// Returns the size of ``encoded(_:)`` in bytes, without encoding.
     package static func size(of text: String) -> Int {
         text.utf8.reduce(0) { $0.saturatingAdding(isUnreserved($1) ? 1 : 3) }
     }
@@ -29,7 +29,7 @@ package enum PercentEncoding {
         }
     }
 
-    /// The text that the part `text` of a URL stands for, or nil where it is not well-formed or not UTF-8.
+    /// Decodes a part of a URL; returns nil if it is malformed or not UTF-8.
     package static func decoded(_ text: String) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

@@ -1,25 +1,25 @@
-/// Looks for many values in the same JSON: an object with many members that is asked again and again gets an index.
+/// Looks up many values in the same JSON; a large object that is searched often gets an index.
 ///
-/// Without one, so many look-ups as an object has members take quadratic time: minutes, for what a document holds.
+/// Without one, as many look-ups as an object has members take quadratic time: minutes, for one document.
 struct PointerSearch {
-    /// Members that are compared one by one in less time than an index is asked.
+    /// The number of members up to which a linear search beats an index.
     private static let few = 32
-    /// Look-ups in one object before it gets an index, which takes about as long to make as some of them.
+    /// Look-ups in one object before it gets an index, which costs about as much as a few of them.
     private static let looksWithout = 8
 
     private struct Searched {
-        /// Kept, so that no other object can have its members at the same address.
+        /// Retained, so that no other object's members can get the same address.
         let object: JSONObject
         var looks = 0
-        /// Where each name stands last.
+        /// The last position of each name.
         var positions: [NameBytes: Int]?
     }
 
     private var searched: [UnsafeRawPointer: Searched] = [:]
-    /// Names that were looked at, one by one or for an index: tests bound these, as time depends on the machine.
+    /// Names examined by search or for an index: tests bound these, as time depends on the machine.
     private(set) var namesLookedAt = 0
 
-    /// The value at `pointer` in `root`, or nil where there is none. An index is digits without a leading zero.
+    /// Returns the value at `pointer` in `root`, or nil; an array index is digits without a leading zero.
     mutating func value(at pointer: JSONPointer, in root: JSON) -> JSON? {
         var value = root
         for token in pointer.tokens {
@@ -56,7 +56,7 @@ struct PointerSearch {
         return ask(positions, for: name, of: object)
     }
 
-    /// Compares one name after the other, from the end, as the last of several counts.
+    /// Searches linearly from the end, as the last of several members with one name counts.
     private mutating func compare(_ name: String, with object: JSONObject) -> JSON? {
         let position = object.members.lastIndex { $0.name.hasSameBytes(as: name) }
         namesLookedAt += object.members.count - (position ?? 0)
@@ -69,7 +69,7 @@ struct PointerSearch {
     }
 }
 
-/// A name that is equal only to one of the same bytes: `==` of strings also finds canonically equivalent ones equal.
+/// A name that compares by bytes; `==` of strings also accepts canonical equivalents.
 private struct NameBytes: Hashable {
     private let text: String
 

@@ -1,8 +1,8 @@
 extension UnsafeMutableRawPointer {
-    /// The most bytes that a whole number takes.
+    /// The maximum number of bytes of a whole number.
     package static var mostDigits: Int { 20 }
 
-    /// Writes the digits of a number that is not negative, at most ``mostDigits`` bytes; gives where they end.
+    /// Writes the digits of a number that is not negative, at most ``mostDigits`` bytes; returns their end.
     package func writeDigits(of number: Int) -> UnsafeMutableRawPointer {
         var length = 1
         var rest = number

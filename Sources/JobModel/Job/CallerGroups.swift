@@ -1,16 +1,16 @@
-/// The groups of the process that submitted a job: with its user they decide which of others' files the job may use.
+/// The groups of the process that submitted a job; with its user they decide which other users' files it may use.
 package struct CallerGroups: Sendable, Hashable {
-    /// More are left out, as if the process were not in them; a user is in some dozens.
+    /// Further groups are ignored, as if the process were not in them; a user has a few dozen.
     private static let most = 1024
 
-    /// Their ids in decimal and in order, with commas between them, as they are stored.
+    /// The stored form: ids in decimal, sorted, with commas between them.
     package let text: String
 
     package init(_ ids: some Sequence<UInt32>) {
         text = Set(ids).sorted().prefix(Self.most).map(String.init).joined(separator: ",")
     }
 
-    /// What was stored; nil where it makes no sense.
+    /// Restores stored groups; nil if the text is malformed.
     package init?(stored text: String) {
         var id: UInt64?
         for byte in text.utf8 {

@@ -1,6 +1,6 @@
-/// Jobs as they are shown, made of their rows.
+/// Jobs as clients see them, built from rows.
 extension Job {
-    /// The job of a row. A value in a file is left there: ``storedResult`` says how long it is.
+    /// Creates a job from a row; a value in a file stays there, and ``storedResult`` is its size.
     private init(_ row: JobRow, spec: JobSpec) {
         self.init(id: row.id, spec: spec, owner: row.owner, state: row.state, createdAt: row.createdAt)
         parent = row.parent?.job
@@ -22,7 +22,7 @@ extension Job {
         }
     }
 
-    /// The job of a row with what is stored of its spec. What is in files of it is not shown.
+    /// Creates a job from a row and its stored spec; parts of the spec in files are omitted.
     package init(_ row: JobRow, document: NewJobRow.Document?, template: StoredValue?) {
         let spec: JobSpec?
         switch (document, template) {
@@ -38,6 +38,6 @@ extension Job {
 }
 
 extension StoredJob {
-    /// The job as it is shown.
+    /// The job as clients see it.
     package var job: Job { Job(row, document: document, template: template) }
 }

@@ -1,38 +1,38 @@
-/// How much of a job an answer tells.
+/// How much of a job an answer shows.
 ///
-/// A job that is asked for alone is shown whole, one among others in brief. Where there is no room for that, less of it
-/// is shown, down to some hundred bytes (``least``): every answer is bounded, whatever a client wrote into its jobs.
+/// A job requested alone is shown whole, one among others in brief. If there is no room for that, less is shown, down
+/// to some hundred bytes (``least``): every answer is bounded, whatever clients write into their jobs.
 package struct JobDetail: Sendable, Hashable {
-    /// The longest spec that is told, in bytes of its JSON; nil for any. A longer one is told by its size.
+    /// The maximum size of a spec that is shown, in bytes of JSON, or nil; a longer one is shown by its size.
     var spec: Int?
-    /// How many outcomes are told, the last ones; nil for all.
+    /// The number of outcomes shown, counted from the last; nil for all.
     var outcomes: Int?
-    /// Whether the outcomes' errors are told with the errors that they are made of.
+    /// Whether the outcomes' errors include their causes.
     var hasCauses = true
-    /// Whether a result is told where it is short enough.
+    /// Whether a short result is shown.
     var hasResult = true
-    /// Whether tags, key and label are told, and more of an error than its first sentence.
+    /// Whether tags, key, label and more than an error's first sentence are shown.
     var hasTexts = true
 
     package static let longestBriefSpec = 4 << 10
     static let briefOutcomes = 10
 
-    /// As `job.get` tells it.
+    /// The detail of `job.get`.
     package static let whole = JobDetail()
-    /// As lists, snapshots and notifications tell it.
+    /// The detail of lists, snapshots and notifications.
     package static let brief = JobDetail(spec: longestBriefSpec, outcomes: briefOutcomes)
 
-    /// The most bytes that a job takes of which the least is told.
+    /// The maximum size of a job with the least detail, in bytes.
     package static let least = 704
 
-    /// The same without a result.
+    /// This detail without a result.
     package var withoutResult: JobDetail {
         var detail = self
         detail.hasResult = false
         return detail
     }
 
-    /// The details that are told instead where there is no room for this one, richest first.
+    /// The details to try if there is no room for this one, richest first.
     var lesser: [JobDetail] {
         var lesser: [JobDetail] = []
         var detail = self

@@ -1,7 +1,7 @@
-/// Why a job, or a link of one, failed: the `error` of the wire contract.
+/// The failure of a job or link: the `error` of the wire contract.
 @dynamicMemberLookup
 package struct JobError: Error, Sendable, Hashable {
-    /// A word that clients and `on` of a `fail` link tell failures apart by. A `throw` may name words of its own.
+    /// A word by which clients and `on` of a `fail` link distinguish failures; a `throw` may name its own.
     package struct Kind: Sendable, Hashable, RawRepresentable {
         package let rawValue: String
 
@@ -31,7 +31,7 @@ package struct JobError: Error, Sendable, Hashable {
         package static let program = Kind(rawValue: "program")
         package static let `internal` = Kind(rawValue: "internal")
 
-        /// Whether the word has the form that kinds have: lower-case letters joined by hyphens, at most 32 characters.
+        /// Whether the word is well-formed: lower-case letters joined by hyphens, at most 32 characters.
         package var isWellFormed: Bool {
             rawValue.utf8.count <= 32
                 && rawValue.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { part in
@@ -40,7 +40,7 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
-    /// The answer that an HTTP server gave instead of success.
+    /// An HTTP response other than success.
     package struct HTTPStatus: Sendable, Hashable {
         package let status: Int
         package let reason: String
@@ -51,17 +51,17 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
-    /// How a program ended that did not succeed.
+    /// The end of a program that did not succeed.
     package struct ProgramEnd: Sendable, Hashable {
         package enum Reason: Sendable, Hashable {
             case exit(Int)
             case signal(Int)
-            /// It could not be started.
+            /// The program could not be started.
             case none
         }
 
         package let reason: Reason
-        /// The end of what it wrote to its standard error.
+        /// The end of its standard error.
         package let standardError: String
 
         package init(_ reason: Reason, standardError: String) {
@@ -87,46 +87,46 @@ package struct JobError: Error, Sendable, Hashable {
         }
     }
 
-    /// What an error tells; each is a member of the error itself.
+    /// The properties of an error, which are also members of the error itself.
     package struct Particulars: Sendable, Hashable {
         package var kind: Kind
-        /// One sentence that names the object and what to do next.
+        /// One sentence that names the object and the next step.
         package var message: String
-        /// Whether trying again without a change may help.
+        /// Whether a retry without a change may help.
         package var isRetryable: Bool
-        /// The link that failed; 0 is the source.
+        /// The failed link; 0 is the source.
         package var link = 0
-        /// How often that link was tried.
+        /// Attempts of that link.
         package var attempts = 1
         package var http: HTTPStatus?
         package var program: ProgramEnd?
         /// The errors of a race in which all failed, in order.
         package var failures: [JobError]?
-        /// How many more there were than those.
+        /// Failures that are not listed.
         package var failuresOmitted: Int?
         /// The error of the child that failed a list.
         package var cause: JobError?
-        /// The child that this is the error of, in `cause` and `failures`.
+        /// The child that failed, in `cause` and `failures`.
         package var job: Int64?
         /// That child's index among its siblings, from 0.
         package var index: Int?
-        /// How long the server asked to be left alone, in seconds; steers the retry and is not shown.
+        /// The server's requested pause in seconds; delays the retry and is not shown.
         package var retryAfter: Double?
-        /// Who asked for it, as `host:port`: after a redirect, or of a mirror, not the host that the job is counted under.
+        /// The `host:port` that asked for it: after a redirect or from a mirror, not the host that counts the job.
         package var retryAfterHost: String?
-        /// The attempt could not begin, for a reason that passes by itself: it is tried again after so many seconds and
-        /// does not count as an attempt. Not shown.
+        /// The delay in seconds if the attempt could not begin for a passing reason.
+        /// It does not count as an attempt. Not shown.
         package var postponed: Double?
     }
 
-    /// Behind a pointer, so that jobs, and all else that may have an error, need room for a pointer only.
+    /// Behind a pointer, so that jobs and other types with an error need room for a pointer only.
     private indirect enum Storage: Sendable, Hashable {
         case particulars(Particulars)
     }
 
-    /// The longest message, in bytes as JSON: errors go wherever the job that they are of is shown.
+    /// The maximum size of a message, in bytes of JSON: errors appear wherever their job does.
     package static let mostMessage = 4 << 10
-    /// How many failures an error lists, and how many bytes of JSON they take.
+    /// The maximum number of failures that an error lists, and their size in bytes of JSON.
     private static let mostFailures = (count: 100, size: 256 << 10)
 
     private var storage: Storage
@@ -174,7 +174,7 @@ extension JobError {
         return .object(object)
     }
 
-    /// The error that `json` writes down, with defaults for what an older daemon did not write.
+    /// Restores an error; members that an older daemon did not write get defaults.
     package init(json: JSON) {
         var told = Particulars(
             kind: Kind(rawValue: json["kind"]?.string ?? Kind.internal.rawValue),
@@ -196,8 +196,8 @@ extension JobError {
 }
 
 extension JobError {
-    /// Adds one of the errors that this one is made of; of many the first are listed, and the others counted. `size` is the
-    /// bytes of those that are listed, 0 to begin with: there may be very many, and none is measured twice.
+    /// Adds a failure; of many, the first are listed and the others counted.
+    /// `size` is the size of the listed ones in bytes, initially 0, so that none of very many is measured twice.
     package mutating func add(failure: JobError, listed size: inout Int) {
         if let omitted = self.failuresOmitted { return self.failuresOmitted = omitted + 1 }
         let room = Self.mostFailures.size - size
@@ -213,7 +213,7 @@ extension JobError {
         self.failures = (self.failures ?? []) + [failure]
     }
 
-    /// The same without the errors that it is made of.
+    /// The error without its causes.
     var withoutCauses: JobError {
         var error = self
         if let failures = self.failures { error.failuresOmitted = (self.failuresOmitted ?? 0) + failures.count }

@@ -1,28 +1,28 @@
-/// Job objects side by side in one answer of bounded size, as JSON text.
+/// Job objects in one answer of bounded size, as JSON text.
 package struct JobPage: Sendable {
-    /// Bytes of an answer from which on results are left out of it.
+    /// The size in bytes from which an answer omits results.
     package static let mostResults = 1 << 20
 
-    /// The most bytes that one of very many jobs takes without its result.
+    /// The maximum size of one of very many jobs without its result, in bytes.
     fileprivate static let mostPlain = 128 << 10
 
-    /// The elements of an array, with commas between them.
+    /// The elements of an array, separated by commas.
     package private(set) var text: [UInt8] = []
-    /// How many jobs it holds, the first of those there were.
+    /// The number of jobs included, counted from the first.
     package private(set) var count = 0
 
     fileprivate let room: Int
 
-    /// A page without jobs, to add as many as fit into `room`.
+    /// Creates an empty page for as many jobs as fit into `room`.
     package init(within room: Int) {
         self.room = room
     }
 
-    /// Adds a job behind the others; false where it does not fit, and then no other is to be added.
+    /// Appends a job; returns false if it does not fit, after which no job may be added.
     package mutating func add(_ job: JobView) -> Bool {
         let left = room - text.count - (count > 0 ? 1 : 0)
         let mayHaveResult = text.count < Self.mostResults
-        // A page has at least one job, however much is left out of it: else asking for the next page would never end.
+        // A page has at least one job, however little it shows: otherwise paging would never end.
         let next = count > 0 ? Self.element(job, mayHaveResult, within: left) : job.text(.brief, within: left)
         guard let next, next.count <= left else { return false }
         append(next)
@@ -35,7 +35,7 @@ package struct JobPage: Sendable {
         count += 1
     }
 
-    /// One job, or nil where there is no room for it.
+    /// Returns the text of one job, or nil if there is no room for it.
     fileprivate static func element(_ job: JobView, _ mayHaveResult: Bool, within room: Int) -> [UInt8]? {
         let whole = job.text(mayHaveResult ? .brief : .brief.withoutResult, within: max(room, JobPage.mostResults))
         if whole.count <= room { return whole }
@@ -44,13 +44,13 @@ package struct JobPage: Sendable {
     }
 }
 
-/// A page of all of some jobs, written one by one: where there is too little room less is told of some.
+/// A page of all given jobs, written one by one; it shows less of some if room is short.
 package struct CompleteJobPage {
     package private(set) var page: JobPage
     private let jobs: [JobView]
-    /// The least that is shown of each job: all but its result.
+    /// The minimal text of each job: all but its result.
     private var plain: [[UInt8]] = []
-    /// What each of them may take, and what is left for results.
+    /// The room of each job, and the room left for results.
     private var sizes: [Int] = []
     private var left = 0
 
@@ -59,7 +59,7 @@ package struct CompleteJobPage {
         page = JobPage(within: room)
     }
 
-    /// Works on the next job, each of which has its turn twice; gives how many bytes that were, or nil at the end.
+    /// Processes the next job, in two passes; returns the number of bytes, or nil at the end.
     package mutating func advance() -> Int? {
         if plain.count < jobs.count {
             plain.append(jobs[plain.count].text(.brief.withoutResult, within: JobPage.mostPlain))
@@ -72,7 +72,7 @@ package struct CompleteJobPage {
         return page.text.count - before
     }
 
-    /// Room that is left goes to results, from the first job on.
+    /// Allots the room; what remains goes to results, from the first job on.
     private mutating func allot() {
         sizes = plain.map(\.count)
         left = page.room - jobs.count - sizes.reduce(0, +)

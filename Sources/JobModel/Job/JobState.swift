@@ -1,8 +1,8 @@
-/// The state of a job. `scheduled`, `queued` and `running` go on; the other three are terminal.
+/// The state of a job; `scheduled`, `queued` and `running` are unfinished, the other three terminal.
 package enum JobState: String, Sendable, CaseIterable {
     /// Waits for a time: a delay or a retry.
     case scheduled
-    /// Waits for a slot of its queue.
+    /// Waits for a slot in its queue.
     case queued
     case running
     case succeeded

@@ -1,9 +1,9 @@
-/// A job as one who may see it is shown it, which becomes JSON where an answer is written.
+/// A job as a caller may see it; it becomes JSON when an answer is written.
 package struct JobView: Sendable {
     package let job: Job
-    /// How far it is, while it runs.
+    /// The progress of a running job.
     package let progress: Progress?
-    /// The longest result that is shown with it, in bytes of its JSON.
+    /// The maximum size of a result that is shown, in bytes of JSON.
     package let inlineResult: Int
     private let links: Int
     /// The size of a result that is not kept.
@@ -25,8 +25,8 @@ package struct JobView: Sendable {
         self.droppedResult = droppedResult
     }
 
-    /// The same without what is never told of one job among others (``JobDetail/brief``), so that very many take up little
-    /// memory. Its result is kept where it is short and `results` bytes are left for it.
+    /// Returns the view without the parts that ``JobDetail/brief`` never shows, so that very many take little memory.
+    /// A short result is kept if `results` bytes are left for it.
     package func brief(results: inout Int) -> JobView {
         var job = job
         if job.spec.size > JobDetail.longestBriefSpec { job.spec = job.spec.withoutSteps }
@@ -52,14 +52,14 @@ package struct JobView: Sendable {
         return JobView(job, of: self, droppedResult: dropped)
     }
 
-    /// The job object as JSON text: as much of `detail` as takes at most `room` bytes, and at least the least.
+    /// Returns the job object as JSON text: as much of `detail` as fits into `room` bytes, but at least the least.
     package func text(_ detail: JobDetail, within room: Int) -> [UInt8] {
         var text = json(detail).utf8
         for lesser in detail.lesser where text.count > room { text = json(lesser).utf8 }
         return text
     }
 
-    /// The job object of the wire contract, credentials masked.
+    /// Returns the job object of the wire contract, credentials masked.
     package func json(_ detail: JobDetail = .whole) -> JSON {
         let spec = job.spec
         var object = JSONObject()
@@ -102,7 +102,7 @@ package struct JobView: Sendable {
         return .object(object)
     }
 
-    /// What became of it, or why it waits for another attempt.
+    /// Appends the outcome, or the reason for another attempt.
     private func appendEnd(to object: inout JSONObject, _ detail: JobDetail) {
         func append(_ error: JobError) {
             object.append("error", Masking.masked(detail.hasTexts ? error.json : error.firstSentence.json))
@@ -128,13 +128,13 @@ package struct JobView: Sendable {
 }
 
 extension JobError {
-    /// The same without the errors that it is made of, where these take much.
+    /// The error without its causes if these are large.
     fileprivate var brief: JobError {
         let isPlain = self.failures == nil && self.cause == nil
         return isPlain || json.size <= 16 << 10 ? self : withoutCauses
     }
 
-    /// The same in few bytes.
+    /// The error in few bytes.
     fileprivate var firstSentence: JobError {
         var error = withoutCauses
         error.failuresOmitted = nil

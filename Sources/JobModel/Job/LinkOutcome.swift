@@ -1,4 +1,4 @@
-/// How one link of a job ended, as it is kept in the job.
+/// The outcome of one link, as stored with the job.
 package struct LinkOutcome: Sendable, Hashable {
     package var link: Int
     /// Nil for a success.
@@ -6,7 +6,7 @@ package struct LinkOutcome: Sendable, Hashable {
     package var startedAt: Timestamp
     package var finishedAt: Timestamp
     package var attempts: Int
-    /// About what it takes up on disk, in bytes.
+    /// The approximate size on disk, in bytes.
     package let size: Int64
 
     package init(link: Int, error: JobError?, startedAt: Timestamp, finishedAt: Timestamp, attempts: Int) {

@@ -1,6 +1,6 @@
 extension Masking {
-    /// `text` as a log may show it: the user information of every URL in it hidden, and its query, where many services
-    /// expect keys and tokens.
+    /// Returns `text` for a log, with the user information and query of every URL masked.
+    /// Many services expect keys and tokens in queries.
     package static func masked(log text: String) -> String {
         let text = masked(url: text)
         guard text.utf8.contains(UInt8(ascii: "?")) else { return text }
@@ -13,7 +13,7 @@ extension Masking {
                 offset += 1
                 continue
             }
-            // A URL ends where the text around it goes on.
+            // A URL ends where the surrounding text continues.
             let end = bytes[offset...].firstIndex { $0 <= 0x20 || $0 == UInt8(ascii: "\"") } ?? bytes.endIndex
             if let mark = bytes[offset..<end].firstIndex(of: UInt8(ascii: "?")), mark + 1 < end {
                 masked += bytes[copied...mark]

@@ -1,11 +1,11 @@
-/// Hides credentials in what clients and logs are shown.
+/// Masks credentials in output for clients and logs.
 package enum Masking {
-    /// What stands for a hidden value.
+    /// The replacement for a hidden value.
     package static let mask = "***"
 
     private static let secretFields: Set<String> = ["authorization", "proxy-authorization", "cookie"]
 
-    /// A spec, source or link with the values of credential headers and the user:password of URLs hidden.
+    /// Masks credential headers and the user information of URLs in a spec, source or link.
     package static func masked(_ json: JSON) -> JSON { masked(json, inHeaders: false) }
 
     private static func masked(_ json: JSON, inHeaders: Bool) -> JSON {
@@ -22,9 +22,9 @@ package enum Masking {
         }
     }
 
-    /// `text` with the user information of every URL in it hidden.
+    /// Masks the user information of every URL in `text`.
     ///
-    /// It works on bytes, as Swift joins an accent to the sign before it, and looks at each byte a fixed number of times.
+    /// Works on bytes, as Swift joins accents to the preceding character, and reads each byte a fixed number of times.
     package static func masked(url text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
         let bytes = Array(text.utf8)
@@ -43,14 +43,14 @@ package enum Masking {
                 masked += mask.utf8
                 copied = at
             }
-            // Its last byte can be the colon of another "://".
+            // The last byte can be the colon of another "://".
             index = max(start, end - 1)
         }
         guard copied > 0 else { return text }
         return String(decoding: masked + bytes[copied...], as: UTF8.self)
     }
 
-    /// A text that was to be a URL and is none, with all of it hidden that may be user information or a query.
+    /// Masks possible user information and queries in text that should be a URL but is not.
     package static func masked(noURL text: String) -> String {
         var bytes = Array(text.utf8)
         if let query = bytes.firstIndex(of: UInt8(ascii: "?")), query + 1 < bytes.count {
@@ -65,7 +65,7 @@ package enum Masking {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Where the authority that begins at `start` ends, and its last `@`. Expressions in it are passed over.
+    /// Returns the end of the authority at `start` and its last `@`; expressions in it are skipped.
     private static func authority(in bytes: [UInt8], from start: Int) -> (end: Int, at: Int?) {
         var at: Int?
         var index = start
@@ -87,7 +87,7 @@ package enum Masking {
         return (index, at)
     }
 
-    /// The end of the expression that begins at `start`; nil where none does. None holds a brace.
+    /// Returns the end of the expression at `start`, or nil; expressions contain no braces.
     private static func expressionEnd(in bytes: [UInt8], from start: Int) -> Int? {
         guard bytes[start...].starts(with: "{{".utf8),
             let close = bytes[(start + 2)...].firstIndex(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "}") }),

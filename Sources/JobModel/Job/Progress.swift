@@ -1,20 +1,20 @@
-/// How far a job has come, as clients see it.
+/// A job's progress, as clients see it.
 package struct Progress: Sendable, Hashable {
-    /// What is counted.
+    /// The unit of counting.
     package struct Unit: Sendable, Hashable, RawRepresentable {
         package let rawValue: String
 
-        /// A word that ``isWellFormed(_:)``.
+        /// Creates a unit; the word must satisfy ``isWellFormed(_:)``.
         package init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         package static let bytes = Unit(rawValue: "bytes")
         package static let jobs = Unit(rawValue: "jobs")
-        /// What a program counts that does not say it.
+        /// The unit of a program that names none.
         package static let items = Unit(rawValue: "items")
 
-        /// Whether a program's word may be one: at most 32 bytes, and none that JSON would have to escape.
+        /// Returns whether a program's word may be a unit: at most 32 bytes, none of which JSON would escape.
         package static func isWellFormed(_ word: String) -> Bool {
             (1...32).contains(word.utf8.count)
                 && word.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
@@ -25,7 +25,7 @@ package struct Progress: Sendable, Hashable {
     /// Nil while unknown.
     package var total: Int64?
     package var unit: Unit
-    /// Units a second over the last seconds, or nil before two measurements.
+    /// Units per second over the last seconds; nil before two measurements.
     package var rate: Double?
 
     package init(completed: Int64, total: Int64?, unit: Unit = .bytes, rate: Double? = nil) {
@@ -35,29 +35,29 @@ package struct Progress: Sendable, Hashable {
         self.rate = rate
     }
 
-    /// The part done, 0 to 1, or nil while the total is unknown.
+    /// The completed fraction, 0 to 1; nil while the total is unknown.
     package var fraction: Double? {
         guard let total else { return nil }
         return total <= 0 ? 1 : min(1, Double(completed) / Double(total))
     }
 
-    /// The seconds left at the present rate, or nil while total or rate are unknown.
+    /// The remaining seconds at the current rate; nil while total or rate is unknown.
     package var eta: Double? {
         guard let total, let rate, rate > 0 else { return nil }
         return (Double(max(0, total.saturatingSubtracting(completed))) / rate * 10).rounded() / 10
     }
 
-    /// The value of one member of the wire contract's `progress`; nil is written as `null`.
+    /// A value in the wire contract's `progress`; nil is written as `null`.
     fileprivate enum Value {
         case count(Int64?)
         case word(String)
-        /// Rounded to so many parts of one.
+        /// Rounded to this many parts of one.
         case rounded(Double?, parts: Double)
     }
 
     /// Calls `body` with each member of the wire contract's `progress`.
     ///
-    /// Inlined, so that ``write(to:)`` makes no closure and no list of them for each of many jobs.
+    /// Inlined, so that ``write(to:)`` allocates no closure and no list for each of many jobs.
     @inline(__always)
     private func forEachMember(_ body: (_ name: StaticString, Value) -> Void) {
         body("completed", .count(completed))
@@ -68,14 +68,14 @@ package struct Progress: Sendable, Hashable {
         body("eta", .rounded(eta, parts: 10))
     }
 
-    /// The `progress` of the wire contract; what is unknown is `null`.
+    /// The `progress` of the wire contract; unknown values are `null`.
     package var json: JSON {
         var object = JSONObject()
         forEachMember { name, value in object.append(name.description, value.json) }
         return .object(object)
     }
 
-    /// Writes ``json`` without making it.
+    /// Writes ``json`` without building it.
     package func write(to writer: inout JSONWriter) {
         writer.raw("{")
         var isFirst = true
@@ -109,7 +109,7 @@ extension Progress.Value {
             writer.raw("\"")
         case .rounded(.some(let value), let parts):
             let count = (value * parts).rounded()
-            // Up to 15 digits are what is shown of the nearest binary value.
+            // Numbers of up to 15 digits read like the nearest `Double`.
             if count >= 0, count < 1e15 {
                 writer.write(Int(count), over: Int(parts))
             } else {

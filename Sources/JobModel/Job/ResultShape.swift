@@ -1,20 +1,20 @@
-/// What is known, before anything runs, of the value that a pointer will be used on.
+/// What is known, before a run, of a value that a pointer refers to.
 package enum ResultShape: Sendable, Equatable {
-    /// Nothing.
+    /// Nothing is known.
     case unknown
-    /// An object with at most these members, of unknown values.
+    /// An object with at most these members, whose values are unknown.
     case members(Set<String>)
-    /// An array of such elements.
+    /// An array of elements of this shape.
     indirect case elements(ResultShape)
     /// A value written in the spec itself.
     case literal(JSON)
 
-    /// The shape of the error that a link is handed.
+    /// The shape of a link's incoming error.
     static let error = ResultShape.members([
         "kind", "message", "retryable", "link", "attempts", "http", "program", "failures", "failuresOmitted", "cause",
         "job", "index",
     ])
-    /// The shape of what `job` stands for.
+    /// The shape of the value of `job`.
     static let job = ResultShape.members(["id", "attempt", "label"])
 
     private static let response = ResultShape.members([
@@ -25,7 +25,7 @@ package enum ResultShape: Sendable, Equatable {
     ])
     private static let upload = ResultShape.members(["status", "headers", "size", "sha256", "attempts", "url"])
 
-    /// Whether a value of this shape may have something at `pointer`.
+    /// Returns whether a value of this shape may have something at `pointer`.
     func admits(_ pointer: JSONPointer, _ search: inout PointerSearch) -> Bool {
         guard let token = pointer.tokens.first else { return true }
         let rest = JSONPointer(Array(pointer.tokens.dropFirst()))
@@ -38,7 +38,7 @@ package enum ResultShape: Sendable, Equatable {
         }
     }
 
-    /// The shape of a source's result. `source` is as it was written.
+    /// Creates the shape of a source's result; `source` is not expanded.
     init(of type: SourceType, _ source: JSON) {
         switch type {
         case .url: self = Self.response
@@ -57,7 +57,7 @@ package enum ResultShape: Sendable, Equatable {
         }
     }
 
-    /// The shape of a step's result.
+    /// Creates the shape of a step's result.
     init(of step: Step) {
         switch step.action {
         case .source(let source): self = step.type.map { ResultShape(of: $0, source) } ?? .unknown
@@ -66,14 +66,14 @@ package enum ResultShape: Sendable, Equatable {
         }
     }
 
-    /// The shape of what comes out of `link` on success, where `incoming` came in.
+    /// Creates the shape of a link's successful result, given the shape of its input.
     init(after link: Link, _ incoming: ResultShape) {
         switch link {
         case .finally: self = incoming
         case .both(let step): self = ResultShape(of: step)
         case .pair(let then, let fail, _):
             let success = then.map(ResultShape.init(of:)) ?? incoming
-            // Not compared with itself: that sorts the members of a long literal, once for each link.
+            // Not compared with itself: that would sort the members of a long literal once per link.
             guard let fail else {
                 self = success
                 return

@@ -1,26 +1,26 @@
-/// A point in time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds, within the years 0 to 9999.
+/// A time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds, within the years 0 to 9999.
 package struct Timestamp: Sendable, Hashable, Comparable {
     package let milliseconds: Int64
 
-    /// The time, or the end of the range beyond which it lies: so differences of times always fit.
+    /// Clamps the time to the range, so that differences always fit.
     package init(milliseconds: Int64) {
         self.milliseconds = min(max(milliseconds, Self.writable.lowerBound), Self.writable.upperBound)
     }
 
     package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The time `seconds` later, rounded up to a millisecond, within the years 0 to 9999.
+    /// Returns the time `seconds` later, rounded up to a millisecond, within the years 0 to 9999.
     package func adding(seconds: Double) -> Timestamp {
         let sum = Double(milliseconds) + (seconds * 1000).rounded(.up)
         return sum.isNaN ? self : Timestamp(milliseconds: Int64(saturating: sum))
     }
 
-    /// The seconds from `earlier` to this time.
+    /// Returns the seconds from `earlier` to this time.
     package func seconds(since earlier: Timestamp) -> Double {
         Double(milliseconds - earlier.milliseconds) / 1000
     }
 
-    /// What RFC 3339 has four digits for: the years 0 to 9999.
+    /// The range of RFC 3339's four-digit years: 0 to 9999.
     private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 }
 
@@ -54,7 +54,7 @@ extension Timestamp: CustomStringConvertible {
         }
     }
 
-    /// The time that RFC 3339 `text` writes, in whatever offset, or nil. A fraction finer than milliseconds is cut off.
+    /// Parses an RFC 3339 time with any offset; fractions finer than milliseconds are truncated.
     package init?(rfc3339 text: String) {
         let bytes = Array(text.utf8)
         func digits(_ range: Range<Int>) -> Int? {
@@ -95,7 +95,7 @@ extension Timestamp: CustomStringConvertible {
         }
         let days = Self.days(fromCivil: year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offset
-        // Of digits whose number is bounded above, so nothing here can pass the range.
+        // The number of digits is bounded above, so nothing can overflow.
         let milliseconds = Int64((minutes * 60 + second) * 1000 + fraction)
         guard Self.writable.contains(milliseconds) else { return nil }
         self.init(milliseconds: milliseconds)
@@ -109,7 +109,7 @@ extension Timestamp: CustomStringConvertible {
         }
     }
 
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar, counted from March so that leap days come last.
+    /// Returns days since 1970-01-01 in the proleptic Gregorian calendar, counted from March so leap days come last.
     static func days(fromCivil year: Int, _ month: Int, _ day: Int) -> Int {
         let shifted = month <= 2 ? year - 1 : year
         let era = Int64(shifted).flooredQuotient(by: 400)
@@ -118,7 +118,7 @@ extension Timestamp: CustomStringConvertible {
         return Int(era) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The year, month and day that lies so many days after 1970-01-01.
+    /// Returns the year, month and day `days` after 1970-01-01.
     static func civil(fromDays days: Int) -> (Int, Int, Int) {
         let shifted = days + 719_468
         let era = Int(Int64(shifted).flooredQuotient(by: 146_097))
@@ -132,7 +132,7 @@ extension Timestamp: CustomStringConvertible {
 }
 
 extension Int64 {
-    /// The quotient rounded down, so that what is left over is never negative.
+    /// Returns the quotient rounded down, so that the remainder is never negative.
     func flooredQuotient(by divisor: Int64) -> Int64 {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? quotient - 1 : quotient

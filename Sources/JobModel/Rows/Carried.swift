@@ -1,9 +1,9 @@
-/// What flows from one link of a chain to the next, without a look at the value.
+/// The outcome that one link passes to the next; its value is not parsed.
 package enum Carried: Sendable, Hashable {
     case success(StoredValue)
     case failure(JobError)
 
-    /// Bytes that it takes on disk.
+    /// The size on disk, in bytes.
     package var size: Int64 {
         switch self {
         case .success(let value): value.size
@@ -15,14 +15,14 @@ package enum Carried: Sendable, Hashable {
     package var blob: BlobReference? { if case .success(.file(let blob)) = self { blob } else { nil } }
 }
 
-/// A JSON value as text: in the row where it is short, else in a file beside the state.
+/// A JSON value as text: in the row if it is short, otherwise in a file beside the state.
 package enum StoredValue: Sendable, Hashable {
     /// At most `limits.inlineResult` bytes of JSON text.
     case inline([UInt8])
-    /// The JSON text is in a file.
+    /// A file with the JSON text.
     case file(BlobReference)
 
-    /// Bytes of its JSON text.
+    /// The size of the JSON text, in bytes.
     package var size: Int64 {
         switch self {
         case .inline(let bytes): Int64(bytes.count)
@@ -35,12 +35,12 @@ package enum StoredValue: Sendable, Hashable {
     package static let null = StoredValue.inline(Array("null".utf8))
 }
 
-/// A file of the blob store: written and synced before anything refers to it, and never changed.
+/// A file of the blob store, written and synced before anything refers to it, and never changed.
 package struct BlobReference: Sendable, Hashable {
-    /// The life that wrote it, and a number of its own; together they are its name.
+    /// The daemon's life that wrote it; with the number it forms the file's name.
     package let life: Int64
     package let number: Int64
-    /// In bytes.
+    /// The size in bytes.
     package let size: Int64
 
     package init(life: Int64, number: Int64, size: Int64) {

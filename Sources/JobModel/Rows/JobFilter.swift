@@ -1,21 +1,21 @@
-/// Which jobs to list, and in what order.
+/// A selection of jobs, and their order.
 package struct JobFilter: Sendable, Equatable {
     package enum Order: String, Sendable, CaseIterable {
         case newest
         case oldest
     }
 
-    /// Empty for every state.
+    /// The states to include; empty for all.
     package var states: Set<JobState> = []
     package var queue: String?
     package var tag: String?
     /// The type of the job's own source.
     package var source: SourceType?
-    /// Its children; without one, only jobs that have no parent.
+    /// The parent whose children to list; nil for jobs without a parent.
     package var parent: JobID?
-    /// Only jobs of this uid.
+    /// The uid whose jobs to list; nil for all.
     package var owner: UInt32?
-    /// Only jobs behind this one, in the order asked for.
+    /// The job to continue after, in the requested order.
     package var after: JobID?
     package var limit = 100
     package var order = Order.newest

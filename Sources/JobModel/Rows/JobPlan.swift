@@ -1,14 +1,13 @@
-/// What the core has to know of a spec: for each link its steps' kinds, bounds and retries. Made once, when the job is
-/// admitted.
+/// The parts of a spec that the core needs, built once on admission: each link's step types, bounds and retries.
 package struct JobPlan: Sendable, Hashable {
     /// One step of a link.
     package struct Step: Sendable, Hashable {
         /// The source's type; nil for `return` and `throw`.
         package var source: SourceType?
-        /// Seconds that an attempt may take.
+        /// The maximum duration of an attempt, in seconds.
         package var timeout: Double?
         package var retry: RetryPolicy
-        /// A source that was at work when the daemon died may run again.
+        /// Whether a source that was running when the daemon died may run again.
         package var isRepeatable: Bool
 
         package init(source: SourceType?, timeout: Double?, retry: RetryPolicy, isRepeatable: Bool) {
@@ -21,7 +20,7 @@ package struct JobPlan: Sendable, Hashable {
 
     /// One callback pair of the chain.
     package enum Link: Sendable, Hashable {
-        /// `on` names the kinds of failure that the second one handles; nil for all.
+        /// `on` lists the failure kinds that `fail` handles; nil for all.
         case pair(then: Step?, fail: Step?, on: Set<String>?)
         case both(Step)
         case finally(Step)
@@ -36,7 +35,7 @@ package struct JobPlan: Sendable, Hashable {
 
     package let source: Step
     package let links: [Link]
-    /// Seconds that the job may take from its submission, or from its retry by hand.
+    /// The maximum time from submission, or from a manual retry, in seconds.
     package let deadline: Double?
 
     package init(source: Step, links: [Link], deadline: Double?) {
@@ -63,7 +62,7 @@ package struct JobPlan: Sendable, Hashable {
             deadline: spec.deadline)
     }
 
-    /// The step that link `number` runs for what came into it; link 0 is the source.
+    /// Returns the step that link `number` runs for its input; link 0 is the source.
     package func step(_ number: Int, for incoming: Carried?) -> Step? {
         guard number > 0 else { return source }
         guard links.indices.contains(number - 1), let incoming else { return nil }
@@ -81,7 +80,7 @@ package struct JobPlan: Sendable, Hashable {
         return true
     }
 
-    /// Whether a step of it makes children.
+    /// Whether a step makes children.
     package var hasList: Bool {
         source.source?.hasChildren == true
             || links.contains { $0.steps.contains { $0.source?.hasChildren == true } }

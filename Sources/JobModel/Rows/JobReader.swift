@@ -22,7 +22,7 @@ package protocol JobReader: AnyObject, Sendable {
     func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]?
     /// The checkpoints with which unfinished jobs, or this one, will continue their present links.
     func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer]
-    /// The record of the last download to a path.
+    /// Returns the record of the last download to a path.
     func download(to path: String) throws(StoreError) -> [UInt8]?
     /// The blobs of lives before `life` to which rows refer, in order after `after`.
     func blobs(beforeLife life: Int64, after: BlobReference?, limit: Int) throws(StoreError) -> [BlobReference]
@@ -32,7 +32,7 @@ package protocol JobReader: AnyObject, Sendable {
     func copyState() throws(StoreError) -> String
 }
 
-/// A job as a reader gives it.
+/// A job as a reader returns it.
 package struct StoredJob: Sendable {
     package let row: JobRow
     /// Its spec or item.
@@ -60,7 +60,7 @@ package struct JobStanding: Sendable, Hashable {
     }
 }
 
-/// How a child ended.
+/// The outcome of a child.
 package struct ChildOutcome: Sendable {
     package let job: JobID
     package let index: Int
@@ -75,7 +75,7 @@ package struct ChildOutcome: Sendable {
     }
 }
 
-/// A schedule as a reader gives it.
+/// A schedule as a reader returns it.
 package struct StoredScheduleRow: Sendable {
     /// The longest spec in a list of schedules, in bytes.
     package static let longestShownSpec = 4096

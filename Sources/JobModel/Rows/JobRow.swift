@@ -1,28 +1,28 @@
-/// A job as the core decides by it: its row, without its spec and without the values that flow through it.
+/// A job as the core sees it: its row, without its spec and the values that flow through it.
 ///
-/// A row is the truth about a job. Nothing that is only in memory decides what happens to it.
+/// The row is the truth about a job. Nothing in memory alone decides what happens to it.
 package struct JobRow: Sendable, Hashable {
-    /// What a job waits for; of a ready or finished job and of one whose run is at work ``nothing``.
+    /// The condition that a job waits for; ``nothing`` for ready and finished jobs, and during a run.
     package enum Waiting: Int, Sendable, CaseIterable {
         case nothing
-        /// Scheduled or queued: for a place among the children of its list that run at once.
+        /// Scheduled or queued: for a place among its list's concurrent children.
         case gate
         /// Running: for its children.
         case children
-        /// Running: for the time that its `timer` source names.
+        /// Running: for the time of its `timer` source.
         case timer
-        /// Queued: for children or files of an earlier run to be removed.
+        /// Queued: for the removal of an earlier run's children or files.
         case cleaning
-        /// Running: for the timeout of a `timer` source that names a longer time.
+        /// Running: for the timeout of a `timer` source with a longer time.
         case timeout
     }
 
-    /// Why nothing but `finally` links runs any more.
+    /// Why only `finally` links still run.
     package enum Stop: String, Sendable {
         case cancelled
         case deadline
 
-        /// The failure that the next link gets.
+        /// The failure that the next link receives.
         package var error: JobError {
             switch self {
             case .cancelled: JobError(.cancelled, "The job was cancelled; retry it to run it again.")
@@ -35,13 +35,13 @@ package struct JobRow: Sendable, Hashable {
     /// The list that a child belongs to.
     package struct Parent: Sendable, Hashable {
         package var job: JobID
-        /// The link of the parent that made it.
+        /// The parent's link that made it.
         package var link: Int
         /// The opening of the list (``ListRow/id``).
         package var list: Int64
         /// Its index among its siblings, from 0.
         package var index: Int
-        /// The lists around it, from 1.
+        /// The number of enclosing lists, from 1.
         package var depth: Int
 
         package init(job: JobID, link: Int, list: Int64, index: Int, depth: Int) {
@@ -53,10 +53,10 @@ package struct JobRow: Sendable, Hashable {
         }
     }
 
-    /// The link at which a chain failed or was stopped: where a retry goes on.
+    /// The link at which a chain failed or was stopped, from which a retry resumes.
     package struct FailedLink: Sendable, Hashable {
         package var link: Int
-        /// What had come into it; nil for the source.
+        /// The link's input; nil for the source.
         package var incoming: Carried?
 
         package init(link: Int, incoming: Carried?) {
@@ -65,62 +65,62 @@ package struct JobRow: Sendable, Hashable {
         }
     }
 
-    // What was submitted.
+    // Submitted values.
     package var id: JobID
     package let owner: UInt32
-    /// The groups of the process that submitted it, or that set its schedule; nil where the system's databases say which groups
-    /// its owner is in.
+    /// The groups of the process that submitted the job or set its schedule; nil means its owner's groups in the
+    /// system's databases.
     package let groups: CallerGroups?
     package let parent: Parent?
     package let terms: JobTerms
-    /// Bytes of its spec.
+    /// The size of its spec, in bytes.
     package let specSize: Int
-    /// Bytes of what is stored of it with the job: less where a template or a file has the rest.
+    /// The size stored with the job, in bytes: less if a template or a file has the rest.
     package let storedSpecSize: Int
     package let createdAt: Timestamp
 
-    // Where it stands.
+    // Status.
     package var state: JobState
     package var waiting = Waiting.nothing
-    /// Grows by one with each change that is stored; a reader tells by it which of two looks is the newer.
+    /// Grows by one with each stored change; it tells readers which of two reads is newer.
     package var version: Int64 = 1
-    /// The run that is at work for it; only of a running job.
+    /// The run of a running job.
     package var run: RunID?
-    /// Why nothing but `finally` links runs any more.
+    /// Why only `finally` links still run.
     package var stop: Stop?
-    /// It is being removed, and no reader shows it.
+    /// Whether it is under removal, which hides it from readers.
     package var isRemoving = false
 
-    // Times. Those named `due` and `deadline` are by the steady clock.
-    /// When a scheduled job, a timer, or a list with a timeout goes on.
+    // Times; `due` and `deadline` use the steady clock.
+    /// The time at which a scheduled job, a timer, or a list with a timeout continues.
     package var due: SteadyTime?
-    /// The time of day until which a scheduled job waits. It decides where `due` is nil, and is only shown where it is not.
+    /// The wall-clock time until which a scheduled job waits; if `due` is set, it is only shown.
     package var notBefore: Timestamp?
     package var deadline: SteadyTime?
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
 
-    // Its chain.
-    /// The link that runs or runs next; 0 is the source. Of a finished job the last one that ran.
+    // The chain.
+    /// The current or next link, 0 for the source; of a finished job, the last link that ran.
     package var link = 0
     /// Attempts of that link so far.
     package var attempt = 0
     package var linkStartedAt: Timestamp?
-    /// The host (name and port) that its present link asks, where that is known before it runs.
+    /// The host (name and port) that its current link contacts, if known before it runs.
     package var host: String?
-    /// What goes into the next link; of a finished job its outcome. Nil before the source ended.
+    /// The input of the next link, or the outcome of a finished job; nil until the source ends.
     package var carried: Carried?
     package var outcomes: [LinkOutcome] = []
     package var failedLink: FailedLink?
-    /// Why the last attempt of the present link failed, while it waits for the next.
+    /// The failure of the current link's last attempt, while it waits for the next.
     package var lastFailure: JobError?
-    /// The files that hold long values of its links, until it is removed or retried from before that link.
+    /// Files with long values of its links, kept until removal or a retry from before that link.
     package var blobs: [LinkBlob] = []
-    /// Bytes of the checkpoints of its transfers.
+    /// The size of its transfers' checkpoints, in bytes.
     package var checkpointSize = 0
-    /// Children made by its lists so far.
+    /// Children that its lists have made so far.
     package var children = 0
-    /// How often in a row the daemon was killed while a source of the present link was at work.
+    /// Consecutive times that the daemon was killed while a source of the current link ran.
     package var crashes = 0
 
     package init(
@@ -145,7 +145,7 @@ package struct JobRow: Sendable, Hashable {
     package var tags: [String] { terms.tags }
 }
 
-/// A long value of a link in a file of the blob store.
+/// A link's long value in a file of the blob store.
 package struct LinkBlob: Sendable, Hashable {
     package let link: Int
     package let blob: BlobReference
@@ -156,9 +156,9 @@ package struct LinkBlob: Sendable, Hashable {
     }
 }
 
-/// One run of one job's source, by one life of one daemon; never used twice.
+/// One run of one job's source in one life of a daemon; never reused.
 package struct RunID: Sendable, Hashable, Comparable {
-    /// Counts the starts of daemons on this store.
+    /// The number of daemon starts on this store.
     package let life: Int64
     package let number: Int64
 
@@ -172,14 +172,14 @@ package struct RunID: Sendable, Hashable, Comparable {
     }
 }
 
-/// Milliseconds by a clock that goes on over restarts and reboots and is never set.
+/// Milliseconds of a clock that continues over restarts and reboots and is never set.
 package typealias SteadyTime = Int64
 
 extension JobRow {
-    /// Bytes that a job takes up on disk beside its texts.
+    /// The size of a job on disk besides its texts, in bytes.
     package static let fixedSize: Int64 = 256
 
-    /// What it takes up on disk, in bytes, as quotas count it.
+    /// The size on disk in bytes, as quotas count it.
     package var size: Int64 {
         var size = Self.fixedSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
         size = size.saturatingAdding(carried?.size ?? 0)
@@ -190,23 +190,23 @@ extension JobRow {
         return size
     }
 
-    /// Whether a value that is counted already is this file.
+    /// Returns whether this file holds a value that is already counted.
     private func holds(_ blob: BlobReference) -> Bool {
         carried?.blob == blob || failedLink?.incoming?.blob == blob
     }
 
-    /// Where it stands in the starting order of its queue.
+    /// The position in the starting order of its queue.
     package var position: ReadyPosition { ReadyPosition(priority: priority, id: id) }
 
-    /// Whether it waits for nothing but a slot and its host.
+    /// Whether it waits only for a slot and its host.
     package var isReady: Bool { state == .queued && waiting == .nothing && !isRemoving }
 
-    /// The step of its present link; nil where the link passes on what came in.
+    /// The step of its current link; nil if the link passes its input on.
     package var step: JobPlan.Step? {
         if stop != nil, link > 0, !plan.isFinally(link) { return nil }
         return plan.step(link, for: carried)
     }
 
-    /// Whether its present link runs either way, after a stop too.
+    /// Whether its current link runs in any case, even after a stop.
     package var isAtFinally: Bool { link > 0 && plan.isFinally(link) }
 }

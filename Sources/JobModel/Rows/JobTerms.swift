@@ -1,4 +1,4 @@
-/// What the core goes by of a spec, and never changes. An object, as a row is copied each time it is read or changed.
+/// The immutable parts of a spec that the core uses; an object, as every read or change copies the row.
 package final class JobTerms: Sendable {
     package let plan: JobPlan
     package let queue: String

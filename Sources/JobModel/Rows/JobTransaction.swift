@@ -32,9 +32,9 @@ package protocol JobTransaction: AnyObject {
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
     /// The earliest of these times in all rows, and the earliest end of a finished root job.
     func dueTimes() throws(StoreError) -> DueTimes
-    /// Jobs with a run of another life, by id.
+    /// Returns jobs with a run of another life, by id.
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow]
-    /// Unfinished jobs whose `crashes` is above zero, by id.
+    /// Returns unfinished jobs whose `crashes` is above zero, by id.
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow]
     /// The children of a list with an id above `after`, by id.
     func children(
@@ -49,16 +49,16 @@ package protocol JobTransaction: AnyObject {
 
     /// Stores the checkpoint of a link; nil deletes it. The caller updates the job's `checkpointSize`.
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError)
-    /// The checkpoints of a job's links from `link` on, by link.
+    /// Returns the checkpoints of a job's links from `link` on, by link.
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])]
     /// Remembers a download to a path for a later validation, until 100,000 others were saved.
     func save(download: [UInt8], to path: String) throws(StoreError)
 
     // MARK: Lists
 
-    /// The open list of a job.
+    /// Returns the open list of a job.
     func list(of job: JobID) throws(StoreError) -> ListRow?
-    /// Stores an open list, new or not.
+    /// Inserts or updates an open list.
     func put(_ list: ListRow) throws(StoreError)
     /// Deletes the row of a list that is over; its template stays as long as its children.
     func closeList(of job: JobID) throws(StoreError)
@@ -113,7 +113,7 @@ package enum ChildSelection: Sendable {
     case gated
 }
 
-/// How a round ended.
+/// The end of a round.
 package enum RoundEnd: Sendable {
     case committed
     /// It changed nothing.

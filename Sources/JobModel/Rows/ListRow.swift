@@ -1,36 +1,36 @@
-/// An open list of a running job: how far its children have come. A list that is over has no row.
+/// An open list of a running job and its children's progress; a finished list has no row.
 package struct ListRow: Sendable, Hashable {
     package enum Phase: Int, Sendable, CaseIterable {
-        /// A run makes the children; those that were made may run already.
+        /// A run makes the children; some may already run.
         case making
-        /// All children are made, and some have not ended.
+        /// All children are made; some have not ended.
         case open
-        /// All children have ended, and a run composes the list's outcome.
+        /// All children have ended; a run composes the list's outcome.
         case gathering
     }
 
-    /// The job whose present link it is.
+    /// The job whose current link it is.
     package let job: JobID
-    /// Of this opening: a list that is opened again has another one. Children name it.
+    /// The number of this opening, which children refer to; reopening a list gives it another.
     package let id: Int64
     package let link: Int
     package var phase: Phase
     package let mode: ListMode
-    /// How many children run at once; nil leaves it to the queues.
+    /// The number of children that run at once; nil leaves it to the queues.
     package let concurrency: Int?
-    /// How many children it is to have.
+    /// The planned number of children.
     package let total: Int
     package var made = 0
-    /// Children that have ended, and how many of them failed or were cancelled.
+    /// Children that have ended, and those of them that failed or were cancelled.
     package var ended = 0
     package var failed = 0
-    /// The child that decided the outcome before all had ended, by its index.
+    /// The index of the child that decided the outcome before all had ended.
     package var decided: Int?
-    /// Children that were let in and have not ended: at most ``concurrency``, but for those that a stop let pass.
+    /// Children admitted and not ended: at most ``concurrency``, except those that a stop let pass.
     package var admitted = 0
-    /// Bytes that ended children have moved.
+    /// Bytes moved by ended children.
     package var bytes: Int64 = 0
-    /// What its children are made of together, where they have that in common.
+    /// The template that its children share, if any.
     package let template: StoredValue?
 
     package init(
@@ -47,6 +47,6 @@ package struct ListRow: Sendable, Hashable {
         self.template = template
     }
 
-    /// Children that were made and have not ended.
+    /// Children made and not ended.
     package var unfinished: Int { made - ended }
 }

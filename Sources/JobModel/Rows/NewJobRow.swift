@@ -1,13 +1,13 @@
-/// A job that is to be inserted: its row, and what is written once and never read by the core.
+/// A job to insert: its row, and data that is written once and never read by the core.
 package struct NewJobRow: Sendable {
-    /// How the spec of a job is stored.
+    /// The stored form of a job's spec.
     package enum Document: Sendable, Hashable {
-        /// The JSON text of its spec.
+        /// The JSON text of the spec.
         case spec([UInt8])
-        /// A child that is made of its list's template: the JSON text of its item.
+        /// The JSON text of a child's item, for its list's template.
         case item(StoredValue)
 
-        /// Bytes of what is stored.
+        /// The stored size, in bytes.
         package var size: Int64 {
             switch self {
             case .spec(let text): Int64(text.count)
@@ -18,7 +18,7 @@ package struct NewJobRow: Sendable {
 
     package var row: JobRow
     package let document: Document
-    /// What tells its spec from others of the same key; 0 without a key.
+    /// A digest that distinguishes specs with the same key; 0 without a key.
     package let digest: UInt64
 
     package init(row: JobRow, document: Document, digest: UInt64 = 0) {
@@ -28,14 +28,14 @@ package struct NewJobRow: Sendable {
     }
 }
 
-/// What became of a job that was inserted.
+/// The result of inserting a job.
 package enum Inserted: Sendable, Equatable {
     case created(JobID)
-    /// Its key belongs to this job; `isSame` says whether that has the same spec. Nothing was stored.
+    /// Nothing was stored, as this job owns the key; `isSame` tells whether its spec is the same.
     case taken(JobID, isSame: Bool)
 }
 
-/// A ready job, as a window of the scheduler has it.
+/// A ready job in a window of the scheduler.
 package struct ReadyRow: Sendable, Hashable {
     package let position: ReadyPosition
     package let host: String?
@@ -46,13 +46,13 @@ package struct ReadyRow: Sendable, Hashable {
     }
 }
 
-/// The next times that rows wait for; nil where none does.
+/// The next times that rows wait for, or nil.
 package struct DueTimes: Sendable, Hashable {
-    /// By the steady clock: delays, retries, timers, timeouts of lists, deadlines.
+    /// On the steady clock: delays, retries, timers, timeouts of lists, deadlines.
     package var steady: SteadyTime?
-    /// By the time of day: `notBefore` of jobs, times of schedules.
+    /// On the wall clock: `notBefore` of jobs, times of schedules.
     package var wall: Timestamp?
-    /// When the finished root job that ended first did.
+    /// The earliest end of a finished root job.
     package var firstEnd: Timestamp?
 
     package init(steady: SteadyTime? = nil, wall: Timestamp? = nil, firstEnd: Timestamp? = nil) {
@@ -62,14 +62,14 @@ package struct DueTimes: Sendable, Hashable {
     }
 }
 
-/// What names a row that handling an input will read.
+/// The key of a row that handling an input will read.
 package enum RowKey: Sendable, Hashable {
     case job(JobID)
     case key(owner: UInt32, String)
     case schedule(ScheduleKey)
 }
 
-/// Jobs of one owner, queue and state, and their bytes.
+/// The owner, queue and state that a count is for.
 package struct CountKey: Sendable, Hashable {
     package let owner: UInt32
     package let queue: String
@@ -82,7 +82,7 @@ package struct CountKey: Sendable, Hashable {
     }
 }
 
-/// How many jobs, and what they take up on disk.
+/// A number of jobs and their size on disk.
 package struct CountValue: Sendable, Hashable {
     package var jobs: Int
     package var bytes: Int64

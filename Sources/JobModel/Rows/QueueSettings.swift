@@ -1,12 +1,12 @@
-/// How a queue runs, as the configuration or an administrator says.
+/// A queue's settings from the configuration or an administrator.
 package struct QueueSettings: Sendable, Hashable {
-    /// Queues that a configuration can make, and that there are at most where an administrator makes another.
+    /// The maximum number of queues in a configuration, and in all when an administrator makes another.
     package static let most = 1000
 
     package var name: String
-    /// Slots: jobs whose source works at the same time.
+    /// Slots: sources that run at the same time.
     package var concurrency: Int
-    /// The most slots that one owner may have at a time; nil for the daemon's default.
+    /// The maximum number of slots per owner; nil for the daemon's default.
     package var perUser: Int?
     package var isSuspended: Bool
 

@@ -8,7 +8,7 @@ package struct ReadyPosition: Sendable, Hashable, Comparable {
         self.id = id
     }
 
-    /// Whether `left` starts before `right`.
+    /// Returns whether `left` starts before `right`.
     package static func < (left: ReadyPosition, right: ReadyPosition) -> Bool {
         left.priority == right.priority ? left.id < right.id : left.priority > right.priority
     }

@@ -1,8 +1,8 @@
-/// A schedule as it is stored, with when it is looked at next.
+/// A stored schedule and the time of its next check.
 package struct ScheduleRow: Sendable, Hashable {
     package var schedule: Schedule
-    /// When it is to be looked at, by the time of day: its next time, or at once where a time waits for the job before it.
-    /// Nil where it has none, is suspended, or waits for that job's end.
+    /// The wall-clock time of the next check; nil if it has no next time, is suspended, or waits for a job's end.
+    /// The check comes at the next time, or at once if a time waits for the preceding job.
     package var next: Timestamp?
     /// Grows by one with each change.
     package var version: Int64 = 1

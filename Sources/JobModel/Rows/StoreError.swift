@@ -1,13 +1,13 @@
-/// Why the store could not do as asked.
+/// A failure of the store.
 package struct StoreError: Error, Sendable {
     package enum Code: Sendable, Hashable {
-        /// The database is damaged, or is not one of deferd.
+        /// The database is damaged, or not deferd's.
         case damaged
-        /// Another version of deferd made it.
+        /// Another version of deferd created it.
         case otherVersion
         /// Another daemon has it open.
         case locked
-        /// Writing or syncing failed; nothing of it was kept.
+        /// Writing or syncing failed; nothing was kept.
         case write
         /// Reading failed.
         case read
@@ -19,7 +19,7 @@ package struct StoreError: Error, Sendable {
     /// A sentence that names the file and the next step.
     package let message: String
     package let underlying: (any Error)?
-    /// Whether it stays so until somebody names another path or gives permission; else it may pass by itself.
+    /// Whether it lasts until a path or permission changes; otherwise it may pass by itself.
     package let isLasting: Bool
 
     package init(_ code: Code, _ message: String, underlying: (any Error)? = nil, isLasting: Bool = false) {

@@ -1,4 +1,4 @@
-/// A transfer that its job will go on with.
+/// A transfer that its job will resume.
 package struct UnfinishedTransfer: Sendable, Hashable {
     package let job: JobID
     package let owner: UInt32

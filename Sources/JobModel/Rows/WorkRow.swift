@@ -1,26 +1,26 @@
-/// A piece of work that a round decided and did not end: it outlives a crash, and goes on where it stood.
+/// Work that a round started and did not finish; it survives a crash and resumes where it stopped.
 package struct WorkRow: Sendable, Hashable {
     package enum Kind: Int, Sendable, CaseIterable {
-        /// The unfinished children of a list are to be cancelled; `position` is the last one that was, by its id.
+        /// Cancels a list's unfinished children; `position` is the id of the last one cancelled.
         case cancelChildren
-        /// A finished root job is to be removed with all below it.
+        /// Removes a finished root job with all its descendants.
         case removeTree
-        /// The children that a job's links from `position` on have made are to be removed, so that it can run again.
+        /// Removes the children of a job's links from `position` on, so that it can run again.
         case removeChildren
-        /// What transfers of a job's links from `position` on have left is to be removed; its files are named in `payload`.
+        /// Removes the leftovers of transfers of a job's links from `position` on; `payload` names the files.
         case removeParts
     }
 
-    /// 0 until it is stored.
+    /// 0 until stored.
     package var id: Int64
     package let kind: Kind
-    /// The job that it is about, which may be gone.
+    /// The job concerned, which may be gone.
     package let job: JobID
     package let owner: UInt32
-    /// The list (``ListRow/id``) whose children are meant; 0 for others.
+    /// The list (``ListRow/id``) whose children are concerned; otherwise 0.
     package let list: Int64
     package var position: Int64
-    /// What files are to be removed, as transfers wrote it down.
+    /// The files to remove, as transfers recorded them.
     package let payload: [UInt8]
 
     package init(

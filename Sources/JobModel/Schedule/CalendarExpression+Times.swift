@@ -1,12 +1,12 @@
 /// The times of a calendar in a zone.
 ///
-/// Between two changes of a zone's clocks local time runs evenly, so each such period is searched by itself, from day to
-/// day. A change forward skips local times (a gap), a change back shows some twice.
+/// Between two clock changes local time is continuous, so each such period is searched by itself, day by day. A change
+/// forward skips local times (a gap); a change back repeats some.
 extension CalendarExpression {
-    /// The years that are searched: February 29 comes after eight of them, as 2100 has none.
+    /// The number of years searched: February 29 may be eight years away, as 2100 has none.
     private static let years = 9
 
-    /// The first time after `time`; nil where there is none in the next nine years.
+    /// Returns the first time after `time`, or nil if there is none in the next nine years.
     package func next(after time: Timestamp, in zone: ZoneRules) -> Timestamp? {
         let start = time.milliseconds.flooredQuotient(by: 1000) + 1
         let end = start + Int64(Self.years) * 31_622_400
@@ -23,7 +23,7 @@ extension CalendarExpression {
         return nil
     }
 
-    /// The first time of a period from `earliest` on, in seconds since 1970.
+    /// Returns the first time of a period from `earliest` on, in seconds since 1970.
     private func first(
         from earliest: Int64, before end: Int64, _ period: ZoneRules.Period, in zone: ZoneRules
     ) -> Int64? {
@@ -31,20 +31,20 @@ extension CalendarExpression {
         if !followsElapsedTime, period.start != .min {
             let shown = Self.shown(before: period, in: zone)
             if earliest == period.start, shown < local, firstLocal(from: shown, before: local) != nil {
-                // What the gap skips is due with the first moment behind it.
+                // A time in the gap is due at the first moment after it.
                 return earliest
             }
-            // What was shown before is not due again.
+            // Local times shown before are not due again.
             local = max(local, shown)
         }
         return firstLocal(from: local, before: end + period.offset).map { $0 - period.offset }
     }
 
-    /// The local time up to which clocks have come before a period, in seconds.
+    /// Returns the latest local time that clocks showed before a period, in seconds.
     private static func shown(before period: ZoneRules.Period, in zone: ZoneRules) -> Int64 {
         var shown = Int64.min
         var start = period.start
-        // Only changes within a day or so of each other can show a time more than twice.
+        // Only changes within about a day of each other can show a time more than twice.
         while start != .min, start > period.start - 3 * 86_400 {
             let earlier = zone.period(at: start - 1)
             shown = max(shown, start + earlier.offset)
@@ -53,7 +53,7 @@ extension CalendarExpression {
         return shown
     }
 
-    /// The first local minute from `start` on and before `end`, both in seconds since the local 1970.
+    /// Returns the first local minute from `start` on and before `end`, both in seconds since the local 1970.
     private func firstLocal(from start: Int64, before end: Int64) -> Int64? {
         let minute = (start + 59).flooredQuotient(by: 60)
         var day = minute.flooredQuotient(by: 1440)
@@ -84,7 +84,7 @@ extension CalendarExpression {
         return nil
     }
 
-    /// The first minute of a day from `earliest` on.
+    /// Returns the first minute of a day from `earliest` on.
     private func firstMinute(from earliest: Int) -> Int? {
         let hour = earliest / 60
         if hours >> UInt64(hour) & 1 == 1 {

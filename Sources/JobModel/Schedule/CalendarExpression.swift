@@ -1,24 +1,24 @@
-/// The times of day and days that crontab(5) writes in five fields: minute, hour, day of month, month and day of week.
+/// Times in crontab(5) notation: minute, hour, day of month, month and day of week.
 ///
-/// A field is a list of `*`, numbers and ranges; names stand for months and days of the week, and a step follows `*` or a
-/// range. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are short for five fields. There is nothing else.
+/// A field is a list of `*`, numbers and ranges; months and days of the week have names, and a step follows `*` or a
+/// range. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` abbreviate five fields. Nothing else is supported.
 package struct CalendarExpression: Sendable, Hashable {
-    /// Bytes of the longest one: each field may name all its values, and there are names for the longest.
+    /// The maximum size in bytes: each field may name all its values, with the longest names.
     package static let longest = 512
 
-    /// A bit for each value of a field.
+    /// One bit per value of a field.
     let minutes: UInt64
     let hours: UInt64
     let days: UInt64
     let months: UInt64
     /// Sunday is bit 0.
     let weekdays: UInt64
-    /// Whether both day fields are restricted, when either is enough.
+    /// Whether both day fields are restricted, so that either is enough.
     private let isEitherDayEnough: Bool
-    /// Whether the hour field begins with `*`, so that the times go by elapsed time where clocks are changed.
+    /// Whether the hour field begins with `*`, so that times follow elapsed time across clock changes.
     let followsElapsedTime: Bool
 
-    /// Why text is no expression, as a sentence.
+    /// A syntax error, as a sentence.
     package struct Flaw: Error, Equatable {
         package let reason: String
     }
@@ -55,7 +55,7 @@ package struct CalendarExpression: Sendable, Hashable {
 
     private static func words(_ text: String) -> [Substring] { text.split { $0 == " " || $0 == "\t" } }
 
-    /// Whether it has times on a day of a month that it has.
+    /// Returns whether a day of a matching month matches.
     func admits(day: Int, weekday: Int) -> Bool {
         let isDay = days >> UInt64(day) & 1 == 1
         let isWeekday = weekdays >> UInt64(weekday) & 1 == 1
@@ -67,7 +67,7 @@ package struct CalendarExpression: Sendable, Hashable {
 private struct CalendarField {
     let name: String
     let range: ClosedRange<Int>
-    /// The names of the values from the first of `range` on.
+    /// The names of the values, from the first of `range` on.
     var names: [String] = []
 
     static let minute = CalendarField(name: "minute", range: 0...59)
@@ -76,11 +76,11 @@ private struct CalendarField {
     static let month = CalendarField(
         name: "month", range: 1...12,
         names: ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"])
-    /// 7 is Sunday as well.
+    /// 7 is also Sunday.
     static let weekday = CalendarField(
         name: "day of week", range: 0...7, names: ["sun", "mon", "tue", "wed", "thu", "fri", "sat"])
 
-    /// A bit for each value that the text of the field names.
+    /// Returns one bit per value that the field's text names.
     func values(_ text: Substring) throws(CalendarExpression.Flaw) -> UInt64 {
         var values: UInt64 = 0
         for element in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -97,7 +97,7 @@ private struct CalendarField {
             guard (1...2).contains(ends.count) else { throw flaw(text) }
             first = try value(ends[0], of: text)
             last = try ends.count == 2 ? value(ends[1], of: text) : first
-            // Sunday ends a week as well as it begins one.
+            // Sunday ends a week as well as begins one.
             if ends.count == 2, last == 0, first > 0, ends[1].lowercased() == "sun" { last = 7 }
             guard first <= last else {
                 throw CalendarExpression.Flaw(

@@ -1,4 +1,4 @@
-/// The name of a schedule among those of its owner.
+/// A schedule's owner and its name, unique per owner.
 package struct ScheduleKey: Sendable, Hashable, Comparable {
     package let owner: UInt32
     package let name: String
@@ -9,11 +9,11 @@ package struct ScheduleKey: Sendable, Hashable, Comparable {
     }
 
     package static func < (left: ScheduleKey, right: ScheduleKey) -> Bool {
-        // Names are ASCII, whose order is that of their bytes.
+        // Names are ASCII, so this is byte order.
         left.owner == right.owner ? left.name < right.name : left.owner < right.owner
     }
 
-    /// Why `name` cannot be the name of a schedule; nil where it can.
+    /// Returns why `name` cannot name a schedule, or nil if it can.
     package static func flaw(in name: String) -> String? {
         let isPlain = name.utf8.allSatisfy { byte in
             (48...57).contains(byte) || (65...90).contains(byte & 0xDF) || [45, 46, 95].contains(byte)
@@ -22,41 +22,41 @@ package struct ScheduleKey: Sendable, Hashable, Comparable {
             ? nil : "A schedule's name is 1 to 64 letters, digits, dots, underscores and hyphens."
     }
 
-    /// What the keys of jobs begin with that schedules submit.
+    /// The prefix of the keys of jobs that schedules submit.
     package static let jobKeyPrefix = "schedule:"
 
-    /// The key of the job that this schedule submits for a time, so that there is one only.
+    /// Returns the key of the job for a time, so that there is only one.
     package func jobKey(at time: Timestamp) -> String { "\(Self.jobKeyPrefix)\(name):\(time)" }
 }
 
-/// When a schedule submits its job.
+/// The times at which a schedule submits its job.
 package enum ScheduleTiming: Sendable, Hashable {
-    /// At the times of a calendar, as it was written, in the zone of this name.
+    /// The times of a calendar, as written, in a named zone.
     case calendar(String, CalendarExpression, zone: String)
-    /// Every so many milliseconds since it was set.
+    /// An interval in milliseconds, counted from when it was set.
     case every(Int64)
 
-    /// Milliseconds that lie between two times at most: ten years.
+    /// The maximum interval in milliseconds: ten years.
     package static let longest: Int64 = 315_360_000_000
 
-    /// The zone of its calendar; nil where it needs none.
+    /// The zone of its calendar, or nil.
     package var zone: String? {
         if case .calendar(_, _, let zone) = self { zone } else { nil }
     }
 
-    /// The first time after `time` of a schedule that was set at `start`; `zone` are the rules of a calendar's zone.
+    /// Returns the first time after `time` of a schedule set at `start`; `zone` is its calendar's zone.
     package func next(after time: Timestamp, since start: Timestamp, in zone: ZoneRules) -> Timestamp? {
         switch self {
         case .calendar(_, let expression, _): return expression.next(after: time, in: zone)
         case .every(let period):
-            // Also before the start, where the clock was set back since.
+            // `time` precedes the start if the clock was set back.
             let passed = (time.milliseconds - start.milliseconds).flooredQuotient(by: max(1, period))
             let next = (passed + 1).multipliedReportingOverflow(by: max(1, period))
             return next.overflow ? nil : Timestamp(milliseconds: start.milliseconds.saturatingAdding(next.partialValue))
         }
     }
 
-    /// The times after `start` and up to `end`, at most the last `limit` of them, in order.
+    /// Returns at most the last `limit` times after `start` and up to `end`, in order.
     package func last(
         _ limit: Int, after start: Timestamp, upTo end: Timestamp, since set: Timestamp, in zone: ZoneRules
     ) -> [Timestamp] {
@@ -69,9 +69,9 @@ package enum ScheduleTiming: Sendable, Hashable {
         return found.reversed()
     }
 
-    /// The last time after `start` and before `end`.
+    /// Returns the last time after `start` and before `end`.
     ///
-    /// Steps back that double find one, and halving what lies behind it the last: so it takes no longer the more there are.
+    /// Doubling steps back find one, and bisection the last, so the cost does not grow with the number of times.
     private func last(
         after start: Timestamp, before end: Timestamp, since set: Timestamp, in zone: ZoneRules
     ) -> Timestamp? {
@@ -99,44 +99,44 @@ package enum ScheduleTiming: Sendable, Hashable {
     }
 }
 
-/// What becomes of the times of a schedule that passed while no daemon ran.
+/// The handling of a schedule's times that passed while no daemon ran.
 package enum ScheduleCatchUp: String, Sendable, CaseIterable {
-    /// One job is submitted, for the last of them.
+    /// Submits one job, for the last of them.
     case last
     case none
-    /// One job for each, one after another.
+    /// Submits a job for each, one after another.
     case all
 }
 
-/// What becomes of a time of a schedule while the job before is not finished.
+/// The handling of a schedule's time while the preceding job is unfinished.
 package enum ScheduleOverlap: String, Sendable, CaseIterable {
     case skip
-    /// Its job is submitted once that one is.
+    /// Submits its job once that one is finished.
     case queue
 }
 
-/// A schedule as it is stored, without its spec.
+/// A stored schedule without its spec.
 package struct Schedule: Sendable, Hashable {
     package let key: ScheduleKey
-    /// The groups of the process that set it, which its jobs get; nil means the same as in ``JobRow/groups``.
+    /// The groups of the process that set it, which its jobs get; nil as in ``JobRow/groups``.
     package var groups: CallerGroups?
     package var timing: ScheduleTiming
     package var catchUp: ScheduleCatchUp
     package var overlap: ScheduleOverlap
     package var isSuspended: Bool
-    /// When it was last set.
+    /// The time when it was last set.
     package var setAt: Timestamp
-    /// Times up to this one have been dealt with.
+    /// The time up to which its times have been handled.
     package var doneUntil: Timestamp
-    /// The last time that a job was submitted for; nil before the first.
+    /// The last of its times for which a job was submitted; nil before the first.
     package var lastTime: Timestamp?
     package var lastJob: JobID?
-    /// Jobs submitted for its times, and times for which there was none.
+    /// Jobs submitted for its times, and times skipped.
     package var submitted = 0
     package var skipped = 0
-    /// Times whose jobs are submitted one after another, each when the one before is finished; earliest first.
+    /// Times whose jobs each wait for the preceding one to finish; earliest first.
     package var waiting: [Timestamp] = []
-    /// Bytes of its spec.
+    /// The size of its spec, in bytes.
     package var specSize: Int
 
     package init(
@@ -153,10 +153,10 @@ package struct Schedule: Sendable, Hashable {
         self.specSize = specSize
     }
 
-    /// Times that can wait.
+    /// The maximum number of waiting times.
     package static let mostWaiting = 100
 
-    /// What it takes up on disk, in bytes.
+    /// The size on disk, in bytes.
     package var storedSize: Int64 {
         var size = JobRow.fixedSize + Int64(specSize) + (groups?.storedSize ?? 0)
         if case .calendar(let text, _, let zone) = timing { size += Int64(text.utf8.count + zone.utf8.count) }

@@ -1,6 +1,6 @@
-/// How a zone goes on year by year, as POSIX writes it in `TZ`: `CET-1CEST,M3.5.0,M10.5.0/3`.
+/// A zone's yearly rules in POSIX `TZ` notation: `CET-1CEST,M3.5.0,M10.5.0/3`.
 ///
-/// Times of day reach from -167 to 167 hours, as RFC 9636 extends POSIX.
+/// Times of day range from -167 to 167 hours, as RFC 9636 extends POSIX.
 struct ZoneFooter: Sendable, Hashable {
     /// A day of each year.
     enum Day: Sendable, Hashable {
@@ -8,22 +8,22 @@ struct ZoneFooter: Sendable, Hashable {
         case julian(Int)
         /// 0 to 365; February 29 is counted.
         case ordinal(Int)
-        /// Weekday `day` (Sunday is 0) in the week of that number of a month; the fifth is the last.
+        /// Weekday `day` (Sunday is 0) in the given week of a month; the fifth is the last.
         case week(month: Int, week: Int, day: Int)
     }
 
     struct Change: Sendable, Hashable {
         let day: Day
-        /// Seconds since the midnight with which the day begins.
+        /// Seconds since midnight at the start of the day.
         let time: Int64
     }
 
-    /// Seconds that a zone can be ahead of UTC, or behind it.
+    /// The maximum offset from UTC in either direction, in seconds.
     static let largestOffset: Int64 = 26 * 3600
 
     /// Seconds ahead of UTC.
     let standard: Int64
-    /// Seconds ahead of UTC in summer, and when that begins and ends; nil where clocks are never changed.
+    /// The offset in summer, in seconds ahead of UTC, with its begin and end; nil if clocks never change.
     let summer: (offset: Int64, begin: Change, end: Change)?
 
     static func == (left: ZoneFooter, right: ZoneFooter) -> Bool {
@@ -58,15 +58,15 @@ struct ZoneFooter: Sendable, Hashable {
         ZoneRules.Flaw(reason: "its last line \"\(String(decoding: text, as: UTF8.self).echoed)\" makes no sense")
     }
 
-    /// The period around `time`, which is behind the last listed change `last` (`Int64.min` for none); `offset` holds from
-    /// that one on.
+    /// Returns the period around `time`, which is after the last listed change `last` (`Int64.min` for none).
+    /// `offset` applies from that change on.
     func period(at time: Int64, after last: Int64, offset: Int64) -> ZoneRules.Period {
         guard let summer else {
             return ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
         }
         let year = Timestamp.civil(fromDays: Int((time &+ standard).flooredQuotient(by: 86_400))).0
         var period = ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
-        // A year's changes can lie a week beside it.
+        // A year's changes can fall up to a week outside it.
         var changes: [(time: Int64, offset: Int64)] = []
         for year in year - 1...year + 1 {
             changes.append((Self.time(of: summer.begin, in: year) - standard, summer.offset))
@@ -83,7 +83,7 @@ struct ZoneFooter: Sendable, Hashable {
         return period
     }
 
-    /// A change in local seconds since 1970, before clocks are changed.
+    /// Returns a change in local seconds since 1970, by the clock before the change.
     private static func time(of change: Change, in year: Int) -> Int64 {
         let first = Timestamp.days(fromCivil: year, 1, 1)
         let day: Int
@@ -105,7 +105,7 @@ struct ZoneFooter: Sendable, Hashable {
     }
 }
 
-/// Reads the parts of a footer, one after another.
+/// Reads the parts of a footer in order.
 private struct FooterReader {
     private let text: [UInt8]
     private var index = 0
@@ -122,7 +122,7 @@ private struct FooterReader {
         return true
     }
 
-    /// Skips a zone's name: letters, or anything between angle brackets.
+    /// Skips a zone's name: letters, or anything in angle brackets.
     mutating func skipName() -> Bool {
         let start = index
         if skip("<") {
@@ -143,7 +143,7 @@ private struct FooterReader {
         return index > start && range.contains(value) ? value : nil
     }
 
-    /// `[+-]hh[:mm[:ss]]` in seconds.
+    /// Reads `[+-]hh[:mm[:ss]]` in seconds.
     mutating func offset() -> Int64? {
         let isNegative = skip("-")
         if !isNegative { _ = skip("+") }

@@ -1,31 +1,31 @@
-/// When a zone's clocks are changed, and what they are ahead of UTC in between: what a TZif file (RFC 9636) says.
+/// A zone's clock changes and offsets from UTC, as in a TZif file (RFC 9636).
 ///
-/// Behind the last change that the file lists, its footer says how the zone goes on, year by year.
+/// After the last change that the file lists, its footer gives yearly rules.
 package struct ZoneRules: Sendable, Hashable {
-    /// A time between two changes.
+    /// The time between two changes.
     struct Period: Equatable {
-        /// The seconds since 1970 with which it begins.
+        /// The start, in seconds since 1970.
         var start: Int64
-        /// And those with which the next one does.
+        /// The start of the next period.
         var end: Int64
         /// Seconds that local time is ahead of UTC.
         var offset: Int64
     }
 
-    /// Why bytes are no rules of a zone, as a part of a sentence.
+    /// Why bytes are not a zone's rules, as a clause.
     package struct Flaw: Error, Equatable {
         package let reason: String
     }
 
-    /// Bytes of the longest file that is read; the longest that there is has 4 KiB.
+    /// The maximum size of a file in bytes; the largest in existence has 4 KiB.
     package static let longest = 64 << 10
 
     private let changes: [Int64]
-    /// One more than there are changes: the first holds before all of them.
+    /// One more than there are changes: the first applies before all of them.
     private let offsets: [Int64]
     private let footer: ZoneFooter?
 
-    /// Coordinated Universal Time, which is the same everywhere and whatever files there are.
+    /// Coordinated Universal Time, which needs no file.
     package static let utc = ZoneRules(changes: [], offsets: [0], footer: nil)
 
     init(changes: [Int64], offsets: [Int64], footer: ZoneFooter?) {
@@ -34,13 +34,13 @@ package struct ZoneRules: Sendable, Hashable {
         self.footer = footer
     }
 
-    /// The rules that a file of these bytes holds.
+    /// Parses a TZif file.
     package init(tzif bytes: [UInt8]) throws(Flaw) {
         guard bytes.count <= Self.longest else { throw Flaw(reason: "it is longer than \(Self.longest) bytes") }
         var reader = TZifReader(bytes)
         var header = try reader.header()
         if header.version > 0 {
-            // Times of 32 bits come first, for readers that know no others.
+            // 32-bit times come first, for readers that know no others.
             try reader.skip(header.length(timeSize: 4))
             header = try reader.header()
         }
@@ -65,7 +65,7 @@ package struct ZoneRules: Sendable, Hashable {
         footer = try header.version > 0 ? reader.footer().map { (text) throws(Flaw) in try ZoneFooter(text) } : nil
     }
 
-    /// The period that a time, in seconds since 1970, lies in.
+    /// Returns the period that contains a time, in seconds since 1970.
     func period(at time: Int64) -> Period {
         var (low, high) = (0, changes.count)
         while low < high {
@@ -80,13 +80,13 @@ package struct ZoneRules: Sendable, Hashable {
     }
 }
 
-/// Reads the parts of a TZif file, one after another.
+/// Reads the parts of a TZif file in order.
 private struct TZifReader {
     struct Header {
         let version: UInt8
         let universals, standards, leaps, times, types, characters: Int
 
-        /// Bytes of what follows, where a time takes `timeSize`.
+        /// Returns the size of the following data in bytes, if a time takes `timeSize`.
         func length(timeSize: Int) -> Int {
             times * (timeSize + 1) + types * 6 + characters + leaps * (timeSize + 4) + standards + universals
         }
@@ -105,7 +105,7 @@ private struct TZifReader {
 
     mutating func skip(_ count: Int) throws(ZoneRules.Flaw) { _ = try bytes(count) }
 
-    /// A big-endian number with a sign, of 4 or 8 bytes.
+    /// Reads a signed big-endian number of 4 or 8 bytes.
     mutating func integer(_ size: Int) throws(ZoneRules.Flaw) -> Int64 {
         let value = try bytes(size).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return size == 8 ? Int64(bitPattern: value) : Int64(Int32(truncatingIfNeeded: value))
@@ -118,7 +118,7 @@ private struct TZifReader {
         var counts: [Int] = []
         for _ in 0..<6 {
             let count = try integer(4)
-            // Beyond the longest file, so that no sum of them can be too large.
+            // Bounded by the longest file, so that sums cannot overflow.
             guard (0...Int64(ZoneRules.longest)).contains(count) else {
                 throw ZoneRules.Flaw(reason: "it ends too early")
             }
@@ -129,7 +129,7 @@ private struct TZifReader {
             types: counts[4], characters: counts[5])
     }
 
-    /// The text between the two line feeds at the end; nil where it is empty.
+    /// Reads the text between the two line feeds at the end; nil if it is empty.
     mutating func footer() throws(ZoneRules.Flaw) -> [UInt8]? {
         guard try bytes(1).first == UInt8(ascii: "\n"), let end = data[offset...].firstIndex(of: UInt8(ascii: "\n"))
         else {

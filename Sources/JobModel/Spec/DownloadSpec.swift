@@ -1,6 +1,6 @@
 /// The transfer of a `download` source.
 package struct DownloadSpec: Sendable, Equatable {
-    /// What to do when the target is there already.
+    /// What to do if the target exists.
     package enum Exists: String, Sendable, CaseIterable {
         case fail
         case replace
@@ -8,7 +8,7 @@ package struct DownloadSpec: Sendable, Equatable {
         case rename
         /// Succeed without a transfer.
         case skip
-        /// Ask the server whether it changed since the last download of that path.
+        /// Ask the server whether the file changed since the last download to that path.
         case validate
     }
 
@@ -16,13 +16,13 @@ package struct DownloadSpec: Sendable, Equatable {
     package var path: String
     package var headers: [HeaderField]
     package var exists: Exists
-    /// The SHA-256 that the file must have, as 64 lower-case hexadecimal digits.
+    /// The required SHA-256 of the file, as 64 lower-case hexadecimal digits.
     package var sha256: String?
-    /// Where else the file is, tried in order when one fails; at most 32.
+    /// Alternative URLs, tried in order when one fails; at most 32.
     package var mirrors: [String]
-    /// Bytes a second, or nil for no limit.
+    /// Bytes per second; nil for no limit.
     package var rate: Int?
-    /// Connections to fetch it with at once, where the server and the limits allow it: 1 to 16.
+    /// The number of connections used at once, if the server and the limits allow it: 1 to 16.
     package var segments: Int
 
     static let members = ["type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments"]

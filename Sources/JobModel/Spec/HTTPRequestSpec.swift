@@ -1,6 +1,6 @@
 /// The request of a `url` or `json` source.
 package struct HTTPRequestSpec: Sendable, Equatable {
-    /// Which statuses are a success.
+    /// The statuses that count as success.
     package enum Accept: String, Sendable, CaseIterable {
         /// 2xx, and 304 to a conditional request.
         case success

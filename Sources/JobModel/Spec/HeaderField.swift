@@ -8,15 +8,15 @@ package struct HeaderField: Sendable, Equatable {
         self.value = value
     }
 
-    /// The fields that the transfer itself needs and a client may not set.
+    /// The fields that the transfer itself sets and clients may not.
     static let reserved: Set<String> = [
         "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// Whether the transfer itself needs the field of this name.
+    /// Returns whether the transfer itself sets this field.
     package static func isReserved(_ name: String) -> Bool { reserved.contains(name.lowercased()) }
 
-    /// The most bytes that the fields of one request may have together.
+    /// The maximum size of all fields of a request, in bytes.
     static let limit = 64 << 10
 
     /// Reads the member `headers`, an object of strings.
@@ -26,7 +26,7 @@ package struct HeaderField: Sendable, Equatable {
         let members = try MemberReader(
             json, at: reader.pointer(to: "headers"), mode: reader.mode, isStored: reader.isStored)
         var fields: [HeaderField] = []
-        // Of several fields with one name the last counts. Searching all of them for each would take quadratic time.
+        // The last of several fields with one name counts. Searching for each would take quadratic time.
         var indices: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name
@@ -58,13 +58,13 @@ package struct HeaderField: Sendable, Equatable {
         reader.fault("headers", "The header fields are larger than \(limit) bytes.")
     }
 
-    /// What is wrong with a field's value, if anything.
+    /// Returns the flaw in a field's value, or nil.
     package static func flaw(ofValue text: String) -> String? {
         text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
             ? "A header field's value must not hold control characters." : nil
     }
 
-    /// Whether `text` is a token of RFC 9110.
+    /// Returns whether `text` is an RFC 9110 token.
     package static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

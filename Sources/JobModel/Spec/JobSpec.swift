@@ -1,29 +1,29 @@
-/// A job as its client wrote it down: a source, the chain of links behind it, and how to run them.
+/// A job as its client described it: a source, a chain of links, and how to run them.
 ///
-/// It never changes; it is an object so that all copies of a job share one.
+/// It is immutable, and an object so that all copies of a job share it.
 package final class JobSpec: Sendable {
-    /// The whole spec as it was written, for showing, storing and comparing.
+    /// The whole spec as written, for showing, storing and comparing.
     package let json: JSON
     package let source: Step
     package let links: [Link]
     package let queue: String
     /// Higher starts first; -1000 to 1000.
     package let priority: Int
-    /// Seconds from its submission before it may start.
+    /// Seconds from submission to the earliest start.
     package let delay: Double?
     package let notBefore: Timestamp?
-    /// Bounds one attempt of one source, in seconds.
+    /// The bound on one attempt of one source, in seconds.
     package let timeout: Double?
-    /// Bounds the whole job from its submission, in seconds.
+    /// The bound on the whole job from its submission, in seconds.
     package let deadline: Double?
     package let retry: RetryPolicy?
     package let key: String?
     package let tags: [String]
     package let label: String?
 
-    /// How many bytes it takes as JSON text.
+    /// The size as JSON text, in bytes.
     package let size: Int
-    /// The spec as JSON text, to be stored; nil where it was stored before, or is part of another spec.
+    /// The JSON text to store; nil if it was stored before, or is part of another spec.
     package let text: [UInt8]?
 
     package static let members = [
@@ -34,7 +34,7 @@ package final class JobSpec: Sendable {
     init(reader: MemberReader, source: Step, links: [Link], isNew: Bool) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
-        // Both ways give the same size, so a job that is read counts as much as when it was stored.
+        // Both give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
         self.source = source
         self.links = links
@@ -42,7 +42,7 @@ package final class JobSpec: Sendable {
         priority = try reader.integer("priority", in: -1000...1000) ?? 0
         delay = try reader.number("delay", in: 0...Self.longest)
         notBefore = try reader.time("notBefore")
-        // Both can be there without a value yet, where expressions give them.
+        // Both can be present without a value, if expressions supply them.
         guard reader.value("delay") == nil || reader.value("notBefore") == nil else {
             throw reader.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
         }
@@ -54,7 +54,7 @@ package final class JobSpec: Sendable {
         label = try Self.word(reader, "label", atMost: 256)
     }
 
-    /// What is known of a spec that is not at hand: it is shown by its size, and cannot be run.
+    /// Creates a stand-in for a spec that was not read; it is shown by its size and cannot run.
     private init(
         size: Int, links: Int, queue: String, priority: Int, key: String?, tags: [String], label: String? = nil
     ) {
@@ -75,22 +75,22 @@ package final class JobSpec: Sendable {
         self.label = label
     }
 
-    /// What a row tells of its spec.
+    /// Creates a stand-in from a row.
     convenience init(unreadOf row: JobRow) {
         self.init(
             size: row.specSize, links: row.plan.links.count, queue: row.queue, priority: row.priority, key: row.key,
             tags: row.tags)
     }
 
-    /// What is kept of a spec that is too long to be shown.
+    /// The stand-in for a spec that is too long to be shown.
     var withoutSteps: JobSpec {
         JobSpec(size: size, links: 0, queue: queue, priority: priority, key: key, tags: tags, label: label)
     }
 
-    /// Whether it is at hand, and not only what a row tells of it.
+    /// Whether this is a whole spec, not a stand-in.
     var isPresent: Bool { json["source"] != nil }
 
-    /// The longest time that a spec may name, in seconds: ten years.
+    /// The longest time in a spec, in seconds: ten years.
     static let longest = 315_360_000.0
 
     static func duration(_ reader: MemberReader, _ name: String) throws(SpecError) -> Double? {
@@ -111,12 +111,12 @@ package final class JobSpec: Sendable {
         try reader.strings("tags", atMost: 32, flaw: flaw(inTag:)) ?? []
     }
 
-    /// Why a text is no tag; nil where it is one.
+    /// Returns why a text is not a tag, or nil if it is.
     package static func flaw(inTag tag: String) -> String? {
         tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
     }
 
-    /// How `step` is retried. A POST or PATCH, or what an expression may turn into one, is retried only if the spec says so.
+    /// Returns the retry policy of `step`; a possible POST or PATCH is retried only if the spec says so.
     package func retryPolicy(of step: Step) -> RetryPolicy {
         if let policy = step.retry ?? retry { return policy }
         var policy = RetryPolicy.standard
@@ -130,7 +130,7 @@ package final class JobSpec: Sendable {
 }
 
 extension JobSpec {
-    /// What stands for the spec of a child that cannot be made: a job that fails with the reason.
+    /// Returns the spec of a job that fails with `error`, in place of a child that cannot be made.
     package static func failing(with error: JobError) -> JSON {
         ["source": ["type": "error", "kind": .string(error.kind.rawValue), "message": .string(error.message)]]
     }
@@ -142,7 +142,7 @@ extension JobSpec: CustomStringConvertible {
 }
 
 extension RetryPolicy {
-    /// Reads the member `name`, with the standard's value for each part left out.
+    /// Reads the member `name`; omitted parts get standard values.
     init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
         guard let json = reader.value(name) else { return nil }
         self = .standard

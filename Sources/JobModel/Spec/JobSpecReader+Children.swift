@@ -1,6 +1,6 @@
 extension JobSpecReader {
-    /// The spec of a stored child that is made of its list's template. `queue` and `priority` are those of its row, which it may
-    /// have from its parent.
+    /// Makes the spec of a stored child from its list's template.
+    /// `queue` and `priority` come from its row, which may have inherited them.
     static func child(
         of template: JSON, item: JSON, index: Int, queue: String, priority: Int
     ) throws(SpecError) -> JobSpec {
@@ -13,7 +13,7 @@ extension JobSpecReader {
 }
 
 extension JSON {
-    /// A child's spec with the queue and priority of its parent, where it does not name them itself.
+    /// Returns a child's spec with its parent's queue and priority where it names none.
     package func inheriting(queue: String, priority: Int) -> JSON {
         guard var members = object else { return self }
         if members["queue"] == nil { members["queue"] = .string(queue) }

@@ -1,4 +1,4 @@
-/// Checks a spec whole, children and links and expressions included, and makes a ``JobSpec`` of it.
+/// Checks a whole spec with its children, links and expressions, and makes a ``JobSpec`` of it.
 package struct JobSpecReader {
     /// Called with each source of a spec, after its form was checked: of links and children too. `isOpen` tells that its strings
     /// can hold expressions.
@@ -11,7 +11,7 @@ package struct JobSpecReader {
     package private(set) var queues: [NamedQueue] = []
     /// Children that the spec may hold in all, those of its children included.
     private let mostChildren: Int
-    /// Children written in the spec so far.
+    /// Children found in the spec so far.
     private var children = 0
     private(set) var search = PointerSearch()
 
@@ -34,22 +34,22 @@ package struct JobSpecReader {
         return JobSpecReader(limits: limits, inspect: inspect)
     }
 
-    /// What is around the part that is being read.
+    /// The context of the part being read.
     private struct Context {
-        /// The names for expressions, or nil where strings are literal.
+        /// The names for expressions; nil if strings are literal.
         var scope: TemplateScope?
-        /// The enclosing lists.
+        /// The number of enclosing lists.
         var depth = 0
         var mode: MemberReader.Mode
-        /// Whether the expressions were checked earlier: when this spec, or the one that it is a child of, was accepted.
+        /// Whether the expressions were checked before, when this spec or its parent's was accepted.
         var isChecked = false
-        /// Whether it was accepted before as it stands here, maybe by a daemon that had other bounds.
+        /// Whether it was accepted before in this form, possibly by a daemon with other bounds.
         var isStored = false
-        /// Whether it is a whole spec that is to be stored.
+        /// Whether it is a whole spec to be stored.
         var isNew = false
     }
 
-    /// The spec that a client wrote. `pointer` is where it stands in the params.
+    /// Reads a client's spec; `pointer` is its location in the params.
     package static func spec(
         _ json: JSON, at pointer: JSONPointer = JSONPointer(), limits: JobLimits
     ) throws(SpecError) -> JobSpec {
@@ -117,7 +117,7 @@ package struct JobSpecReader {
         }
     }
 
-    /// A spec that was accepted once and stored; it is read whatever the limits are now.
+    /// Reads a spec that was accepted and stored, whatever the limits are now.
     package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
         var reader = ofStored()
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true)

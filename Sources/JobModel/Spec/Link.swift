@@ -1,17 +1,17 @@
-/// What a link runs: a source, a value that is there already, or a failure.
+/// The action of a link: a source, a given value, or a failure.
 package struct Step: Sendable, Hashable {
     package enum Action: Sendable, Hashable {
-        /// The source as it was written, expressions and all.
+        /// The source as written, with expressions.
         case source(JSON)
         case `return`(JSON)
-        /// The object with `kind` and `message`, as it was written.
+        /// The object with `kind` and `message`, as written.
         case `throw`(JSON)
     }
 
     package let action: Action
-    /// The source's type, or nil for a step without one.
+    /// The source's type; nil for a step without one.
     package let type: SourceType?
-    /// Bounds one attempt, in seconds.
+    /// The bound on one attempt, in seconds.
     package var timeout: Double?
     package var retry: RetryPolicy?
 
@@ -26,7 +26,7 @@ package struct Step: Sendable, Hashable {
         self.retry = retry
     }
 
-    /// A step that runs a source whose type was read already.
+    /// Creates a step for a source whose type is known.
     init(source: JSON, type: SourceType) {
         action = .source(source)
         self.type = type
@@ -37,11 +37,11 @@ package struct Step: Sendable, Hashable {
 
 /// One callback pair of a job's chain.
 package enum Link: Sendable, Hashable {
-    /// Either branch may be left out; `on` names the kinds of failure that the second one handles.
+    /// Either branch may be omitted; `on` lists the failure kinds that `fail` handles.
     case pair(then: Step?, fail: Step?, on: Set<String>?)
     case both(Step)
     case finally(Step)
 }
 
-/// What a source, a link or a job ended with.
+/// The outcome of a source, a link or a job.
 package typealias Outcome = Result<JSON, JobError>

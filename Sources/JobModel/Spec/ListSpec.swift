@@ -1,10 +1,10 @@
-/// When a `list` or `each` source is done, and with what.
+/// The condition that ends a `list` or `each` source, and its result.
 package enum ListMode: String, Sendable, CaseIterable {
-    /// When every child is, with all outcomes.
+    /// When every child has ended, with all outcomes.
     case settled
-    /// When every child succeeded, or at the first failure.
+    /// When every child has succeeded, or at the first failure.
     case all
-    /// At the first success, or when every child failed.
+    /// At the first success, or when every child has failed.
     case first
 }
 
@@ -12,7 +12,7 @@ package enum ListMode: String, Sendable, CaseIterable {
 package struct ListSpec: Sendable, Equatable {
     package var jobs: [JSON]
     package var mode: ListMode
-    /// How many run at once; nil leaves it to the queues.
+    /// The number that run at once; nil leaves it to the queues.
     package var concurrency: Int?
 
     static let members = ["type", "jobs", "mode", "concurrency"]
@@ -25,7 +25,7 @@ package struct ListSpec: Sendable, Equatable {
     }
 }
 
-/// The items of an `each` source and the spec of the child for each.
+/// The items of an `each` source and the spec of each item's child.
 package struct EachSpec: Sendable, Equatable {
     package var items: [JSON]
     package var job: JSON

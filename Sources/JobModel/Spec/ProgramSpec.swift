@@ -1,32 +1,32 @@
-/// The run of a `program` source: a configured program or a command, and what it is given.
+/// The run of a `program` source: a configured program or a command, with its input.
 package struct ProgramSpec: Sendable, Equatable {
-    /// What is run.
+    /// The program to run.
     package enum Subject: Sendable, Equatable {
-        /// The name of an entry in the configuration.
+        /// The name of a configuration entry.
         case named(String)
-        /// A whole command line, its first element an absolute path.
+        /// A whole command line; its first element is an absolute path.
         case command([String])
     }
 
     package var subject: Subject
-    /// Appended to the command.
+    /// Arguments appended to the command.
     package var arguments: [String]
-    /// What stands on its standard input as one line of JSON; nil for nothing.
+    /// Standard input, as one line of JSON; nil for nothing.
     package var input: JSON?
-    /// What is added to its environment, in the order of the spec.
+    /// Variables added to the environment, in the order of the spec.
     package var environment: [(name: String, value: String)]
 
-    /// The words of a command without the directory that `deferctl run` puts before it.
+    /// Returns a command without the directory that `deferctl run` puts before it.
     package static func shown(_ command: [String]) -> ArraySlice<String> {
         command.count > 3 && command[0] == "/usr/bin/env" && command[1] == "-C" ? command[3...] : command[...]
     }
 
     static let members = ["type", "program", "command", "arguments", "input", "environment"]
-    /// How many elements a command has at most; with the arguments, what is started is bounded by the kernel.
+    /// The maximum number of a command's elements; the kernel bounds the whole, with arguments.
     package static let longestCommand = 1000
     package static let mostArguments = 100
     package static let mostVariables = 100
-    /// Bytes of one argument or variable at most; the kernel takes none that is longer.
+    /// The maximum size of an argument or variable, in bytes; the kernel accepts none longer.
     static let longestText = 128 << 10
 
     init(_ reader: MemberReader) throws(SpecError) {
@@ -61,7 +61,7 @@ package struct ProgramSpec: Sendable, Equatable {
         environment = try Self.environment(reader)
     }
 
-    /// No string of a program holds a NUL, which would end it.
+    /// Returns why a string cannot be passed to a program: a NUL would end it.
     private static func flaw(ofText text: String) -> String? {
         text.utf8.contains(0) ? "What a program is started with holds no NUL character." : nil
     }
@@ -85,9 +85,9 @@ package struct ProgramSpec: Sendable, Equatable {
         return environment
     }
 
-    /// Why no variable of a spec may have this name; nil for one that may.
+    /// Returns why a spec may not set this variable, or nil if it may.
     ///
-    /// The dynamic linker goes by variables that begin with `LD_`, and what begins with `DEFERD_` is the daemon's to say.
+    /// `LD_` variables control the dynamic linker, and `DEFERD_` variables belong to the daemon.
     package static func flaw(ofVariable name: String) -> String? {
         if name.isEmpty { return "A variable needs a name." }
         if name.utf8.contains(UInt8(ascii: "=")) || name.utf8.contains(0) {

@@ -1,14 +1,14 @@
-/// How often and how far apart a failed source is tried again.
+/// The number and spacing of a failed source's retries.
 package struct RetryPolicy: Sendable, Hashable {
     /// Retries after the first attempt, 0 to 1000.
     package var max: Int
     /// Seconds before the first retry.
     package var initial: Double
-    /// The factor by which each further pause is longer.
+    /// The factor by which each delay grows.
     package var factor: Double
-    /// The longest pause in seconds.
+    /// The longest delay, in seconds.
     package var maxDelay: Double
-    /// Whether a pause is drawn at random between 0 and its computed length.
+    /// Whether a delay is random between 0 and its computed length.
     package var jitter: Bool
 
     package static let standard = RetryPolicy(max: 4, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
@@ -21,7 +21,7 @@ package struct RetryPolicy: Sendable, Hashable {
         self.jitter = jitter
     }
 
-    /// The pause in seconds after attempt `attempt` (from 1) failed; `random` is drawn from 0 ..< 1.
+    /// Returns the delay in seconds after failed attempt `attempt` (from 1); `random` is from 0 ..< 1.
     package func delay(afterAttempt attempt: Int, random: Double) -> Double {
         var delay = initial
         for _ in 1..<Swift.max(1, attempt) where delay < maxDelay { delay *= factor }

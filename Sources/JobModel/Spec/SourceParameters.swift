@@ -1,4 +1,4 @@
-/// What a source does, read from its members and ready to run.
+/// A source's parameters, read from its members and ready to run.
 package enum SourceParameters: Sendable, Equatable {
     case url(HTTPRequestSpec)
     case download(DownloadSpec)
@@ -12,8 +12,8 @@ package enum SourceParameters: Sendable, Equatable {
     case upload(UploadSpec)
     case program(ProgramSpec)
 
-    /// Reads the members of a source. In the mode `template` the result only shows that they fit. `isStored` says that they were
-    /// accepted before as they stand here.
+    /// Reads the members of a source; in the mode `template` the result only shows that they fit.
+    /// `isStored` means that they were accepted before in this form.
     package init(
         _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode,
         isStored: Bool = false, limits: JobLimits
@@ -62,7 +62,6 @@ package enum SourceParameters: Sendable, Equatable {
         }
     }
 
-    /// What kind of source it is.
     package var type: SourceType {
         switch self {
         case .url: .url
@@ -78,10 +77,10 @@ package enum SourceParameters: Sendable, Equatable {
         }
     }
 
-    /// Refuses expressions in the members that say which server is asked and which file is written or read, where strings are
-    /// taken as they are: the braces would become part of a directory's name.
+    /// Refuses expressions in members that name a server or a file, where strings are literal: the braces would become
+    /// part of a directory's name.
     ///
-    /// What a source sends is data, which may well hold what looks like an expression.
+    /// Data that a source sends may look like an expression.
     func refuseExpressions(at pointer: JSONPointer) throws(SpecError) {
         switch self {
         case .url(let request), .json(let request, _):
@@ -113,7 +112,7 @@ package enum SourceParameters: Sendable, Equatable {
             pointer(), "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
     }
 
-    /// The member `kind` of an `error` source or a `throw` step.
+    /// Reads the member `kind` of an `error` source or a `throw` step.
     static func kind(_ reader: MemberReader) throws(SpecError) -> JobError.Kind {
         let text = try reader.string("kind") { text in
             JobError.Kind(rawValue: text).isWellFormed
@@ -124,7 +123,7 @@ package enum SourceParameters: Sendable, Equatable {
 }
 
 extension SourceType {
-    /// The member `type`, which no expression can stand for.
+    /// Reads the member `type`, which cannot be an expression.
     init?(_ reader: MemberReader) throws(SpecError) {
         let literal = try MemberReader(.object(reader.object), at: reader.pointer, isStored: reader.isStored)
         guard let type = try literal.choice("type", of: SourceType.self) else { return nil }
@@ -132,7 +131,7 @@ extension SourceType {
     }
 }
 
-/// The kinds of source that a job or a link can have.
+/// The types of source.
 package enum SourceType: String, Sendable, CaseIterable {
     case url
     case download
@@ -148,13 +147,13 @@ package enum SourceType: String, Sendable, CaseIterable {
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }
 
-    /// Whether it takes its time to end when it is told to, seconds for a program that does not heed it; all else ends at once.
+    /// Whether a stop takes time, seconds for a program that ignores it; all others end at once.
     package var endsLater: Bool { self == .program }
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-    /// The type of this name. The look-up that Swift makes of an enum compares with each case in turn, as characters: it
-    /// takes 550 instructions for each job, this one 150.
+    /// Returns the type of this name.
+    /// Swift's own look-up compares each case in turn, as characters: it takes 550 instructions per job, this one 150.
     package init?(rawValue: String) {
         guard let type = Self.byName[rawValue] else { return nil }
         self = type

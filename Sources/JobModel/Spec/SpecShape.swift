@@ -1,15 +1,15 @@
-/// What limits count in a spec: what it held when it was accepted, whatever the limits are now.
+/// The contents of an accepted spec that limits count, whatever the limits are now.
 struct SpecShape {
-    /// Children of the longest list in it.
+    /// Children of its longest list.
     private(set) var children = 0
-    /// Children of all lists in it.
+    /// Children of all its lists.
     private(set) var allChildren = 0
-    /// Links of the job in it that has most.
+    /// Links of the job with the most.
     private(set) var links = 0
     /// Levels of lists.
     private(set) var depth: Int
 
-    /// `depth` counts the lists around the spec.
+    /// Measures a spec; `depth` is the number of enclosing lists.
     init(of spec: JSON, depth: Int) {
         self.depth = depth
         add(job: spec, depth)
@@ -37,7 +37,7 @@ struct SpecShape {
 }
 
 extension JobLimits {
-    /// The same, raised to what a spec holds that was accepted under others.
+    /// Returns limits raised to the contents of a spec accepted under others.
     func raised(to shape: SpecShape) -> JobLimits {
         var raised = self
         raised.children = max(children, shape.children)
@@ -48,6 +48,6 @@ extension JobLimits {
 }
 
 extension JSON {
-    /// The children that a `list` or `each` source has as it is written, before any expression is filled in.
+    /// The number of children of a `list` or `each` source, before expansion.
     package var writtenChildren: Int { (self["jobs"] ?? self["in"])?.array?.count ?? 0 }
 }

@@ -10,7 +10,7 @@ package struct UploadSpec: Sendable, Equatable {
     package var path: String
     package var method: Method
     package var headers: [HeaderField]
-    /// The SHA-256 that the file must have, as 64 lower-case hexadecimal digits.
+    /// The required SHA-256 of the file, as 64 lower-case hexadecimal digits.
     package var sha256: String?
 
     static let members = ["type", "url", "path", "method", "headers", "checksum"]
@@ -25,12 +25,12 @@ package struct UploadSpec: Sendable, Equatable {
 }
 
 extension MemberReader {
-    /// The path of a file.
+    /// Reads the path of a file.
     func path(_ name: String) throws(SpecError) -> String {
         try requiredString(name) { $0.utf8.contains(0) ? "A path holds no NUL character." : nil }
     }
 
-    /// The digits of a SHA-256 that is written `sha256:` and 64 of them, in lower case.
+    /// Reads a SHA-256 written as `sha256:` and 64 digits; returns the digits in lower case.
     func sha256(_ name: String) throws(SpecError) -> String? {
         func digits(_ text: String) -> String? {
             let parts = text.split(separator: ":", maxSplits: 1)

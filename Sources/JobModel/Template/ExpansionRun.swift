@@ -1,6 +1,6 @@
-/// One walk through a template that fills its expressions in.
+/// One pass over a template that expands its expressions.
 struct ExpansionRun {
-    /// What is filled in on the way, and whether it was the last time.
+    /// The names to expand, and whether this is the last pass.
     struct Pass {
         var names: Set<TemplateText.Name>
         /// Whether these strings are not expanded again.
@@ -10,9 +10,9 @@ struct ExpansionRun {
     }
 
     let values: [TemplateText.Name: JSON]
-    /// Bytes that may still be filled in.
+    /// Bytes that may still be inserted.
     private var left: Int
-    /// What the values that are still filled in may take in memory, made anew.
+    /// The memory that values still to be inserted may take once they are parsed again.
     private var budget: Int
     private(set) var search = PointerSearch()
 
@@ -38,7 +38,7 @@ struct ExpansionRun {
     private mutating func jobs(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         var json = json
         if case .string = json {
-            // Specs that come out of an expression are literal: what looks like an expression in them, or their links, is none.
+            // Specs from an expression are literal: nothing in them or their links is an expression.
             json = try strings(json, Pass(names: pass.names, isLast: false), inURL: false)
         }
         guard let jobs = json.array else { return json }
@@ -47,10 +47,10 @@ struct ExpansionRun {
         return .array(expanded)
     }
 
-    /// A child of a list, or one that fails with what is wrong with it: the others can be made all the same.
+    /// Expands a child of a list; an invalid one becomes a child that fails, so that the others can be made.
     private mutating func child(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         do { return try job(json, pass) } catch {
-            // What is too large for one child leaves no room for the others either.
+            // A value too large for one child leaves no room for the others either.
             if error.kind == .tooLarge { throw error }
             let failing = JobSpec.failing(with: error)
             return pass.isLast ? failing : TemplateText.escaped(failing)
@@ -108,8 +108,8 @@ struct ExpansionRun {
         if parsed.segments.count == 1, case .expression(let name, let pointer, let source) = parsed.segments[0] {
             guard pass.names.contains(name) else { return .string(text) }
             let value = try find(name, pointer, source)
-            // One that is filled in many times is measured each time, which takes no longer than reading it again will: both
-            // bounds end that soon.
+            // A value inserted many times is measured each time, which takes no longer than parsing it will: both
+            // bounds soon end that.
             try spend(value.size, cost: value.parsedCost)
             return pass.isLast ? value : TemplateText.escaped(value)
         }

@@ -1,21 +1,20 @@
-/// Replaces expressions by their values.
+/// Replaces expressions with their values.
 ///
-/// An expression belongs to the innermost link around it. So a link's own strings are filled in when it runs, while the
-/// links of its child jobs are left for those; only `item`, `index` and `schedule` reach into them. What will be expanded once more
-/// gets its values with braces escaped, so nothing is ever expanded twice.
+/// An expression belongs to the innermost enclosing link. A link's own strings are expanded when it runs; the links of
+/// its child jobs are left for those, and only `item`, `index` and `schedule` reach into them. Values that will be
+/// expanded once more get their braces escaped, so nothing is ever expanded twice.
 package struct TemplateExpansion: Sendable {
-    /// Bytes of values that one expansion may fill in; without a bound each link could double what came into it.
+    /// The maximum bytes that one expansion inserts; without a bound each link could double its input.
     package static let largest = 64 << 20
-    /// How deep the value that an expansion makes may be nested: a request line may have 64 levels, and so may what is
-    /// filled into it.
+    /// The maximum nesting of an expanded value: a request line may have 64 levels, and so may an inserted value.
     package static let deepest = 128
 
-    /// The values that are known now.
+    /// The values known now.
     package var values: [TemplateText.Name: JSON]
-    /// What the expanded value may take in memory once it is made anew of its text (``JSON/parsedCost``). It takes little
-    /// where one result is filled in many times, until it is read from the store.
+    /// The maximum memory of the expanded value, parsed from its text (``JSON/parsedCost``).
+    /// A result inserted many times takes little until it is read from the store.
     private let budget: Int
-    /// What may be filled in anyhow, as the template may have come when longer ones were allowed.
+    /// The memory allowed in any case, as the template may have come under larger limits.
     private let least: Int
 
     package init(
@@ -26,18 +25,17 @@ package struct TemplateExpansion: Sendable {
         self.least = least
     }
 
-    /// A source's members with the link's expressions filled in.
+    /// Expands the link's expressions in a source's members.
     package func source(_ json: JSON) throws(JobError) -> JSON {
         try run(of: json) { (run, pass) throws(JobError) in try run.source(json, pass) }
     }
 
-    /// A value (of `return`, or of `throw`) with the link's expressions filled in.
+    /// Expands the link's expressions in a value of `return` or `throw`.
     package func value(_ json: JSON) throws(JobError) -> JSON {
         try run(of: json) { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
     }
 
-    /// The spec of an `each` child with `item` and `index` filled in, or of a schedule's job with `schedule`, in its links
-    /// too.
+    /// Expands `item` and `index` in an `each` child's spec, or `schedule` in a schedule's job, links included.
     package func child(_ json: JSON) throws(JobError) -> JSON {
         try run(of: json) { (run, pass) throws(JobError) in try run.job(json, pass) }
     }
@@ -46,7 +44,7 @@ package struct TemplateExpansion: Sendable {
         of template: JSON, _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
     ) throws(JobError) -> JSON {
         let own = template.parsedCost
-        // What is of more values than any may have cannot be read from the store again.
+        // A larger value could not be read from the store again.
         let left = min(max(budget.saturatingSubtracting(own), least), JobLimits.mostValues.saturatingSubtracting(own))
         var run = ExpansionRun(values: values, left: Self.largest, budget: left)
         let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))

@@ -1,4 +1,4 @@
-/// The names that expressions may use in one part of a spec, with what is known of their values.
+/// The names that expressions may use in one part of a spec, with the shapes of their values.
 package struct TemplateScope: Sendable {
     package var names: [TemplateText.Name: ResultShape]
 
@@ -9,7 +9,7 @@ package struct TemplateScope: Sendable {
     /// The scope of a schedule's spec.
     static let schedule = TemplateScope([.schedule: .literal(["name": "", "time": ""])])
 
-    /// The scope of the links inside a child job: only what is known before it is made reaches into them.
+    /// The scope of the links of a child job: only values known before it is made.
     var intoLinks: TemplateScope {
         TemplateScope(names.filter { TemplateText.Name.reachingIntoLinks.contains($0.key) })
     }
@@ -22,7 +22,7 @@ package struct TemplateScope: Sendable {
         return scope
     }
 
-    /// Checks every string in `json`, a part of the spec at `pointer`. `search` looks for what is written in the spec.
+    /// Checks every string in `json`, a part of the spec at `pointer`; `search` looks up values in the spec.
     func check(_ json: JSON, at pointer: JSONPointer, _ search: inout PointerSearch) throws(SpecError) {
         switch json {
         case .string(let text): try check(text, at: pointer, &search)

@@ -1,42 +1,42 @@
-/// A string taken apart into plain text and `{{name/json/pointer}}` expressions.
+/// A string split into plain text and `{{name/json/pointer}}` expressions.
 package struct TemplateText: Sendable {
-    /// What an expression may begin with.
+    /// The name that begins an expression.
     package enum Name: String, Sendable, CaseIterable {
-        /// The result that came into the link.
+        /// The link's incoming result.
         case input
-        /// The failure that came into the link.
+        /// The link's incoming failure.
         case error
-        /// The element that this child of an `each` is for.
+        /// The element for this child of an `each`.
         case item
         /// That element's index, from 0.
         case index
-        /// The job the link belongs to.
+        /// The link's job.
         case job
-        /// The schedule that submits the job, and the time that it does so for.
+        /// The schedule that submits the job, and the time that the job is for.
         case schedule
 
-        /// What is known before a job is made, and so is filled in in its links too.
+        /// Values known before a job is made, which are therefore expanded in its links too.
         static let reachingIntoLinks: Set<Name> = [.item, .index, .schedule]
     }
 
     package enum Segment: Sendable, Equatable {
         case text(String)
-        /// Backslashes and braces that would be taken for a part of the expression behind them, written `{{=\}}`. Only
-        /// ``written(_:)`` makes it; in what a client writes it is an error.
+        /// Backslashes and braces that would merge with the expression after them, written `{{=\}}`.
+        /// Only ``written(_:)`` makes it; in client input it is an error.
         case quoted(String)
         case expression(Name, JSONPointer, source: String)
     }
 
-    /// Why a string cannot be taken apart, as a sentence.
+    /// A syntax error, as a sentence.
     package struct Flaw: Error, Equatable {
         package let reason: String
-        /// The expression, where the flaw is that it begins with none of the names there are.
+        /// The expression, if its name is unknown.
         var unnamed: String?
     }
 
     package let segments: [Segment]
 
-    /// Takes `text` apart. `\{{` stands for `{{`.
+    /// Parses `text`; `\{{` denotes `{{`.
     package init(_ text: String) throws(Flaw) {
         guard text.holdsBrace else {
             segments = [.text(text)]
@@ -84,7 +84,7 @@ package struct TemplateText: Sendable {
         return .expression(name, pointer, source: source)
     }
 
-    /// What is said of an expression whose name is none of those known where it stands.
+    /// Returns the message for an expression whose name is unknown in its place.
     static func unknown(_ source: String, among names: some Sequence<Name>) -> String {
         let name = source[..<(source.utf8.firstIndex(of: UInt8(ascii: "/")) ?? source.endIndex)]
         let known = names.map { "\"\($0.rawValue)\"" }.sorted()
@@ -97,7 +97,7 @@ package struct TemplateText: Sendable {
         return "There is no \"\(String(name).echoed)\" here for the expression {{\(source.echoed)}}; \(rest)"
     }
 
-    /// Whether `text` has an expression, or what looks like the beginning of one.
+    /// Returns whether `text` has an expression, or something like the beginning of one.
     package static func hasExpression(_ text: String) -> Bool {
         guard text.holdsBrace else { return false }
         guard let parsed = try? TemplateText(text) else { return true }
@@ -106,7 +106,7 @@ package struct TemplateText: Sendable {
         }
     }
 
-    /// The first expression of `text`, if it can be taken apart.
+    /// Returns the first expression of `text`, if it can be parsed.
     static func firstExpression(in text: String) -> (name: Name, source: String)? {
         for segment in (try? TemplateText(text))?.segments ?? [] {
             if case .expression(let name, _, let source) = segment { return (name, source) }
@@ -118,7 +118,7 @@ package struct TemplateText: Sendable {
         byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "{")
     }
 
-    /// The segments side by side, with expressions that are left as they were written.
+    /// Joins segments; expressions stay as written.
     package static func plain(_ segments: [Segment]) -> String {
         var plain = ""
         // A text of 60 MB that grows by doubling takes 100 MB on its way.
@@ -138,7 +138,7 @@ package struct TemplateText: Sendable {
         return plain
     }
 
-    /// The text that is taken apart into these segments, but for texts that stand side by side, which become one.
+    /// Returns text that parses into these segments, except that adjacent texts become one.
     package static func written(_ segments: [Segment]) -> String {
         var written = ""
         var plain = ""
@@ -156,7 +156,7 @@ package struct TemplateText: Sendable {
         return written + escaped(plain)
     }
 
-    /// `text` with every `{{` escaped, so that it passes through an expansion unchanged.
+    /// Returns `text` with every `{{` escaped, so that it passes through an expansion unchanged.
     package static func escaped(_ text: String) -> String {
         guard text.holdsBrace else { return text }
         var escaped = ""
@@ -169,7 +169,7 @@ package struct TemplateText: Sendable {
         return escaped + rest
     }
 
-    /// `json` with every string in it escaped.
+    /// Returns `json` with every string escaped.
     package static func escaped(_ json: JSON) -> JSON {
         switch json {
         case .string(let text): .string(escaped(text))
@@ -181,7 +181,7 @@ package struct TemplateText: Sendable {
 }
 
 extension BidirectionalCollection {
-    /// The longest suffix of which every element is so.
+    /// Returns the longest suffix whose elements satisfy the predicate.
     fileprivate func suffix(while isSo: (Element) -> Bool) -> SubSequence {
         var start = endIndex
         while start > startIndex, isSo(self[index(before: start)]) { start = index(before: start) }
@@ -190,7 +190,7 @@ extension BidirectionalCollection {
 }
 
 extension Substring {
-    /// The first offset of a doubled brace, found byte by byte, as both braces are ASCII.
+    /// Returns the first doubled brace, found byte by byte, as both braces are ASCII.
     fileprivate func firstRange(ofBraces braces: StaticString) -> Range<Index>? {
         let brace = braces.utf8Start.pointee
         var index = startIndex
@@ -204,10 +204,10 @@ extension Substring {
 }
 
 extension String {
-    /// Whether there may be an expression in it.
+    /// Whether it may contain an expression.
     var holdsBrace: Bool {
         let brace = UInt8(ascii: "{")
-        // Each string of a spec is looked at; one byte after the other of a string takes several times as long.
+        // Every string of a spec is checked, and iterating over a string's bytes takes several times as long.
         return utf8.withContiguousStorageIfAvailable { $0.contains(brace) } ?? utf8.contains(brace)
     }
 }

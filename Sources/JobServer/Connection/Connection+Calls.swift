@@ -5,15 +5,15 @@ import JobProtocol
 import LoopTasks
 import Synchronization
 
-/// Reading lines, and carrying out the calls in them: in order, but for waits.
+/// Reads lines and executes their calls, in order except for waits.
 extension Connection {
-    /// Carries out the calls of one read.
+    /// Executes the calls of one read.
     func handle(_ lines: ReadLines) async {
         var submits: [Submit] = []
         let limits = limits
         for frame in lines.frames {
             if !budget.hasRoom {
-                // What it holds itself must not be what it waits for.
+                // It must not wait for memory that its own submissions hold.
                 await submit(&submits)
                 await budget.room(on: loop.loop)
             }
@@ -26,7 +26,7 @@ extension Connection {
             case .line(let bytes):
                 let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
                 let charge = BudgetCharge(work: cost, in: budget)
-                // Most lines are submissions, which a call of an asynchronous function each would slow down by a twentieth.
+                // Most lines are submissions, and an asynchronous call for each would slow them down by a twentieth.
                 if let submit = plainSubmit(line, charge) {
                     add(submit, to: &submits)
                     if isFirstGroup(submits) { await self.submit(&submits, atMost: Self.groups) }
@@ -35,7 +35,7 @@ extension Connection {
                 }
             }
         }
-        // More can be read while these are being stored.
+        // More can be read while these are stored.
         await submit(&submits, atMost: Self.groups)
     }
 
@@ -59,7 +59,7 @@ extension Connection {
                     ),
                     &submits)
             }
-            // Its answers are kept until the last of them is there, which may be years away.
+            // The batch's answers are kept until the last one is ready, which may take years.
             guard let kept = BudgetCharge(registering: least, in: budget) else {
                 return await refuse(Self.noRoom, &submits)
             }
@@ -76,13 +76,13 @@ extension Connection {
         }
     }
 
-    /// So many lines are answered.
+    /// Records that this many lines are answered.
     func answered(lines: Int) {
         state.withLock { $0.open -= lines }
         changed()
     }
 
-    /// `batch` gathers the answers of a batch; nil for a call with a line of its own. `charge` is what the line's values take.
+    /// Dispatches a call; `batch` gathers a batch's answers, nil for a single call, and `charge` is the line's memory.
     private func dispatch(
         _ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge, _ submits: inout [Submit]
     ) async {
@@ -99,16 +99,16 @@ extension Connection {
             await submit(&submits)
             let call = Call(request: request, replies: batch ?? replies(), charge: charge)
             if let refusal { return call.fail(refusal) }
-            // What was done must be answered, so nothing is done where the answer may not fit.
+            // An executed call must be answered, so none is executed if its answer may not fit.
             if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
             await carryOut(method, call)
         }
     }
 
-    /// More than the least that is answered to any call but a submission takes.
+    /// An upper bound on the smallest answer to any call but a submission, in bytes.
     private static let smallAnswer = 2 * JobDetail.least
 
-    /// Carries out a call; an error becomes its answer.
+    /// Executes a call; an error becomes its answer.
     private func carryOut(_ method: MethodName?, _ call: Call) async {
         guard let method else {
             let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
@@ -116,7 +116,7 @@ extension Connection {
                 ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
         }
-        // No client is left to read an answer; a request that changes something is still carried out.
+        // No client is left to read an answer; calls that change something are still executed.
         if method.isRead, isGone { return call.fail(Self.shuttingDown) }
         let answer = BudgetCharge(work: method.answerBytes, in: budget)
         do throws(ProtocolError) {
@@ -155,7 +155,7 @@ extension Connection {
         }
     }
 
-    /// Asks the core; its refusal becomes the answer's error.
+    /// Asks the core; a refusal becomes the answer's error.
     func ask<Value: Sendable>(
         _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
     ) async throws(ProtocolError) -> Value {
@@ -167,9 +167,9 @@ extension Connection {
 
     // MARK: - Submissions
 
-    /// Adds a submission to those that wait to be submitted together.
+    /// Adds a submission to those that will be submitted together.
     private func gather(_ new: Submit, _ submits: inout [Submit]) async {
-        // The watches of a batch begin with its answer, so that waiting for one of them would never end.
+        // A batch's watches begin with its answer, so waiting for one of them would never end.
         if new.batch == nil, new.isWatched, mustWaitForWatches(besides: submits.count) {
             await submit(&submits, atMost: Self.groups)
             await roomForWatch()
@@ -183,12 +183,12 @@ extension Connection {
         submits.append(new)
     }
 
-    /// Where no group is on its way, the first ones are stored while the rest is read.
+    /// Returns whether to store the first group while the rest is read: no other is in flight.
     private func isFirstGroup(_ submits: [Submit]) -> Bool {
         submits.count == Self.firstGroup && state.withLock { $0.submitting == 0 }
     }
 
-    /// The submission in a line of its own that nothing has to wait for; nil where it is another one.
+    /// Returns a submission on a line of its own that nothing has to wait for, or nil.
     private func plainSubmit(_ line: IncomingLine, _ charge: BudgetCharge) -> Submit? {
         guard case .single(.request(let request)) = line, request.method == MethodName.jobSubmit.rawValue,
             refusalAboveLimit() == nil
@@ -197,11 +197,11 @@ extension Connection {
         return submit.isWatched ? nil : submit
     }
 
-    /// Submissions that go to the store ahead of others of their read, and groups that can be on their way there.
+    /// Submissions stored ahead of others of their read, and the maximum number of groups in flight.
     private static let firstGroup = 32
     private static let groups = 8
 
-    /// Submits all that wait with one fsync; returns once at most so many groups have no answer yet.
+    /// Submits all waiting jobs with one fsync; returns once at most `groups` groups are unanswered.
     private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
         if !submits.isEmpty {
             let group = submits
@@ -216,13 +216,13 @@ extension Connection {
     }
 }
 
-/// A `job.submit` on its way.
+/// A `job.submit` in progress.
 struct Submit: Sendable {
     let id: JSON?
     let params: JSONObject
-    /// The answers of the batch that it is part of; nil for a call with a line of its own.
+    /// The answers of its batch; nil for a call on a line of its own.
     let batch: Replies?
-    /// What its line takes in memory, until it is answered.
+    /// The memory of its line, until it is answered.
     private let charge: BudgetCharge
 
     init(_ request: Request, batch: Replies?, charge: BudgetCharge) {
@@ -236,7 +236,7 @@ struct Submit: Sendable {
 }
 
 extension MethodName {
-    /// What is in memory of its answer, at most about, before the outbox counts that.
+    /// The approximate maximum memory of its answer, in bytes, before the outbox counts it.
     fileprivate var answerBytes: Int {
         switch self {
         case .jobList, .jobWatch, .scheduleList: 4 << 20

@@ -6,19 +6,19 @@ import Synchronization
 
 /// The watches of a connection.
 ///
-/// One over fixed jobs ends by itself with the last end that it tells. A submission with a watch waits where too many are open,
-/// so that a client that submits ahead of what it reads is told of every job.
+/// A watch of fixed jobs ends by itself once it has reported the last end. A submission with a watch waits while too
+/// many are open, so that a client that submits faster than it reads learns of every job.
 extension Connection {
-    /// What each watch counts besides its jobs: itself, its part of the core's index, and one notification on its way.
+    /// Bytes per watch besides its jobs: itself, its part of the core's index, and one notification in flight.
     private static let bytesPerWatch = 8 << 10
-    /// The same of a submission's watch, which no other job is told to.
+    /// Bytes per watch of a submission, which covers no other job.
     private static let bytesPerSubmission = 2 << 10
-    /// Watches that were ended by hand of which a connection remembers that.
+    /// The number of watches ended by the client that a connection remembers.
     private static let mostUnwatched = 1024
 
-    /// A new watch, which buffers its events until it is opened.
+    /// Creates a watch, which buffers its events until it is opened.
     ///
-    /// `jobs` are as many as it names, and `bytes` what else it names takes. `isFixed` where it covers no others.
+    /// `jobs` is the number of jobs it names, `bytes` the size of all else it names. If `isFixed`, it covers no others.
     func makeWatch(jobs: Int, bytes: Int = 0, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
         let most = limits.inFlight
         guard state.withLock({ $0.watches.count < most }) else {
@@ -28,7 +28,7 @@ extension Connection {
         return add(charge, isFixed: isFixed)
     }
 
-    /// The watch of a submission, which ``roomForWatch(besides:)`` has made room for.
+    /// Creates a submission's watch, for which ``roomForWatch()`` has made room.
     func makeSubmissionWatch() throws(ProtocolError) -> ConnectionWatch {
         add(try register(bytes: Self.bytesPerSubmission), isFixed: true)
     }
@@ -51,20 +51,20 @@ extension Connection {
         return watch
     }
 
-    /// Whether a submission with a watch has to wait, where so many others are about to be submitted.
+    /// Returns whether a submission with a watch must wait, given this many others about to be submitted.
     func mustWaitForWatches(besides others: Int) -> Bool {
         let limits = limits
         return state.withLock { $0.watches.count + others >= limits.inFlight } || outbox.backlog > limits.outbound / 4
     }
 
-    /// Returns once a submission can have a watch: few are open, and the client has read most of what they told.
+    /// Returns once a submission can have a watch: few are open, and the client has read most of their output.
     func roomForWatch() async {
         let limits = limits
         await wait { state in state.isShuttingDown || state.watches.count < limits.inFlight }
         await outbox.waits(atMost: limits.outbound / 4)
     }
 
-    /// Ends a watch; what it has told before is still sent.
+    /// Ends a watch; its earlier notifications are still sent.
     func end(_ watch: ConnectionWatch) {
         guard state.withLock({ $0.watches.removeValue(forKey: watch.number) }) != nil else { return }
         watch.end()
@@ -72,7 +72,7 @@ extension Connection {
         outbox.end(watch: watch.number)
     }
 
-    /// Ends a watch by hand, or one that was refused; false where there is none. One that has ended by itself was there.
+    /// Ends a watch on request or after a refusal; returns false if it is unknown or was ended on request before.
     @discardableResult func unwatch(_ number: Int) -> Bool {
         guard let watch = state.withLock({ $0.watches[number] }) else {
             return state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }

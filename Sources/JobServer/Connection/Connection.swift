@@ -7,7 +7,7 @@ import LoopTasks
 import NIOCore
 import Synchronization
 
-/// One client: what it waits for, watches and has under way. ``run()`` takes its lines in order.
+/// One client: its waits, watches and calls in progress; ``run()`` processes its lines in order.
 final class Connection: Sendable {
     private let peer: Peer
     let engine: Engine
@@ -15,14 +15,14 @@ final class Connection: Sendable {
     let server: ServerState
     let budget: UserBudget
     private let channel: any Channel
-    /// The event loop of the socket.
+    /// The socket's event loop.
     let loop: LoopExecutor
-    /// As they are now.
+    /// The current limits.
     var limits: JobLimits { server.limits }
     private let lines: AsyncStream<ReadLines>
     private let received: AsyncStream<ReadLines>.Continuation
     let state = Mutex(State())
-    /// Who calls, with the rights that they have now: the administrators' group may change while they are connected.
+    /// The caller with current rights: the administrators' group may change while it is connected.
     var caller: Caller { peer.caller(adminGroup: server.adminGroup) }
 
     struct Wait {
@@ -35,20 +35,20 @@ final class Connection: Sendable {
         var waits: [RequestID: Wait] = [:]
         var watches: [Int: ConnectionWatch] = [:]
         var lastWatch = 0
-        /// The latest watches that the client has ended itself.
+        /// The latest watches that the client ended itself.
         var unwatched: Set<Int> = []
-        /// Lines whose answers are not complete.
+        /// Lines whose answers are incomplete.
         var open = 0
         /// Groups of submissions without an answer.
         var submitting = 0
         var isShuttingDown = false
-        /// A call has come.
+        /// Whether a call has arrived.
         var hasBegun = false
-        /// The client is gone, so no answer is sent.
+        /// Whether the client is gone, so that no answer is sent.
         var isGone = false
         /// The copy of the state that the client reads.
         var backup: StateBackup?
-        /// What the task that takes the lines waits for.
+        /// The condition that the line-processing task waits for.
         var waiter: (isSo: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
     }
 
@@ -65,7 +65,7 @@ final class Connection: Sendable {
         let loop = channel.eventLoop
         outbox = Outbox(limit: server.limits.outbound, budget: budget) { outbox, atOnce in
             if atOnce, loop.inEventLoop { return outbox.write(to: channel) }
-            // What comes together goes out together.
+            // Simultaneous output goes out together.
             loop.execute { outbox.write(to: channel) }
         } overflowed: {
             server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
@@ -75,22 +75,22 @@ final class Connection: Sendable {
 
     // MARK: - Lines
 
-    /// Lines have been read.
+    /// Accepts the lines of one read.
     func receive(_ read: ReadLines) {
         state.withLock { $0.hasBegun = true }
         received.yield(read)
     }
 
-    /// No further line comes.
+    /// Records the end of the input.
     func inputEnded() {
         received.finish()
         if !channel.isActive { clientLeft() }
     }
 
-    /// The socket takes more.
+    /// Sends more, as the socket is writable.
     func send() { outbox.write(to: channel) }
 
-    /// Carries out what the client sends, and returns once it has all that it waits for, or is gone.
+    /// Executes the client's calls; returns once the client has all that it waits for, or is gone.
     func run() async {
         await withTaskCancellationHandler {
             readOn()
@@ -99,7 +99,7 @@ final class Connection: Sendable {
                 if isShuttingDown { channel.close(mode: .input, promise: nil) }
                 readOn()
             }
-            // A client that only shut its writing side still gets what it asked for.
+            // A client that only shut down its writing side still gets its answers.
             await wait { state in
                 state.open == 0 && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
@@ -119,7 +119,7 @@ final class Connection: Sendable {
 
     // MARK: - Waiting
 
-    /// Returns once the state is so, or the client is gone. Only the task that takes the lines waits.
+    /// Returns once `isSo` is true or the client is gone; only the line-processing task waits.
     func wait(until isSo: @escaping @Sendable (borrowing State) -> Bool) async {
         await withCheckedContinuation { continuation in
             state.withLock { $0.waiter = (isSo, continuation) }
@@ -127,7 +127,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// Lets the task go on that waits for the state as it is now.
+    /// Resumes the waiting task if the state now satisfies its condition.
     func changed() {
         let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard let waiter = state.waiter, state.isGone || waiter.isSo(state) else { return nil }
@@ -152,12 +152,12 @@ final class Connection: Sendable {
 
     // MARK: - Waits
 
-    /// Registers a wait for so many jobs; gives its request, or the reason why there cannot be one more.
+    /// Registers a wait for `jobs` jobs; returns its request, or throws the reason for a refusal.
     func beginWait(_ call: Call, jobs: Int) throws(ProtocolError) -> RequestID {
         let charge = try register(bytes: jobs * Self.bytesPerID)
         let id = engine.nextID()
         let isOpen = state.withLock { state in
-            // A wait that began after the others were ended would never be ended.
+            // A wait begun after the others were ended would never end.
             if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge) }
             return !state.isShuttingDown
         }
@@ -165,7 +165,7 @@ final class Connection: Sendable {
         return id
     }
 
-    /// Why one more call is refused, where so many have no answer yet. All but waits are answered before the next.
+    /// Returns a refusal if too many calls are unanswered; all but waits are answered before the next.
     func refusalAboveLimit() -> ProtocolError? {
         let most = limits.inFlight
         guard state.withLock({ $0.waits.count >= most }) else { return nil }
@@ -174,7 +174,7 @@ final class Connection: Sendable {
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
 
-    /// Has a wait end with this timer; where it is over, the timer is.
+    /// Sets a wait's timer, or cancels it if the wait is over.
     func set(_ timer: Scheduled<Void>, of id: RequestID) {
         let isOpen = state.withLock { state in
             state.waits[id]?.timer = timer
@@ -183,18 +183,18 @@ final class Connection: Sendable {
         if !isOpen { timer.cancel() }
     }
 
-    /// Removes a wait that gets its answer; nil where it was answered before.
+    /// Removes a wait to answer it; returns nil if it is already answered.
     func endWait(_ id: RequestID) -> Call? {
         let wait = state.withLock { $0.waits.removeValue(forKey: id) }
         wait?.timer?.cancel()
         return wait?.call
     }
 
-    /// About what each job takes that a wait or a watch names: its id stands in the core under the job and in the order asked
-    /// for, and in a watch among those that are unfinished.
+    /// The approximate memory of a job that a wait or watch names, in bytes: its id in the core, under the job and in
+    /// the requested order, and in a watch among the unfinished jobs.
     static let bytesPerID = 192
 
-    /// Counts what stays in memory until it is not retained any more.
+    /// Counts memory until the charge is released.
     func register(bytes: Int) throws(ProtocolError) -> BudgetCharge {
         guard let charge = BudgetCharge(registering: bytes, in: budget) else { throw Self.noRoom }
         return charge
@@ -205,7 +205,7 @@ final class Connection: Sendable {
 
     // MARK: - Ending
 
-    /// Answers the open waits, as nothing more will come.
+    /// Answers the open waits, as no more events come.
     func shutDown() {
         let waits = state.withLock { state in
             state.isShuttingDown = true
@@ -219,11 +219,11 @@ final class Connection: Sendable {
         changed()
     }
 
-    /// How long a stop waits for the first call of a connection.
+    /// The time that a stop waits for a connection's first call.
     private static let patience = TimeAmount.seconds(1)
 
-    /// Ends the reading as the daemon stops; what was read already is still answered. A client that has just connected is about
-    /// to send something, and did so in time.
+    /// Ends the reading as the daemon stops; lines already read are still answered.
+    /// A new client gets time for its first call, as it connected before the stop.
     func stop() {
         shutDown()
         let channel = channel
@@ -231,8 +231,8 @@ final class Connection: Sendable {
         loop.loop.scheduleTask(in: Self.patience) { channel.close(mode: .input, promise: nil) }
     }
 
-    /// Whether the client has closed the connection. The channel knows before ``clientLeft()`` is called, which is after what had
-    /// been read is carried out.
+    /// Whether the client has closed the connection.
+    /// The channel knows first: ``clientLeft()`` follows once everything read has been executed.
     var isGone: Bool { !channel.isActive || state.withLock(\.isGone) }
 
     var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }
@@ -240,7 +240,7 @@ final class Connection: Sendable {
     static let shuttingDown = ProtocolError(
         .shuttingDown, "The daemon is shutting down; ask again when it is back.")
 
-    /// The connection is closed: nothing can be sent any more, so nothing is waited for.
+    /// Records that the connection is closed: nothing can be sent, so all waiting ends.
     func clientLeft() {
         outbox.close()
         state.withLock { state in
@@ -252,7 +252,7 @@ final class Connection: Sendable {
         changed()
     }
 
-    /// Gives up what the client no longer waits for.
+    /// Abandons the client's waits and watches.
     private func abandon() {
         let (waits, watches) = state.withLock { state in
             defer { state.waits = [:] }

@@ -3,7 +3,7 @@ import JobEngine
 import JobModel
 import Synchronization
 
-/// One watch of one connection: it passes events on, once the answer that names it is on its way.
+/// One watch of one connection; it passes events on once the answer that names it is on its way.
 final class ConnectionWatch: JobSubscriber {
     fileprivate enum Notification {
         case event(JobEvent)
@@ -18,16 +18,16 @@ final class ConnectionWatch: JobSubscriber {
 
     fileprivate struct State {
         var isEnded = false
-        /// What came before the answer.
+        /// Notifications that came before the answer.
         var buffered: [Notification]? = []
         var bufferedBytes = 0
-        /// The jobs whose end it has yet to report.
+        /// Jobs whose end is not yet reported.
         var unfinished: Set<JobID> = []
-        /// The versions of jobs that its answer tells; an event of the same version or an earlier one is not passed on.
+        /// The job versions in its answer; events of the same or an earlier version are dropped.
         var versions: [JobID: Int64] = [:]
-        /// Whether `unfinished` has every unfinished job that it covers, so that only changes of state can add one.
+        /// Whether `unfinished` has every unfinished job covered, so that only state changes can add one.
         var knowsAll = true
-        /// What it takes in memory, and of that what is buffered and what its unfinished jobs take.
+        /// Its memory, and the part counted for buffered events and unfinished jobs.
         var memory: BudgetCharge?
         var charged = 0
     }
@@ -39,9 +39,9 @@ final class ConnectionWatch: JobSubscriber {
     private let state: Mutex<State>
     private let settled: @Sendable () -> Void
 
-    /// `settled` is called whenever nothing it watches is unfinished any more. Changes of state that come before the answer and
-    /// take more than may wait in the outbox end the connection, as none may be left out; progress beyond that is left out.
-    /// The answer can be long in coming: in a batch it waits for that of each other call.
+    /// `settled` is called whenever no watched job is unfinished.
+    /// State changes buffered before the answer must not be dropped, so the connection ends if they exceed the outbox's
+    /// limit; excess progress is dropped. In a batch, the answer waits for all other calls.
     init(
         number: Int, subscription: SubscriptionID = 0, outbox: Outbox, charge: BudgetCharge? = nil,
         settled: @escaping @Sendable () -> Void
@@ -60,7 +60,7 @@ final class ConnectionWatch: JobSubscriber {
     func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
 
     private func receive(_ notification: Notification) {
-        // A connection that read nothing is gone here before the engine knows of it, which may have very much to tell.
+        // The outbox closes before the engine learns that the client is gone, and the engine may have much to report.
         guard !outbox.isClosed else { return }
         switch state.withLock({ $0.buffer(notification, within: outbox.most) }) {
         case .open: if tell(notification) { settled() }
@@ -70,7 +70,7 @@ final class ConnectionWatch: JobSubscriber {
         if !state.withLock({ $0.recount() }) { outbox.overflow() }
     }
 
-    /// Passes on what the answer does not tell; true where nothing it watches is unfinished any more.
+    /// Passes on what the answer does not show; returns whether all watched jobs are finished.
     private func tell(_ notification: Notification) -> Bool {
         let (isNews, isSettled) = state.withLock { state in
             state.isNews(notification) ? (true, state.count(notification)) : (false, false)
@@ -83,7 +83,7 @@ final class ConnectionWatch: JobSubscriber {
         return isSettled
     }
 
-    /// Passes nothing on any more and gives back what it takes in memory.
+    /// Stops passing events on and releases its memory.
     func end() {
         state.withLock { state in
             state.isEnded = true
@@ -91,8 +91,8 @@ final class ConnectionWatch: JobSubscriber {
         }
     }
 
-    /// Passes on what was buffered and all that comes; `jobs` are those that were unfinished when the watch began, or some of
-    /// them, and `versions` those of the jobs that its answer tells of.
+    /// Passes on buffered and later events; `jobs` are all or some jobs that were unfinished at the start.
+    /// `versions` are those in its answer.
     func open(unfinished jobs: Set<JobID>, versions: [JobID: Int64] = [:], isAll: Bool = true) {
         state.withLock { state in
             state.unfinished.formUnion(jobs)
@@ -106,7 +106,7 @@ final class ConnectionWatch: JobSubscriber {
         if isSettled { settled() }
     }
 
-    /// What is buffered. Nil where nothing is; from then on events are not buffered any more.
+    /// Returns the buffered events; once it returns nil, events are no longer buffered.
     private func drain() -> [Notification]? {
         state.withLock { state in
             state.bufferedBytes = 0
@@ -115,18 +115,18 @@ final class ConnectionWatch: JobSubscriber {
         }
     }
 
-    /// Whether every job it watches is over.
+    /// Whether every watched job is finished.
     var isSettled: Bool { state.withLock { $0.buffered == nil && $0.unfinished.isEmpty } }
 }
 
 extension ConnectionWatch.State {
-    /// Bytes that an unfinished job takes, about, with the number of its last notification, and a buffered notification beside
-    /// its text.
+    /// The approximate bytes of an unfinished job with the number of its last notification, and of a buffered
+    /// notification besides its text.
     private static let bytesPerJob = 64
-    /// Bytes that are counted at a time, at least.
+    /// The minimum number of bytes counted at a time.
     private static let countedAtOnce = 64 * bytesPerJob
 
-    /// Counts what is buffered and its jobs; false where that is too much.
+    /// Updates the charge for buffered events and jobs; returns false if that is too much.
     fileprivate mutating func recount() -> Bool {
         let more = unfinished.count * Self.bytesPerJob + bufferedBytes - charged
         guard let memory, abs(more) >= Self.countedAtOnce else { return true }
@@ -134,7 +134,7 @@ extension ConnectionWatch.State {
         return memory.grow(by: more)
     }
 
-    /// Buffers what came before the answer, within the bound, unless that is on its way.
+    /// Buffers a notification, within the bound, until the answer is on its way.
     fileprivate mutating func buffer(
         _ notification: ConnectionWatch.Notification, within bytes: Int
     ) -> ConnectionWatch.Buffering {
@@ -142,14 +142,14 @@ extension ConnectionWatch.State {
         guard bufferedBytes <= bytes else { return .full }
         buffered?.append(notification)
         switch notification {
-        // Others may have the same text, or be gone before this one: it counts for each.
+        // Others may share the text, or be gone before this one: it counts for each.
         case .event(let event): bufferedBytes += Self.bytesPerJob + OutboxWatch.size(of: event)
         case .batch(let batch): bufferedBytes += batch.rows.count * Self.bytesPerJob
         }
         return .buffered
     }
 
-    /// Whether the answer does not tell it already.
+    /// Returns whether the answer does not show it already.
     fileprivate mutating func isNews(_ notification: ConnectionWatch.Notification) -> Bool {
         if isEnded { return false }
         guard case .event(let event) = notification, let version = versions[event.job] else { return true }
@@ -158,13 +158,13 @@ extension ConnectionWatch.State {
         return true
     }
 
-    /// Keeps count of what is unfinished; true where nothing is any more.
+    /// Updates the unfinished jobs; returns whether none is left.
     fileprivate mutating func count(_ notification: ConnectionWatch.Notification) -> Bool {
         switch notification {
         case .event(let event):
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
         case .batch(let batch):
-            // There are very many rows, and mostly all jobs are known.
+            // A batch has very many rows, and usually all jobs are known.
             if !knowsAll { for row in batch.rows { unfinished.insert(row.job) } }
         }
         return unfinished.isEmpty

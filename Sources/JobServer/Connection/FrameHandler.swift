@@ -2,25 +2,25 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// The lines of one read, and what is reserved for a long one of them.
+/// The lines of one read, and the memory reserved for a long one.
 struct ReadLines: Sendable {
     let frames: [LineFramer.Frame]
     fileprivate let reserved: BudgetCharge?
 }
 
-/// Cuts what a client sends into lines, one array for each read.
+/// Splits a client's input into lines, one array per read.
 ///
-/// The socket is read when ``Connection`` asks for more, and then until a line is whole. A long line is read on once its user
-/// has room for all of it.
+/// The socket is read when ``Connection`` asks for more, until a line is complete. The rest of a long line is read once
+/// its user has room for all of it.
 final class FrameHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private var framer: LineFramer
     private let connection: Connection
     private var reserved: BudgetCharge?
-    /// The client sends nothing more.
+    /// Whether the client sends nothing more.
     private var hasEnded = false
-    /// Bytes of a line whose end has not come that need no room.
+    /// The largest part of an incomplete line that needs no reservation, in bytes.
     private static let shortPart = 4 << 10
 
     init(_ connection: Connection) {
@@ -40,7 +40,7 @@ final class FrameHandler: ChannelInboundHandler {
         guard framer.partialSize > Self.shortPart, reserved == nil else { return context.read() }
         let (handler, channel) = (NIOLoopBound(self, eventLoop: context.eventLoop), context.channel)
         connection.budget.whenReserved(line: framer.limit, on: context.eventLoop) { charge in
-            // A client that has gone, or sends nothing more, keeps no room from others.
+            // A client that is gone, or sends nothing more, must not keep room from others.
             guard channel.isActive, !handler.value.hasEnded else { return }
             handler.value.reserved = charge
             channel.read()
@@ -49,7 +49,7 @@ final class FrameHandler: ChannelInboundHandler {
 
     private func deliver(_ frames: [LineFramer.Frame]) {
         guard !frames.isEmpty else { return }
-        // They may wait for long: no other line is to wait for more than they take.
+        // These lines may wait long, so others should wait for no more memory than these take.
         reserved?.shrink(to: frames.reduce(0) { if case .line(let line) = $1 { $0 + line.count } else { $0 } })
         connection.receive(ReadLines(frames: frames, reserved: reserved))
         reserved = nil
@@ -58,7 +58,7 @@ final class FrameHandler: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent {
             hasEnded = true
-            // A stop of the daemon has ended the reading in the middle of a line.
+            // A stop of the daemon may cut off the last line.
             if !connection.isShuttingDown {
                 var last: [LineFramer.Frame] = []
                 framer.finish(into: &last)

@@ -3,24 +3,24 @@ import CLinux
 import Dispatch
 import Glibc
 
-/// A listening Unix socket, its own or one that was handed over.
+/// A listening Unix socket, created here or handed over.
 package struct Listener: Sendable {
-    /// The socket; ``connections()`` closes it.
+    /// The socket; ``connections(_:)`` closes it.
     package let descriptor: Int32
-    /// Where it listens; nil for a socket that was handed over.
+    /// The path of the socket; nil if it was handed over.
     package let path: String?
-    /// Whether somebody else has a copy of the socket, which goes on listening: then its file stays when this one ends.
+    /// Whether another process keeps listening on a copy of the socket: its file then stays when this one ends.
     package var isKept = false
 
-    /// Adopts a socket that listens already.
+    /// Adopts a listening socket.
     package init(adopting descriptor: Int32) {
         self.descriptor = descriptor
         path = nil
-        // Accepting must not block, whoever made the socket.
+        // Accepting must not block, regardless of who created the socket.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
 
-    /// Goes on with a socket that an earlier daemon listened on at `path`; nil where it is another, or its file is gone.
+    /// Resumes an earlier daemon's socket at `path`; nil if it is another socket, or its file is gone.
     package init?(resuming descriptor: Int32, path: String, mode: UInt32, group: String?) throws(ListenerError) {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -38,7 +38,7 @@ package struct Listener: Sendable {
         isKept = true
     }
 
-    /// Listens at `path`. A socket file that nobody listens at any more is replaced; anything else is left alone.
+    /// Listens at `path`; replaces a socket file without a listener, but nothing else.
     package init(path: String, mode: UInt32, group: String?) throws(ListenerError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -54,7 +54,7 @@ package struct Listener: Sendable {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw Self.failure("make a socket for", path) }
-        // Nobody may connect before the mode is set.
+        // No client may connect before the mode is set.
         let mask = umask(0o777)
         let bound = Self.with(address) { bind(descriptor, $0, $1) }
         umask(mask)
@@ -73,7 +73,7 @@ package struct Listener: Sendable {
         self.path = path
     }
 
-    /// Gives the socket's file its group and its mode.
+    /// Sets the group and mode of the socket's file.
     private static func lets(_ group: UInt32?, _ mode: UInt32, to path: String) -> Bool {
         group.map { chown(path, uid_t.max, $0) } ?? 0 == 0 && chmod(path, mode) == 0
     }
@@ -88,7 +88,7 @@ package struct Listener: Sendable {
         }
     }
 
-    /// The numeric id of a group.
+    /// Returns the numeric id of a group.
     package static func group(_ name: String) throws(ListenerError) -> UInt32 {
         var entry = group_record()
         var buffer = [CChar](repeating: 0, count: 65_536)
@@ -123,8 +123,8 @@ package struct Listener: Sendable {
             code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }
 
-    /// What `admit` makes of the connections as they come, until `stop` of the result is called. It owns the descriptor from
-    /// then on, gives nil where it has closed it, and bounds how many wait here to be served.
+    /// Returns a stream of the connections that `admit` creates, until `stop` is called.
+    /// `admit` owns the descriptor, returns nil if it closed it, and bounds how many wait here.
     func connections<Connection: Sendable>(
         _ admit: @escaping @Sendable (_ descriptor: Int32) -> Connection?
     ) -> (stream: AsyncStream<Connection>, stop: @Sendable () -> Void) {
@@ -133,11 +133,11 @@ package struct Listener: Sendable {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         let (descriptor, path) = (descriptor, isKept ? nil : path)
         source.setEventHandler {
-            // A bounded number at once, so that one who connects without end does not starve the rest.
+            // A bounded number at once, so that a client that connects without end does not starve the rest.
             for _ in 0..<64 {
                 let connection = deferd_accept(descriptor)
                 if connection < 0 {
-                    // Out of descriptors: the kernel keeps the connection; a short rest instead of a busy loop.
+                    // Out of descriptors: the kernel keeps the connection; a short pause avoids a busy loop.
                     if errno == EMFILE || errno == ENFILE { usleep(50_000) }
                     return
                 }
@@ -150,23 +150,23 @@ package struct Listener: Sendable {
             continuation.finish()
         }
         source.activate()
-        // The one thing that is done with it from elsewhere is cancelling it, which is safe from any thread.
+        // Other threads only cancel it, which is safe from any thread.
         nonisolated(unsafe) let active = source
         return (stream, { active.cancel() })
     }
 }
 
-/// `struct group`, whose name is a property's here.
+/// `struct group`, whose name is taken here.
 private typealias group_record = Glibc.group
 
-/// Why the daemon cannot listen.
+/// A failure to listen.
 package struct ListenerError: Error, Sendable, Equatable {
     package enum Code: Sendable {
-        /// The path cannot be a socket's.
+        /// The path cannot hold a socket.
         case path
         /// Another daemon listens there.
         case inUse
-        /// The system refused.
+        /// A system call failed.
         case system
     }
 

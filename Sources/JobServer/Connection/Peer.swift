@@ -4,17 +4,17 @@ import JobCore
 import JobEngine
 import JobModel
 
-/// Who is at the other end of a connection, as the kernel says.
+/// The process at the other end of a connection, as the kernel reports it.
 struct Peer: Sendable, Equatable {
     let uid: UInt32
     let pid: Int32
     let groups: Set<UInt32>
-    /// ``groups`` as they are stored with jobs, made once for all requests; nil where they decide nothing, or are not known.
+    /// ``groups`` as stored with jobs, made once for all requests; nil if they decide nothing or are unknown.
     private let storedGroups: CallerGroups?
-    /// The daemon's own user, which never changes.
+    /// The daemon's own uid, which never changes.
     private static let own = geteuid()
 
-    /// The credentials that the peer had when it connected; nil where the kernel gives none.
+    /// Reads the credentials that the peer had when it connected; nil if the kernel reports none.
     init?(socket: Int32) {
         var (uid, gid, pid) = (uid_t(), gid_t(), pid_t())
         guard deferd_peer(socket, &uid, &gid, &pid) == 0 else { return nil }
@@ -22,12 +22,12 @@ struct Peer: Sendable, Equatable {
         self.pid = pid
         let supplementary = Self.groups(socket)
         groups = (supplementary ?? []).union([gid])
-        // Root and the daemon's own user may do what the daemon may, whatever their groups are.
+        // Root and the daemon's own user may do what the daemon may, whatever their groups.
         storedGroups = uid == 0 || uid == Self.own || supplementary == nil ? nil : CallerGroups(groups)
     }
 
-    /// The supplementary groups; nil where the kernel does not say. It kept them at connect, so a program that the peer became
-    /// later has no say.
+    /// Returns the supplementary groups that the peer had when it connected, or nil if the kernel reports none.
+    /// A program that the peer executes later does not change them.
     private static func groups(_ socket: Int32) -> Set<UInt32>? {
         var groups = [gid_t](repeating: 0, count: 64)
         while true {
@@ -38,7 +38,7 @@ struct Peer: Sendable, Equatable {
         }
     }
 
-    /// The rights of this peer; members of `adminGroup` are administrators, as are root and the daemon's own user.
+    /// Returns the peer's rights; members of `adminGroup`, root and the daemon's own user are administrators.
     func caller(adminGroup: UInt32?) -> Caller {
         let isMember = adminGroup.map(groups.contains) ?? false
         return Caller(uid: uid, isAdmin: uid == 0 || uid == Self.own || isMember, groups: storedGroups)

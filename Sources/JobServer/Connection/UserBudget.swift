@@ -1,27 +1,27 @@
 import NIOCore
 import Synchronization
 
-/// Counts the bytes that one user's connections make the daemon hold, and bounds them by `limits.memoryPerUser`.
+/// Counts the memory that one user's connections take, and bounds it by `limits.memoryPerUser`.
 ///
-/// Past the bound the user's sockets are not read and no further line is handled. Registrations, which may stay for years,
-/// take at most half of it, so that there is always room for work, which ends by itself. Only answers that a client does not
-/// read stay: its connection is closed while another of its user waits for room.
+/// Above the bound the user's sockets are not read and no further line is handled. Registrations, which may last for
+/// years, take at most half of it, so there is always room for work, which ends by itself. Only unread answers stay:
+/// such a connection is closed while another of its user waits for room.
 final class UserBudget: Sendable {
     enum Kind: Int {
-        /// Values of requests, and answers that are being written.
+        /// Values of requests, and answers being written.
         case work
-        /// Answers and notifications that clients have yet to read.
+        /// Answers and notifications that clients have not yet read.
         case unread
         /// Waits, watches and the answers of unfinished batches.
         case registration
-        /// Long lines until they are handled. Beside the bound, as work waits for them.
+        /// Long lines until they are handled; beside the bound, as work waits for them.
         case line
     }
 
     private struct State {
         private var counts = [0, 0, 0, 0]
         var used: Int { self[.work] + self[.unread] + self[.registration] }
-        /// Who waits: for room to read a line of so many bytes, or for work.
+        /// Waiters for room: for a line of `line` bytes, or for work.
         var waiting: [(line: Int?, goOn: @Sendable () -> Void)] = []
         var isWatching = false
         var outboxes: [ObjectIdentifier: Outbox] = [:]
@@ -39,13 +39,13 @@ final class UserBudget: Sendable {
 
     private var most: Int { limit.load(ordering: .relaxed) }
 
-    /// The bytes that count now.
+    /// The bytes counted now.
     var used: Int { state.withLock { $0.used + $0[.line] } }
 
     /// Whether another line may be read or handled.
     var hasRoom: Bool { state.withLock { $0.used < most } }
 
-    /// Changes the bound, and how many bytes may wait for each connection.
+    /// Changes the bound, and the number of bytes that may wait for each connection.
     func configure(limit: Int, outbound: Int) {
         self.limit.store(limit, ordering: .relaxed)
         for outbox in outboxes { outbox.configure(limit: outbound) }
@@ -54,12 +54,12 @@ final class UserBudget: Sendable {
 
     // MARK: - Counting
 
-    /// Counts so many bytes more or, below 0, fewer, whatever the bound is.
+    /// Adds bytes, or subtracts them if negative, whatever the bound is.
     func add(_ bytes: Int, as kind: Kind) {
         if bytes < 0 { change { $0[kind] += bytes } } else { state.withLock { $0[kind] += bytes } }
     }
 
-    /// Counts a registration if there is room for it.
+    /// Counts a registration if there is room; returns whether there is.
     func registers(_ bytes: Int) -> Bool {
         state.withLock { state in
             let registered = state[.registration]
@@ -69,12 +69,12 @@ final class UserBudget: Sendable {
         }
     }
 
-    /// Whether registrations that have grown leave room for work, so that their connections may stay.
+    /// Whether registrations that have grown leave room for work; otherwise their connections end.
     var mayGrow: Bool { state.withLock { $0[.registration] <= most / 4 * 3 } }
 
     // MARK: - Waiting
 
-    /// Returns once there is room for work. All who wait are let go at once, so each looks again.
+    /// Returns once there is room for work; all waiters resume at once, so each checks again.
     func room(on loop: any EventLoop) async {
         while !hasRoom {
             await withCheckedContinuation { continuation in
@@ -88,7 +88,7 @@ final class UserBudget: Sendable {
         if hasRoom { goOn() } else { wait(on: loop, goOn) }
     }
 
-    /// Calls `goOn` on the event loop once there is room for a line: in an eighth of the bound, and always for one.
+    /// Calls `goOn` on the event loop once a line fits into an eighth of the bound; one line always fits.
     func whenReserved(line bytes: Int, on loop: any EventLoop, _ goOn: @escaping @Sendable (BudgetCharge) -> Void) {
         wait(line: bytes, on: loop) { goOn(BudgetCharge(.line, counted: bytes, in: self)) }
     }
@@ -102,7 +102,7 @@ final class UserBudget: Sendable {
         if begins { loop.scheduleTask(in: .seconds(1)) { self.lookAround(on: loop) } }
     }
 
-    /// Changes what counts, and lets those go on, in order, for whom there is room then.
+    /// Changes the counts, and resumes in order the waiters that now have room.
     private func change(_ body: (inout State) -> Void) {
         let most = most
         let next = state.withLock { state -> [@Sendable () -> Void] in
@@ -132,14 +132,14 @@ final class UserBudget: Sendable {
 
     private var outboxes: [Outbox] { state.withLock { Array($0.outboxes.values) } }
 
-    /// Closes the connection with the most unread bytes if unread bytes alone exceed the bound: notifications cannot be held
-    /// back.
+    /// Closes the connection with the most unread bytes if unread bytes alone exceed the bound: notifications cannot be
+    /// held back.
     func makeRoom() {
         guard state.withLock({ $0[.unread] > most }) else { return }
         outboxes.max { $0.backlog < $1.backlog }?.overflow()
     }
 
-    /// Seconds in which a client may read nothing while another of its user waits, as it may wait for a processor itself.
+    /// Seconds for which a client may read nothing while another of its user waits, as it may lack processor time.
     private static let patience = 5
 
     private func lookAround(on loop: any EventLoop) {
@@ -152,13 +152,13 @@ final class UserBudget: Sendable {
     }
 }
 
-/// Bytes of a budget that are given back with their last owner.
+/// Bytes of a budget, released with their last owner.
 final class BudgetCharge: Sendable {
     private let budget: UserBudget
     private let kind: UserBudget.Kind
     private let bytes: Atomic<Int>
 
-    /// Bytes that are counted already.
+    /// Wraps bytes that are already counted.
     fileprivate init(_ kind: UserBudget.Kind, counted bytes: Int, in budget: UserBudget) {
         self.budget = budget
         self.kind = kind
@@ -171,20 +171,20 @@ final class BudgetCharge: Sendable {
         self.init(.work, counted: bytes, in: budget)
     }
 
-    /// Counts a registration; nil where there is no room.
+    /// Counts a registration; nil if there is no room.
     convenience init?(registering bytes: Int, in budget: UserBudget) {
         guard budget.registers(bytes) else { return nil }
         self.init(.registration, counted: bytes, in: budget)
     }
 
-    /// Counts so many bytes more or, below 0, fewer; false where its connection has to end.
+    /// Adds bytes, or subtracts them if negative; returns false if the connection has to end.
     func grow(by more: Int) -> Bool {
         bytes.add(more, ordering: .relaxed)
         budget.add(more, as: kind)
         return more <= 0 || budget.mayGrow
     }
 
-    /// Counts at most so many bytes from now on.
+    /// Reduces the charge to at most `most` bytes.
     func shrink(to most: Int) {
         let excess = bytes.load(ordering: .relaxed) - most
         if excess > 0 { _ = grow(by: -excess) }

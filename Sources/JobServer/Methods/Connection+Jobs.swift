@@ -4,20 +4,20 @@ import JobModel
 import JobProtocol
 import LoopTasks
 
-/// `job.submit`, `job.explain`, and what changes one job.
+/// `job.submit`, `job.explain`, and the methods of one job.
 extension Connection {
-    /// Submits jobs with one fsync; each is answered by itself, in their order, and then `done` is called.
+    /// Submits jobs with one fsync; answers each in order, then calls `done`.
     func submitJobs(_ submits: [Submit], _ done: @escaping @Sendable () -> Void) {
         var read: [Result<ConnectionWatch?, ProtocolError>] = []
         var requests: [NewJob] = []
         read.reserveCapacity(submits.count)
         requests.reserveCapacity(submits.count)
-        // Once for all of them: it is shared with the other event loops.
+        // Read once, as other event loops share it.
         let admission = engine.admission
         for submit in submits {
             do {
                 let submitted = try Self.check(submit.params, admission, caller)
-                // The watches of a batch were not waited for.
+                // A batch's watches were not waited for.
                 let watch =
                     !submitted.isWatched
                     ? nil : try submit.batch == nil ? makeSubmissionWatch() : makeWatch(jobs: 1, isFixed: true)
@@ -29,9 +29,9 @@ extension Connection {
             }
         }
         let submitted = read
-        // Also where none is left: refusals are answered after the submissions before them.
+        // Even if none is left: refusals are answered after the submissions before them.
         engine.ask(.submit(requests), for: caller) { [loop] answer in
-            // The engine goes on meanwhile.
+            // The engine continues meanwhile.
             loop.submit { self.reply(to: submits, submitted, answer, done) }
         }
     }
@@ -43,7 +43,7 @@ extension Connection {
         var refusal = CoreError.stopping
         if case .failed(let error) = answer { refusal = error }
         var answers = (answer.submitted ?? []).makeIterator()
-        // Answers that nothing stands between are sent together.
+        // Adjacent answers are sent together.
         var lines = JSONWriter(reservingCapacity: 96 * submits.count)
         for (submit, read) in zip(submits, submitted) {
             let result: Result<(SubmittedJob, ConnectionWatch?), ProtocolError>
@@ -69,7 +69,7 @@ extension Connection {
             case .success((let job, let watch)): succeed(submit, job, watch)
             }
         }
-        // A client that submits one job at a time waits for this answer and nothing else.
+        // A client that submits one job at a time waits only for this answer.
         send(&lines, atOnce: submits.count == 1)
         answered(lines: submits.count { $0.batch == nil })
         done()
@@ -81,7 +81,7 @@ extension Connection {
         lines = JSONWriter()
     }
 
-    /// Answers a submission; its watch begins behind the answer.
+    /// Answers a submission; its watch begins after the answer.
     private func succeed(_ submit: Submit, _ job: SubmittedJob, _ watch: ConnectionWatch?) {
         let answer = submit.id.map { id in
             var writer = JSONWriter(reservingCapacity: 128)
@@ -102,7 +102,7 @@ extension Connection {
         if let id = submit.id { outbox.send(answer: Answer.failure(id: id, error: error)) }
     }
 
-    /// Checks the params of a submission, and says whether the job is to be watched from the beginning.
+    /// Checks the params of a submission; returns whether the job is watched from the beginning.
     private static func check(
         _ params: JSONObject, _ admission: Admission, _ caller: Caller
     ) throws(ProtocolError) -> (admitted: Admission.Admitted, isWatched: Bool) {
@@ -153,7 +153,7 @@ extension Connection {
         try await show(try await ask(.retry(id, from: point), \.changed), call, wasChanged: true)
     }
 
-    /// Answers with a job as it is now.
+    /// Answers with the current state of a job.
     private func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
         call.succeed(
             job: try await look { $0.view(try $0.job(id)) },

@@ -29,7 +29,7 @@ extension Connection {
 }
 
 extension QueueStatus {
-    /// The queue object of the wire contract.
+    /// Returns the queue object of the wire contract.
     fileprivate func json(_ status: EngineStatus, for caller: Caller) -> JSON {
         let jobs = status.jobs(of: caller.owner, queue: settings.name)
         func count(_ state: JobState) -> JSON { JSON(jobs[state, default: 0]) }

@@ -34,7 +34,7 @@ extension Connection {
 
     /// The bytes of a requested piece for which the answer has room.
     func resultPiece(_ call: Call, _ length: Int?) -> Int {
-        // In Base64 three bytes take four.
+        // Base64 turns three bytes into four.
         min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
     }
 

@@ -103,7 +103,7 @@ extension Connection {
 }
 
 extension MemberReader {
-    /// The members `schedule`, which is required, and `owner`.
+    /// Reads the required member `schedule`, and `owner`.
     fileprivate func schedule(of caller: Caller) throws(SpecError) -> ScheduleKey {
         let name = try requiredString("schedule", flaw: ScheduleKey.flaw)
         let owner = try integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init)
@@ -139,7 +139,7 @@ extension MemberReader {
 }
 
 extension ScheduleKey {
-    /// What a page of schedules says of where the next one begins.
+    /// The position from which the next page continues.
     fileprivate var cursor: String { "\(owner)/\(name)" }
 
     fileprivate init?(cursor: String) {
@@ -152,7 +152,7 @@ extension ScheduleKey {
 }
 
 extension ScheduleView {
-    /// The schedule object of the wire contract; a spec that is left out is told by its size.
+    /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
     fileprivate func json(isWhole: Bool, longestSpec: Int = StoredScheduleRow.longestShownSpec) -> JSON {
         var object = JSONObject()
         object.append("schedule", .string(schedule.key.name))

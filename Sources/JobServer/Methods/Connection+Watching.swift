@@ -41,7 +41,7 @@ extension Connection {
         call.succeed([:])
     }
 
-    /// Jobs that one call waits for.
+    /// The maximum number of jobs in one wait.
     private static let mostAwaited = 1000
 
     func jobWait(_ call: Call) async throws(ProtocolError) {
@@ -123,10 +123,10 @@ extension WatchScope {
     /// Whether it covers no later jobs except children.
     fileprivate var isFixed: Bool { if case .jobs = subject { true } else { false } }
 
-    /// Bytes of the tag that it names.
+    /// The size of the tag that it names, in bytes.
     fileprivate var bytes: Int { if case .tag(let tag) = subject { tag.utf8.count } else { 0 } }
 
-    /// Jobs that one watch names.
+    /// The maximum number of jobs in one watch.
     private static let mostJobs = 100_000
 
     init(_ params: MemberReader) throws(SpecError) {

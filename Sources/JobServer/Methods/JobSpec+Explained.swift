@@ -31,7 +31,7 @@ extension JobSpec {
         return .object(object)
     }
 
-    /// A source with the defaults of its type, credentials masked.
+    /// Returns a source with the defaults of its type, credentials masked.
     private static func explained(_ source: JSON) -> JSON {
         guard var members = source.object else { return source }
         func fill(_ name: String, _ value: JSON) {

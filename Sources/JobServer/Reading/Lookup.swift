@@ -61,7 +61,7 @@ struct Lookup: Sendable {
         return standings
     }
 
-    /// Jobs that are read together.
+    /// The number of jobs read together.
     private static let readTogether = 128
 
     /// Calls `body` with the existing ones of these jobs, in order, until it returns false.
@@ -260,7 +260,7 @@ struct ScheduleView: Sendable {
 }
 
 extension Connection {
-    /// Reads for the caller, away from event loops.
+    /// Reads for the caller, outside event loops.
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws(ProtocolError) -> Value {

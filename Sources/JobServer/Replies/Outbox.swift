@@ -22,7 +22,7 @@ final class Outbox: Sendable {
         var progress = CircularBuffer<Int>()
         /// Bytes of the entries.
         var size = 0
-        /// Bytes that are being sent.
+        /// Bytes being sent.
         var sending = 0
         /// Whether something was sent since the last look, and how many looks before that found nothing sent.
         var hasSent = false
@@ -221,13 +221,13 @@ extension Outbox.State {
         guard case .bytes(var last)? = entries.last, last.count + lines.count <= Self.mostJoined else {
             return entries.append(.bytes(lines))
         }
-        // The array must be the only owner of its bytes, or all of them would be copied.
+        // The array must be the only owner of its bytes, otherwise they would all be copied.
         entries.removeLast()
         last += lines
         entries.append(.bytes(last))
     }
 
-    /// Bytes of lines that are joined.
+    /// The maximum size of joined lines, in bytes.
     private static let mostJoined = 16 << 10
 
     /// Drops everything that waits; returns its size.

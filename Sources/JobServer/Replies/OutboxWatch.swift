@@ -10,7 +10,7 @@ import NIOCore
 struct OutboxWatch {
     private let stateHead: NotificationHead
     private let progressHead: NotificationHead
-    /// The number of the last notification of each job.
+    /// The number of each job's last notification.
     private var numbers: [JobID: Int] = [:]
     private var progress: ProgressBatch?
     /// Rows of `progress` that are sent already.

@@ -10,7 +10,7 @@ final class Replies: Sendable {
     private struct State {
         var missing: Int
         var answers: [[UInt8]] = []
-        /// Bytes of the answers with the brackets and commas around them.
+        /// The size of the answers with brackets and commas, in bytes.
         var size = 2
         /// Bytes of the missing answers if all are refusals.
         var reserved: Int
@@ -27,7 +27,7 @@ final class Replies: Sendable {
     private let outbox: Outbox
     private let sent: @Sendable () -> Void
 
-    /// An upper bound of the size of a refusal for lack of room, without its id.
+    /// An upper bound on the size of a refusal for lack of room, without its id.
     private static let refusal = 256
 
     /// The refusal for lack of room.
@@ -68,7 +68,7 @@ final class Replies: Sendable {
         succeed(id, answer: id.map { Answer.failure(id: $0, error: error) })
     }
 
-    /// Adds the answer to the call `id`, none for a notification; `afterwards` runs once it is sent.
+    /// Adds the answer to the call `id`, nil for a notification; `afterwards` runs once it is sent.
     func succeed(_ id: JSON?, answer: [UInt8]?, afterwards: (@Sendable () -> Void)? = nil) {
         var answer = answer
         let ownID = id?.size ?? 0
