@@ -1,47 +1,47 @@
 package import DeferredKit
 package import JobModel
 
-/// For whom and for what a source runs, and what it may keep.
+/// The job for which a source runs, and what the source may use and store.
 package struct SourceContext: Sendable {
     package let job: JobID
     package let link: Int
-    /// From 1.
+    /// Counted from 1.
     package let attempt: Int
-    /// The uid whose directory a relative download path lies in.
+    /// The uid of the job's owner.
     package let owner: UInt32
-    /// The groups whose rights it has beside its owner's; nil for those that the system's databases have the owner in.
+    /// The groups of the process that submitted the job; nil for the owner's groups in the system's databases.
     package var groups: CallerGroups?
-    /// Where a body beyond `limits.inlineResult` is put; its directory exists.
+    /// The path for a body beyond `limits.inlineResult`; its directory exists.
     package let bodyPath: String
-    /// That directory, where it is open already.
+    /// The directory of ``bodyPath``, if it is open.
     package var bodyDirectory: OpenDirectory?
-    /// Bytes that such a body may have.
+    /// The most bytes that such a body may have.
     package var roomForBody = Int64.max
-    /// Told the size of such a body once it is on stable storage.
+    /// Called with the size of such a body once it is on stable storage.
     package var keptBody: @Sendable (Int64) -> Void = { _ in }
-    /// Seconds that this attempt may take, or nil. Unlike a cancelled download, one that fails by this can be resumed.
+    /// The most seconds for this attempt; unlike a cancelled download, one that times out can be resumed.
     package var timeout: Double?
-    /// Keeps room for the result until it is stored.
+    /// Counts the memory of the result until it is stored.
     package var memory = RunMemory()
-    /// The checkpoint that this link's source saved in an earlier attempt or an earlier run of the daemon.
+    /// The checkpoint that an earlier attempt saved.
     package var checkpoint: JSON?
-    /// Whether what a broken-off download fetched is kept for a retry.
+    /// Whether an interrupted download keeps its data for a retry.
     package var mayResume = true
-    /// Connections that it may have to its host at a time.
+    /// The most connections to the host at a time.
     package var connections = 1
-    /// Told of a server that asks to be left alone, and refuses only one of the connections of a source that goes on.
+    /// Called when a server refuses one of several connections and asks to be left alone.
     package var reportRefusal: @Sendable (JobError) -> Void = { _ in }
-    /// Whether a failure that is retryable is tried again without being asked for.
+    /// Whether a retryable failure leads to an automatic retry.
     package var mayRetry = false
-    /// Whether a link of another job will go on with the checkpoint that it has.
+    /// Whether a link of another job will resume from its checkpoint.
     package var isUnfinished: @Sendable (JobID, Int) async -> Bool = { _, _ in true }
-    /// Says what the source's progress counts; without it, bytes.
+    /// Sets the unit of the progress; bytes without it.
     package var countsIn: @Sendable (Progress.Unit) -> Void = { _ in }
-    /// Keeps a checkpoint durably; it succeeds once a crash cannot undo it.
+    /// Saves a checkpoint; succeeds once it is durable.
     package let saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error>
-    /// What is remembered of the last download to this absolute path.
+    /// Finds the record of the last download to an absolute path.
     package let lastDownload: @Sendable (String) -> Deferred<JSON?, any Error>
-    /// Remembers a download to this absolute path.
+    /// Stores the record of a download to an absolute path.
     package let recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
 
     package init(

@@ -7,68 +7,69 @@ import LoopTasks
 package import NIOCore
 import Synchronization
 
-/// Makes the sources that jobs and links run, and checks beforehand what they may reach.
+/// Makes the sources of jobs and links, and checks beforehand what they may reach.
 package final class SourceLibrary: Sendable {
-    /// What transfers go by that start now; one that runs goes on with what it started with.
-    private let rules: Mutex<SourceRules>
-    private let shared: SharedServices
+    /// The rules for transfers that start now; a running transfer keeps those that it started with.
+    private let rulesNow: Mutex<SourceRules>
+    let shared: SharedServices
     private let group: any EventLoopGroup
-    private let timers: (any EventLoop)?
+    /// The event loop that measures time in tests; nil for the loop of each transfer.
+    var timers: (any EventLoop)? { shared.timers }
     /// One for each loop, used in turn.
     private let executors: [LoopExecutor]
     private let turn = Atomic<Int>(0)
-    /// For requests and answers.
-    private let ownQueue: FileQueue
+    /// Threads for requests and answers.
+    private let requestQueue: FileQueue
     private let programs: ProgramHost
-    private let running = RunningTransfers()
+    let running = RunningTransfers()
 
-    /// How long a stop waits for what the transfers do with files.
+    /// How long a stop waits for file operations of transfers.
     private static let patience = TimeAmount.seconds(3)
-    /// How long it waits for programs, which have five seconds from SIGTERM to SIGKILL.
+    /// How long a stop waits for programs, which get SIGKILL five seconds after SIGTERM.
     private static let programPatience = ProgramRun.grace + .seconds(1)
+    private static let requestThreads = 4
 
-    /// Throws where a setting is not valid. ``shutdown()`` must be called in the end.
-    ///
-    /// Timeouts of attempts, idle connections and the source `timer` go by the time of `timers`, or of the group's loops without it.
+    /// Throws if a setting is not valid. ``shutdown()`` must be called in the end.
     package init(
         settings: SourceSettings, group: any EventLoopGroup, timers: (any EventLoop)? = nil, logger: Logger,
         files: FileOperations = .real, lookup: @escaping NameResolver.Lookup = NameResolver.system
     ) throws(JobError) {
         self.group = group
-        self.timers = timers
         executors = group.makeIterator().map(LoopExecutor.init)
         let isShared = settings.downloads.isSystemInstance
         shared = SharedServices(
-            resolver: NameResolver(lookup: lookup), pool: ConnectionPool(timers: timers), files: files,
-            queue: FileQueue(isShared: isShared), stateQueue: FileQueue(isShared: isShared),
+            resolver: NameResolver(lookup: lookup), timers: timers, files: files,
+            userFiles: FileQueue(isShared: isShared), ownFiles: FileQueue(isShared: isShared),
             documents: DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser),
             logger: logger)
-        ownQueue = FileQueue(isShared: isShared, threads: FileQueue.ownThreads)
+        requestQueue = FileQueue(isShared: isShared, threads: Self.requestThreads)
         programs = ProgramHost(
-            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: shared.stateQueue,
+            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: shared.ownFiles,
             logger: logger)
-        rules = Mutex(try SourceRules(settings, directories: try DownloadDirectories(settings.downloads), shared))
+        rulesNow = Mutex(try SourceRules(settings, directories: try DownloadDirectories(settings.downloads), shared))
     }
 
     // MARK: - Settings
 
-    /// Has transfers that start from now on go by other settings, but for the directories, which stay; throws where one is not
-    /// valid, and then nothing changes. Whatever runs goes on as it began: its next attempt goes by the new settings.
+    /// Applies other settings, except for directories, to transfers that start from now on; throws if one is not valid.
     package func configure(_ settings: SourceSettings) throws(JobError) {
         let changed = try SourceRules(settings, directories: policy.directories, shared)
-        rules.withLock { $0 = changed }
+        rulesNow.withLock { $0 = changed }
         shared.documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
     }
 
-    /// What may be reached now.
-    package var policy: SourcePolicy { rules.withLock(\.policy) }
+    var rules: SourceRules { rulesNow.withLock(\.self) }
 
-    /// The source that `parameters` describe. `list` and `each` are not among them: they are made of jobs.
+    /// What may be reached now.
+    package var policy: SourcePolicy { rules.policy }
+
+    // MARK: - Sources
+
+    /// The source that `parameters` describe; not `list` and `each`, which the engine runs itself.
     package func source(_ parameters: SourceParameters, _ context: SourceContext) -> any DataSource<JSON> {
         Source { self.start(parameters, context) }
     }
 
-    /// What a job's spec describes, to be started.
     private struct Source: DataSource {
         let begin: @Sendable () -> Deferred<JSON, any Error>
 
@@ -77,10 +78,13 @@ package final class SourceLibrary: Sendable {
 
     private func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
         switch parameters {
-        case .url(let spec): response(spec, context) { $0.json }
+        case .url(let spec): response(spec, context, \.json)
         case .json(let spec, let pointer): value(spec, at: pointer, context)
         case .download(let spec): download(spec, context)
-        case .upload(let spec): upload(spec, context)
+        case .upload(let spec):
+            start(context) { transfer async throws(JobError) in
+                try await UploadTransfer(spec: spec, transfer: transfer).run()
+            }
         case .value(let value): .succeeded(value)
         case .error(let kind, let message): .failed(JobError(kind, message))
         case .timer(let seconds): timer(seconds)
@@ -89,85 +93,59 @@ package final class SourceLibrary: Sendable {
         }
     }
 
-    // What follows is the one way to transfer something, for jobs and for ``URLSource``, ``JSONSource`` and
-    // ``DownloadSource`` alike.
-
-    /// Asks for a document; its status, headers and body, as `make` has them.
+    /// Requests a document; `make` makes the output of its status, headers and body.
     func response<Output: Sendable>(
         _ spec: HTTPRequestSpec, _ context: SourceContext, _ make: @escaping @Sendable (DocumentResponse) -> Output
     ) -> Deferred<Output, any Error> {
-        document(spec, context).response(make)
+        let (spec, body) = Self.split(spec)
+        return start(context) { transfer async throws(JobError) in
+            make(try await DocumentTransfer(spec: spec, body: body, transfer: transfer).response())
+        }
     }
 
-    /// Asks for a document that is JSON; the value at `pointer` in it.
+    /// Requests JSON; succeeds with the value at `pointer`.
     func value(_ spec: HTTPRequestSpec, at pointer: JSONPointer, _ context: SourceContext) -> Deferred<JSON, any Error>
     {
-        document(spec, context).value(at: pointer)
+        let (spec, body) = Self.split(spec)
+        return start(context) { transfer async throws(JobError) in
+            try await DocumentTransfer(spec: spec, body: body, transfer: transfer).value(at: pointer)
+        }
     }
 
-    private func document(_ spec: HTTPRequestSpec, _ context: SourceContext) -> DocumentTransfer {
-        var bodiless = spec
-        bodiless.body = nil
-        return DocumentTransfer(
-            spec: bodiless, body: Handover(spec.body), rules: rules.withLock(\.self), shared: shared, context: context,
-            task: task(context))
+    private static func split(_ spec: HTTPRequestSpec) -> (HTTPRequestSpec, Handover<[UInt8]>) {
+        var rest = spec
+        rest.body = nil
+        return (rest, Handover(spec.body))
     }
 
-    private func services(for owner: UInt32, below directories: DownloadDirectories? = nil) -> DownloadServices {
-        let rules = rules.withLock(\.self)
-        return DownloadServices(rules, shared, for: owner, below: directories ?? rules.policy.directories)
-    }
-
-    /// Fetches a file: into `directory`, or where the settings say.
+    /// Fetches a file into `directories`, by default those of the settings.
     func download(
-        _ spec: DownloadSpec, below directory: DownloadDirectories? = nil, _ context: SourceContext
+        _ spec: DownloadSpec, below directories: DownloadDirectories? = nil, _ context: SourceContext
     ) -> Deferred<JSON, any Error> {
-        let services = services(for: context.owner, below: directory)
-        return task(context).start { handle async throws(JobError) in
-            try await DownloadAttempt(spec: spec, context: context, services: services, handle: handle).run()
+        start(context) { transfer async throws(JobError) in
+            try await DownloadAttempt(spec, below: directories ?? transfer.rules.policy.directories, transfer).run()
         }
     }
 
-    /// Sends a file.
-    func upload(_ spec: UploadSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
-        let services = services(for: context.owner)
-        return task(context).start { handle async throws(JobError) in
-            try await UploadTransfer(spec: spec, context: context, services: services, handle: handle).run()
-        }
-    }
-
-    /// Runs a program. Cancelled, it ends when its group has.
+    /// Runs a program; if it is cancelled, it ends with its process group.
     private func program(_ spec: ProgramSpec, _ context: SourceContext) -> Deferred<JSON, any Error> {
-        let settings = rules.withLock(\.settings)
         let command: ProgramCommand
         do throws(JobError) {
-            command = try ProgramCommand(spec, context, settings: settings.programs, limits: settings.limits)
+            command = try ProgramCommand(spec, context, rules.settings)
         } catch {
             return .failed(error)
         }
         var rest = spec
         rest.input = nil
         let input = Handover(spec.input)
-        return task(context, timeout: command.timeout).startAwaitingEnd { [self, rest] handle async throws(JobError) in
+        return startAwaitingEnd(context, timeout: command.timeout) { [programs, rest] transfer async throws(JobError) in
             try await ProgramAttempt(
-                spec: rest, input: input, command: command, context: context, settings: settings, host: programs,
-                shared: shared, handle: handle
+                spec: rest, input: input, command: command, host: programs, transfer: transfer
             ).run()
         }
     }
 
-    /// Removes what programs of an earlier daemon left behind, in the background; says so where none can be started.
-    package func removeForgottenPrograms() {
-        let settings = rules.withLock(\.settings.programs)
-        if settings.allowsAny || !settings.entries.isEmpty, access(settings.guardProgram, X_OK) != 0 {
-            shared.logger.error(
-                "No program can be started, as their guard \(settings.guardProgram) cannot: \(Errno(rawValue: errno)); install it beside deferd."
-            )
-        }
-        programs.removeRemains(in: settings.directory)
-    }
-
-    /// `null` after some seconds of an event loop's clock.
+    /// Succeeds with `null` after some seconds.
     private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
         let promise = Promise<JSON, any Error>()
         let timer = (timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) {
@@ -177,39 +155,49 @@ package final class SourceLibrary: Sendable {
         return promise.deferred
     }
 
-    /// An event loop of the library's as an executor, for tasks that belong to nothing that runs on one.
+    func nextExecutor() -> LoopExecutor {
+        executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
+    }
+
+    // MARK: - Threads for the engine
+
+    /// An executor for tasks that belong to no transfer.
     package var executor: any TaskExecutor { executors[0] }
 
-    /// Runs what takes long or blocks, but names no file of a user's, among what is done for `owner`.
+    /// Runs work for `owner` that is slow or blocks, but uses no file of a user, and waits for it.
     package func blocking<Value: Sendable, Failure: Error>(
         for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await ownQueue.of(owner).run(body)
+        try await requestQueue.of(owner).run(body)
     }
 
-    /// The same without a task that waits for it.
+    /// Runs such work without waiting for it.
     package func startBlocking(for owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        ownQueue.of(owner).start(body)
+        requestQueue.of(owner).start(body)
     }
 
-    /// Runs what may wait for the file systems of `owner`, among what is done with their files.
+    /// Runs work that may wait for the file systems of `owner`.
     package func startWithFiles(of owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        shared.queue.of(owner).start(body)
+        shared.userFiles.of(owner).start(body)
     }
 
-    private func task(_ context: SourceContext) -> TransferTask { task(context, timeout: context.timeout) }
+    // MARK: - What an earlier daemon left
 
-    private func task(_ context: SourceContext, timeout: Double?) -> TransferTask {
-        let executor = executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
-        return TransferTask(
-            running: running, executor: executor, timers: timers ?? executor.loop, owner: context.owner,
-            timeout: timeout)
+    /// Removes the files of programs of an earlier daemon, and logs an error if no program can be started.
+    package func removeForgottenPrograms() {
+        let settings = rules.settings.programs
+        if settings.allowsAny || !settings.entries.isEmpty, access(settings.guardProgram, X_OK) != 0 {
+            shared.logger.error(
+                "No program can be started, because \(settings.guardProgram) cannot: \(Errno(rawValue: errno)); install it beside deferd."
+            )
+        }
+        programs.removeRemains(in: settings.directory)
     }
 
-    /// The most transfers that ``keepFiles(of:)`` keeps the files of.
+    /// The most transfers whose files ``keepFiles(of:)`` keeps.
     package static let mostUnfinished = FileReservations.mostWaiting
 
-    /// Keeps the files of downloads that an earlier daemon did not finish for their jobs.
+    /// Reserves the files of unfinished downloads for their jobs.
     package func keepFiles(of transfers: [UnfinishedTransfer]) {
         for transfer in transfers {
             guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
@@ -221,42 +209,43 @@ package final class SourceLibrary: Sendable {
         }
     }
 
-    /// Removes what an unfinished download of `owner` has kept, by its checkpoint, for a retry that will not come; for a job
-    /// that is not running.
+    /// Removes the files of an unfinished download whose job is not running and will not retry.
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
         defer { shared.reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
-        await services(for: owner).discardPart(of: checkpoint, owner: owner)
+        await shared.discardPart(of: checkpoint, owner: owner, below: policy.directories)
     }
 
-    /// Breaks off what still runs, closes all connections and ends the threads.
+    // MARK: - End
+
+    /// Stops all transfers, closes all connections and ends the threads.
     ///
-    /// Transfers fail with kind `cancelled`, which is no outcome to keep: downloads have kept what a later run goes on
-    /// with. The store must still accept their checkpoints meanwhile.
+    /// Transfers fail with kind `cancelled`; downloads keep what a later run resumes. The store must accept their
+    /// checkpoints meanwhile.
     package func shutdown() async {
-        let clock = timers ?? group.next()
         let left = await running.stop(
-            patience: programs.isAtWork ? Self.programPatience : Self.patience, by: clock)
+            patience: programs.isAtWork ? Self.programPatience : Self.patience, by: timers ?? group.next())
         if left > 0 {
             shared.logger.warning(
-                "Some transfers did not end in time, so they are left.", metadata: ["transfers": "\(left)"])
+                "Some transfers did not end in time and were abandoned.", metadata: ["transfers": "\(left)"])
         }
-        shared.pool.close()
-        programs.end()
-        shared.resolver.end()
-        await ownQueue.shutdown()
-        // Threads that a file system holds up cannot be waited for.
-        if left == 0 {
-            await shared.stateQueue.shutdown()
-            await shared.queue.shutdown()
-        }
+        endConnections()
+        await requestQueue.shutdown()
+        // Threads that a file system blocks cannot be waited for.
+        guard left == 0 else { return }
+        await shared.ownFiles.shutdown()
+        await shared.userFiles.shutdown()
     }
 
-    /// The same without waiting, for one that nothing runs in any more.
+    /// The same without waiting, for a library in which nothing runs.
     func end() {
-        shared.pool.close()
+        endConnections()
+        for queue in [shared.userFiles, shared.ownFiles, requestQueue] { queue.end() }
+    }
+
+    private func endConnections() {
+        rules.transport.pool.close()
         programs.end()
         shared.resolver.end()
-        for queue in [shared.queue, shared.stateQueue, ownQueue] { queue.end() }
     }
 }

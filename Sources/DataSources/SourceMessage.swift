@@ -1,45 +1,36 @@
 import JobModel
 import SystemPackage
 
-/// How messages name what a source worked on: without credentials and not too long.
+/// How messages name a URL or a text: in quotation marks, without credentials, and shortened.
 enum SourceMessage {
-    static func quoted(_ text: String) -> String {
-        shortened(Masking.masked(url: text))
-    }
+    static func quoted(_ text: String) -> String { shortened(Masking.masked(url: text)) }
 
-    /// The same for what was to be a URL and is none, which may stand in the log.
+    /// The same for a text that should be a URL and is not.
     static func quoted(noURL text: String) -> String { shortened(Masking.masked(noURL: text)) }
 
-    private static func shortened(_ text: String) -> String { "\"\(text.shortened(to: 200))\"" }
-
     static func quoted(_ url: RequestURL) -> String { quoted(url.description) }
+
+    private static func shortened(_ text: String) -> String { "\"\(text.shortened(to: 200))\"" }
 
     /// Seconds without a needless fraction.
     static func seconds(_ seconds: Double) -> String { "\(JSON(seconds)) s" }
 }
 
 extension JobError {
-    /// There is no room for what is to be written; it is tried again in 5 s at the earliest.
+    /// The disk or the user's share of it is full; the job is tried again after 5 s at the earliest.
     static func withoutRoom(_ message: String) -> JobError {
         var error = JobError(.storage, message, retryable: true)
         error.postponed = 5
         return error
     }
 
-    /// The kind `storage`: `action` on `path` failed.
+    /// An action on `path` failed: kind `storage`.
     init(storage error: Errno, _ action: String, _ path: String) {
-        if error == .notSupported {
-            self.init(
-                .storage,
-                "\"\(path)\" could not be \(action): the file system keeps no ACLs; ask the administrator for one that does."
-            )
-            return
-        }
         let advice =
             switch error {
+            case .notSupported: "the file system may lack ACLs; ask the administrator for one that has them"
             case .noSpace, .diskQuotaExceeded: "make room and try again"
-            case .readOnlyFileSystem, .permissionDenied, .notPermitted:
-                "ask the administrator for a directory that can be written to"
+            case .readOnlyFileSystem, .permissionDenied, .notPermitted: "ask the administrator for a writable directory"
             case .fileNameTooLong: "give a shorter path"
             case .isDirectory, .notDirectory, .tooManySymbolicLinkLevels: "give another path"
             case .noSuchFileOrDirectory: "make what is missing, or give another path"

@@ -58,7 +58,8 @@ struct Configuration: Sendable {
     }
 
     var sources: SourceSettings {
-        var settings = SourceSettings(limits: limits, http: http, policy: policy, downloads: downloads)
+        var settings = SourceSettings()
+        (settings.limits, settings.http, settings.policy, settings.downloads) = (limits, http, policy, downloads)
         settings.programs.entries = programs.entries
         // Users who run a daemon of their own can run any program anyway.
         settings.programs.allowsAny = programs.allowsAny ?? !isSystemInstance

@@ -10,7 +10,7 @@ import TestOrigin
     /// Asks for room and tells once there is some.
     private func lease(
         _ budget: DocumentBudget, _ bytes: Int, for user: UInt32 = 1, _ control: TransferControl = TransferControl()
-    ) -> Task<DocumentLease?, Never> {
+    ) -> Task<Lease?, Never> {
         Task { try? await budget.lease(bytes, for: user, control) }
     }
 
@@ -27,7 +27,7 @@ import TestOrigin
 
     @Test func documentThatIsTooLarge_hasItsTurn_alone() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 100)
-        var small: DocumentLease? = try await budget.lease(1, for: 1, TransferControl())
+        var small: Lease? = try await budget.lease(1, for: 1, TransferControl())
         let large = lease(budget, 1000, for: 2)
         await budget.waiting(1)
         #expect(small != nil)
@@ -51,7 +51,7 @@ import TestOrigin
 
     @Test func transfer_waitsNoLonger_onceItIsInterrupted() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 100)
-        var first: DocumentLease? = try await budget.lease(100, for: 1, TransferControl())
+        var first: Lease? = try await budget.lease(100, for: 1, TransferControl())
         let control = TransferControl()
         let second = lease(budget, 100, control)
         await budget.waiting(1)

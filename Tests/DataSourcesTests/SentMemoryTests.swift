@@ -145,15 +145,6 @@ import TestOrigin
         }
     }
 
-    @Test func roomOfABody_isGivenBack_withIt() throws {
-        let bodies = SpilledBodies()
-        var room: SpilledRoom? = try bodies.admit(60, of: 1, within: 100)
-        #expect(throws: JobError.self) { try bodies.admit(60, of: 1, within: 100) }
-        withExtendedLifetime(room) {}
-        room = nil
-        #expect(throws: Never.self) { try bodies.admit(100, of: 1, within: 100) }
-    }
-
     @Test func body_isPutOff_whileTheDiskOfTheStateHasLittleRoom() async throws {
         let free = Mutex<Int64>(1_000_099)
         let body = JSON.string(String(repeating: "x", count: 1_000_000))

@@ -1,25 +1,22 @@
 import JobModel
 
-/// What must be known of an unfinished `.part` to go on with it, also after a crash.
-///
-/// It lasts as long as the transfer. Of a finished one ``DownloadRecord`` is kept, with which the next one to the same path
-/// is compared.
+/// What a later attempt needs to resume an unfinished `.part`, also after a crash.
 struct DownloadCheckpoint: Sendable, Hashable {
-    /// Where it comes from, as the spec writes it but for credentials.
+    /// The URL as the spec has it, without credentials.
     var url: String
     var validator: Validator
-    /// Bytes of the whole file, where the server said.
+    /// The size of the whole file, if the server gave it.
     var total: Int64?
-    /// The absolute path of the directory that the file lies in.
+    /// The absolute path of the directory of the file.
     var directory: String
-    /// The name that the file will have; with `exists: "rename"` not that of the spec.
+    /// The final name of the file; with `exists: "rename"` it may differ from the spec's.
     var name: String
     var part: FileOperations.Status.Identity
-    /// The boot in which the checkpoint was made: while it lasts, all that was written counts.
+    /// The boot of the machine in which the checkpoint was made: until the next one, all written bytes count.
     var bootID: String
-    /// What is on stable storage.
+    /// The bytes on stable storage.
     var synced = ByteRanges()
-    /// Whether bytes can be missing before others, so that the size does not say what is written.
+    /// Whether earlier bytes can be missing, so that the size of the file does not tell what is written.
     var hasHoles = false
 
     var json: JSON {
@@ -36,7 +33,7 @@ struct DownloadCheckpoint: Sendable, Hashable {
 }
 
 extension DownloadCheckpoint {
-    /// The checkpoint that `json` writes; nil for one of another form, which is as good as none.
+    /// Reads ``json``; nil for any other form, which counts as no checkpoint.
     init?(_ json: JSON?) {
         guard let json, let url = json["url"]?.string, let validator = Validator(json), let name = json["name"]?.string,
             let directory = json["folder"]?.string,
@@ -44,37 +41,31 @@ extension DownloadCheckpoint {
             let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/"),
             let synced = json["synced"]?.string.flatMap({ ByteRanges($0) }), let hasHoles = json["holes"]?.bool
         else { return nil }
-        self.url = url
-        self.validator = validator
-        self.directory = directory
-        self.name = name
-        self.part = part
-        self.bootID = bootID
-        self.synced = synced
-        self.hasHoles = hasHoles
-        total = json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) }
+        self.init(
+            url: url, validator: validator, total: json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) },
+            directory: directory, name: name, part: part, bootID: bootID, synced: synced, hasHoles: hasHoles)
     }
 
-    /// Whether it is of the file that `target` is to become.
+    /// Whether this describes the unfinished file of `target`.
     func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
 
-    /// The path that it is about, as far as `owner` may still write there.
+    /// The path of the file, if `owner` may still write there.
     func path(of owner: UInt32, below directories: DownloadDirectories) throws(JobError) -> DownloadPath {
         try directories.path(directory + "/" + name, owner: owner)
     }
 
-    /// What of a `.part` of `size` bytes can be relied on in the boot `current`; `noted` is what one with holes says of itself.
+    /// The bytes of a `.part` of `size` bytes that can be relied on; `noted` is the note of a file with holes.
     func usable(ofSize size: Int64, noted: ByteRanges? = nil, boot current: String) -> ByteRanges {
         let isSameBoot = bootID == current && !current.isEmpty
         let written = isSameBoot ? hasHoles ? noted ?? synced : ByteRanges(0..<size) : synced
         let usable = written.below(min(size, total ?? size))
-        // The last byte is always asked for again, as only an answer shows that the file is still this one.
+        // The last byte is always fetched again, as only a response shows that this version is still current.
         return usable.count == total ? usable.below(usable.count - 1) : usable
     }
 }
 
 extension FileOperations.Status.Identity {
-    /// As checkpoints and records have it: the numbers as text, since they may be larger than what JSON numbers keep.
+    /// As checkpoints and records store it. The numbers are text: they may exceed what JSON numbers can hold.
     var json: JSON {
         [
             "inode": .string(String(inode)), "createdAt": .string(String(createdAt)),

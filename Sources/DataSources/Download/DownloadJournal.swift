@@ -1,120 +1,82 @@
-import SystemPackage
 import DeferredKit
 import JobModel
 import Logging
 import NIOCore
 import Synchronization
+import SystemPackage
 
-/// Keeps the checkpoint of a `.part` up to date while it grows, so that a crash loses little of it.
-///
-/// Writes go on meanwhile. One entry is made at a time; the next one covers what was written during it.
+/// Saves the checkpoint of a growing `.part` file from time to time, so that a crash loses little of it.
 final class DownloadJournal: Sendable {
-    /// Bytes and time after which what was written is synced and saved again.
-    private static let interval = (bytes: Int64(64 << 20), time: TimeAmount.seconds(15))
-    /// So few bytes, fetched in so little time, are sooner fetched again than made durable.
-    private static let negligible = (bytes: Int64(1 << 20), time: TimeAmount.seconds(2))
+    /// Files below `size` that arrive within `time` get no checkpoint: fetching them again is cheaper.
+    private static let negligible = (size: Int64(1 << 20), time: TimeAmount.seconds(2))
+    private static let interval = TimeAmount.seconds(15)
 
-    private struct State {
-        /// Bytes that the checkpoint saved last was of; nil before the first.
-        var saved: Int64?
-        /// When that was, or one could not be saved; at first, when the transfer began.
-        var time: NIODeadline
-        var isSaveFailed = false
-        var isBusy = false
-        var failure: Errno?
-    }
-
-    private let checkpoint: DownloadCheckpoint
+    let checkpoint: DownloadCheckpoint
+    let part: DownloadedPart
     private let target: DownloadTarget
-    private let context: SourceContext
-    private let services: DownloadServices
-    /// Tells the time.
-    private let clock: any EventLoop
-    private let state: Mutex<State>
+    private let transfer: Transfer
+    /// Whether a checkpoint of this file is saved.
+    private let isSaved: Mutex<Bool>
 
-    /// `size` is that of a `.part` which `checkpoint` tells of already, else nil.
     init(
-        _ checkpoint: DownloadCheckpoint, saved size: Int64?, target: DownloadTarget, context: SourceContext,
-        services: DownloadServices, clock: any EventLoop
+        _ checkpoint: DownloadCheckpoint, isSaved: Bool, of part: DownloadedPart, _ target: DownloadTarget,
+        _ transfer: Transfer
     ) {
         self.checkpoint = checkpoint
+        self.part = part
         self.target = target
-        self.context = context
-        self.services = services
-        self.clock = clock
-        state = Mutex(State(saved: size, time: clock.now))
+        self.transfer = transfer
+        self.isSaved = Mutex(isSaved)
     }
 
-    /// Whether an entry is due now that there are `size` bytes. A caller that gets true must make the entry.
-    func isDue(at size: Int64) -> Bool {
-        let now = clock.now
-        return state.withLock { state in
-            guard !state.isBusy, state.failure == nil else { return false }
-            let elapsed = now - state.time
-            // A store that failed is not asked again with each block.
-            if state.isSaveFailed, elapsed < Self.interval.time { return false }
-            if let saved = state.saved {
-                let added = size - saved
-                state.isBusy =
-                    added >= Self.interval.bytes
-                    || (elapsed >= Self.interval.time && added >= Self.negligible.bytes)
-            } else {
-                state.isBusy =
-                    max(size, checkpoint.total ?? 0) >= Self.negligible.bytes || elapsed >= Self.negligible.time
-            }
-            return state.isBusy
+    /// Saves checkpoints until the task is cancelled or the transfer interrupted; throws if the file cannot be synced.
+    func run() async throws(JobError) {
+        if !isSaved.withLock(\.self) {
+            let isLarge = max(part.count, checkpoint.total ?? 0) >= Self.negligible.size
+            guard await sleep(for: isLarge ? .zero : Self.negligible.time) else { return }
+            // The first checkpoint only names the file: until the machine restarts, that is enough.
+            await save(checkpoint)
         }
-    }
-
-    /// Syncs what is `written`, and saves a checkpoint of it.
-    func makeEntry(of written: ByteRanges) async {
-        let isFirst = state.withLock { $0.saved == nil }
-        var checkpoint = checkpoint
-        do throws(Errno) {
-            // The first checkpoint only names the file; while this boot lasts, that is enough.
-            if !isFirst {
-                let (target, files) = (target, services.files)
-                try await services.queue.run { () throws(Errno) in
+        var saved = part.count
+        while await sleep(for: Self.interval) {
+            let written = part.written
+            guard written.count > saved else { continue }
+            do throws(Errno) {
+                try await transfer.userFiles.run { [target, files = transfer.files] () throws(Errno) in
                     try files.syncData(target.part.descriptor)
                 }
-                checkpoint.synced = written
+            } catch {
+                throw JobError(path: error, "synced", target.partPath)
             }
-            let isSaved = await save(checkpoint)
-            let now = clock.now
-            state.withLock { state in
-                if isSaved { state.saved = written.count }
-                (state.time, state.isSaveFailed, state.isBusy) = (now, !isSaved, false)
-            }
-        } catch {
-            state.withLock { state in
-                state.failure = error
-                state.isBusy = false
-            }
+            var checkpoint = checkpoint
+            checkpoint.synced = written
+            await save(checkpoint)
+            saved = written.count
         }
     }
 
-    /// Throws where an earlier sync failed; the system reports that only once.
-    func check() throws(JobError) {
-        if let failure = state.withLock({ $0.failure }) { throw JobError(path: failure, "synced", target.partPath) }
+    /// Waits; false if the transfer ended meanwhile.
+    private func sleep(for pause: TimeAmount) async -> Bool {
+        do throws(JobError) { try await transfer.sleep(for: pause) } catch { return false }
+        return true
     }
 
-    /// Saves the checkpoint that was put off for a short `.part`; false where the `.part` ends up without a checkpoint.
+    /// Saves the first checkpoint if none was saved; false if the file ends up without one.
     func close() async -> Bool {
-        guard state.withLock({ $0.saved == nil }) else { return true }
-        return await save(checkpoint)
+        if !isSaved.withLock(\.self) { await save(checkpoint) }
+        return isSaved.withLock(\.self)
     }
 
-    private func save(_ checkpoint: DownloadCheckpoint) async -> Bool {
+    private func save(_ checkpoint: DownloadCheckpoint) async {
         do {
-            try await context.saveCheckpoint(checkpoint.json).get()
-            return true
+            try await transfer.context.saveCheckpoint(checkpoint.json).get()
+            isSaved.withLock { $0 = true }
         } catch is CancellationError {
-            return false
+            // A cancelled download leaves no checkpoint.
         } catch {
-            services.logger.warning(
+            transfer.logger.warning(
                 "The progress of a download could not be saved; after a crash it starts from the beginning.",
                 metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
-            return false
         }
     }
 }

@@ -1,36 +1,36 @@
 import JobModel
 
-/// Where a download goes: a directory that it must stay below, and the way from there.
+/// Where a download goes: a directory that it must stay below, and the path from there.
 struct DownloadPath: Sendable {
-    /// What an unfinished download's name ends in.
+    /// The ending of the names of unfinished downloads.
     static let partSuffix = ".part"
 
-    /// The absolute path of the directory that nothing may lead out of.
+    /// The absolute path of the directory that the path must not leave.
     let root: String
-    /// Where `root` is, without symbolic links, as the daemon found it when it started.
+    /// The location of `root` without symbolic links, found when the daemon started.
     let location: String
-    /// The directories between.
+    /// The directories between `root` and the file.
     let directories: [String]
     let name: String
     /// Whether `root` is the caller's own directory, which is made when it is first needed.
     let isOwnDirectory: Bool
-    /// The user whose rights count and who can read and write the files; nil for the daemon's own user.
+    /// The user whose rights count and who gets access to new files; nil for the daemon's own user.
     let owner: UInt32?
-    /// The groups whose rights count beside; nil for those that the system's databases have the owner in.
+    /// The groups whose rights count too; nil for the owner's groups in the system's databases.
     var groups: CallerGroups?
     /// Whether new files are private to this user, regardless of the umask.
     var isPrivate = false
 
-    /// The absolute path of the directory that the file lies in.
+    /// The absolute path of the directory that contains the file.
     var directory: String { ([root] + directories).joined(separator: "/") }
 
-    /// The absolute path of the file, or of one named otherwise beside it.
+    /// The absolute path of the file, or of another name in its directory.
     func absolute(_ name: String? = nil) -> String { directory + "/" + (name ?? self.name) }
 
-    /// The same by which reservations know it: two roots may be one, by a symbolic link.
+    /// The path by which ``FileReservations`` know a name: two roots may be one through a symbolic link.
     func key(_ name: String) -> String { key(directories.count) + "/" + name }
 
-    /// The same of the directory that the first `count` names lead to.
+    /// The same for the directory that the first `count` names lead to.
     func key(_ count: Int) -> String { ([location] + directories.prefix(count)).joined(separator: "/") }
 
     /// The `count`th other name for the file: `tool-1.tar.gz`, `tool-2.tar.gz`.

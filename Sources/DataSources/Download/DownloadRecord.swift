@@ -1,12 +1,12 @@
 import JobModel
 
-/// What is remembered of the last finished download to a path: its result, and which file that was.
+/// The last finished download to a path: its result, and which file it wrote.
 struct DownloadRecord: Sendable, Hashable {
     var job: JobID
     var link: Int
-    /// The owner of the job; other users do not see the record. Nil in records of versions that did not store it.
+    /// The owner of the job; other users do not see the record.
     var owner: UInt32?
-    /// Where it came from, as the spec wrote it but for credentials.
+    /// The URL as the spec has it, without credentials.
     var url: String
     var result: JSON
     var file: FileOperations.Status.Identity
@@ -23,7 +23,7 @@ struct DownloadRecord: Sendable, Hashable {
 }
 
 extension DownloadRecord {
-    /// The record that `json` writes; nil for one of another form, which is as good as none.
+    /// Reads ``json``; nil for any other form, which counts as no record.
     init?(_ json: JSON?) {
         guard let json, let job = json["job"]?.int, let link = json["link"]?.int, let url = json["url"]?.string,
             let result = json["result"], let file = json["file"].flatMap(FileOperations.Status.Identity.init(json:)),
@@ -34,7 +34,7 @@ extension DownloadRecord {
             result: result, file: file, size: Int64(size), modifiedAt: modifiedAt)
     }
 
-    /// Whether the file with this status is the one that was downloaded, unchanged since.
+    /// Whether the file with this status is the downloaded one, unchanged.
     func isAbout(_ status: FileOperations.Status) -> Bool {
         status.identity.isSame(as: file) && status.size == size && status.modifiedAt == modifiedAt
     }

@@ -1,8 +1,8 @@
-import SystemPackage
 import Glibc
 import JobModel
+import SystemPackage
 
-/// The file that one download is to become: its directory, its reserved name, and its unfinished `.part`.
+/// The file that a download writes: its directory, its reserved name, and its unfinished `.part`.
 final class DownloadTarget: Sendable {
     let path: DownloadPath
     /// The name reserved in the directory.
@@ -10,52 +10,52 @@ final class DownloadTarget: Sendable {
     let part: ScratchFile
     private let directory: TargetDirectory
     private let writer: FileReservations.Writer
-    private let services: DownloadServices
-
-    private var registry: FileReservations { services.registry }
-    private var files: FileOperations { services.files }
+    private let reservations: FileReservations
+    private let files: FileOperations
+    private let queue: FileQueue
 
     /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
+    private var partName: String { name + DownloadPath.partSuffix }
+    var partPath: String { absolutePath + DownloadPath.partSuffix }
 
-    /// Opens the directory and reserves a name in it: that of `path`, or the next free one. Blocks.
-    ///
-    /// `existing` is the directory where it was opened before. `preferred` is the name that an earlier attempt chose, which
-    /// may be taken again.
+    /// Reserves a name in the directory: that of `path`, or a free one, if possible `preferred`. Blocks.
     init(
-        _ path: DownloadPath, in existing: OpenDirectory?, renaming: Bool, preferred: String?,
-        writer: FileReservations.Writer, _ services: DownloadServices
+        _ path: DownloadPath, in directory: TargetDirectory, renaming: Bool, preferred: String?,
+        writer: FileReservations.Writer, _ transfer: Transfer
     ) throws(JobError) {
         self.path = path
-        self.services = services
         self.writer = writer
-        directory = try TargetDirectory(path, existing: existing, registry: services.registry, files: services.files)
+        self.directory = directory
+        (reservations, files, queue) = (transfer.shared.reservations, transfer.files, transfer.userFiles)
         do throws(JobError) {
-            name = try Self.reserved(path, in: directory, renaming, preferred, writer, services)
+            name = try Self.reserve(path, in: directory, renaming, preferred, writer, reservations, files)
         } catch {
-            directory.removeMadeDirectories(services.registry)
+            directory.removeMadeDirectories()
             throw error
         }
-        part = ScratchFile(in: directory.opened, files: services.files, queue: services.queue)
+        part = ScratchFile(in: directory.opened, files, queue)
     }
 
-    private static func reserved(
+    /// The number of names tried with `exists: "rename"`.
+    static let alternatives = 9999
+
+    private static func reserve(
         _ path: DownloadPath, in directory: TargetDirectory, _ renaming: Bool, _ preferred: String?,
-        _ writer: FileReservations.Writer, _ services: DownloadServices
+        _ writer: FileReservations.Writer, _ reservations: FileReservations, _ files: FileOperations
     ) throws(JobError) -> String {
-        let registry = services.registry
         guard renaming else {
-            guard let other = registry.reserve(path.key(path.name), for: writer) else { return path.name }
+            guard let other = reservations.reserve(path.key(path.name), for: writer) else { return path.name }
             // The message does not reveal the id of another user's job.
-            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written already"
+            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written by another job"
             throw JobError(
-                .exists, "\"\(path.absolute())\" is being \(state); wait for that to end, or give another path.")
+                .exists, "\"\(path.absolute())\" is being \(state); wait for that job, or give another path.")
         }
-        for count in -1...Self.alternatives {
+        for count in -1...alternatives {
             let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
             guard let name else { continue }
-            if try status(name, in: directory, path, services.files) == nil,
-                registry.reserve(path.key(name), for: writer) == nil
+            if try status(name, in: directory, path, files) == nil,
+                reservations.reserve(path.key(name), for: writer) == nil
             {
                 return name
             }
@@ -63,9 +63,6 @@ final class DownloadTarget: Sendable {
         throw JobError(
             .exists, "\"\(path.absolute())\" and \(alternatives) names like it are taken; give another path.")
     }
-
-    /// How many other names are tried.
-    static let alternatives = 9999
 
     private static func status(
         _ name: String, in directory: TargetDirectory, _ path: DownloadPath, _ files: FileOperations
@@ -79,20 +76,20 @@ final class DownloadTarget: Sendable {
         }
     }
 
-    /// What is under the name, or under `other`, now; or nil. Blocks.
+    // MARK: - The existing file
+
+    /// The status of the file with the reserved name, or with `other`; nil if there is none. Blocks.
     func existing(_ other: String? = nil) throws(JobError) -> FileOperations.Status? {
         try Self.status(other ?? name, in: directory, path, files)
     }
 
-    /// Opens what is under the name for reading, for a caller who may read it. Blocks.
-    func openExisting() throws(JobError) -> OpenFile {
-        if let file = try OpenFile(regular: name, in: directory.opened, path, files: files, queue: services.queue) {
-            return file
-        }
-        throw JobError(.exists, "\"\(absolutePath)\" is there but no ordinary file; give another path.")
+    /// Opens the existing file if the caller may read it. Blocks.
+    func openExisting() throws(JobError) -> ReadableFile {
+        if let file = try ReadableFile(name, in: directory.opened, path, files, queue) { return file }
+        throw JobError(.exists, "\"\(absolutePath)\" exists but is not a regular file; give another path.")
     }
 
-    /// Refuses a caller who may not replace what is under `name`. Blocks.
+    /// Throws if the caller may not replace `name`. Blocks.
     func checkReplacing(_ name: String) throws(JobError) {
         do throws(Errno) {
             guard let rights = CallerRights(of: path, files),
@@ -106,18 +103,18 @@ final class DownloadTarget: Sendable {
         throw JobError(forbidden: path.absolute(name))
     }
 
-    private var partName: String { name + DownloadPath.partSuffix }
-    /// The absolute path of the `.part`.
-    var partPath: String { absolutePath + DownloadPath.partSuffix }
+    // MARK: - The .part
 
-    /// Makes a new, empty `.part`, instead of one that an earlier download of the caller left. Blocks.
+    /// Makes an empty `.part`, and unlinks one that an earlier download of the caller left. Blocks.
     ///
-    /// It is always a new file, never an old one truncated, so no checkpoint of an earlier version can match it.
+    /// The old file is never truncated instead, so no checkpoint of an earlier version matches the new one.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
-        let (path, files) = (path, files)
         do throws(Errno) {
-            try part.make(partName, mode: path.isPrivate ? 0o600 : 0o644) { (directory, name) throws(Errno) in
-                try Self.isAbandoned(name, in: directory, path, files)
+            try part.make(partName, mode: path.isPrivate ? 0o600 : 0o644) {
+                [path, files] (directory, name) throws(Errno) in
+                guard let owner = path.owner else { return Self.isPart(try files.status(directory, name)) }
+                let (status, isTheirs) = try files.status(name, in: directory, madeFor: owner)
+                return isTheirs && Self.isPart(status)
             }
             if let owner = path.owner {
                 try files.setAccessList(part.descriptor, AccessList([.read, .write], for: [owner]), false)
@@ -126,24 +123,13 @@ final class DownloadTarget: Sendable {
         } catch  where error == .fileExists {
             throw JobError(
                 .exists,
-                "\"\(partPath)\" is there and not of a download of yours; give another path, or move it away."
-            )
+                "\"\(partPath)\" exists and is not of a download of yours; give another path, or move it away.")
         } catch {
             var failure = JobError(path: error, "written", partPath)
-            // Another download, which made the directory, may just have removed it, as empty.
+            // Another download may just have removed the directory that it had made.
             failure.isRetryable = error == .noSuchFileOrDirectory
             throw failure
         }
-    }
-
-    /// Whether the `.part` of that name is one that the daemon made, for the same caller, and that no download writes now:
-    /// the name is reserved.
-    private static func isAbandoned(
-        _ name: String, in directory: Int32, _ path: DownloadPath, _ files: FileOperations
-    ) throws(Errno) -> Bool {
-        guard let owner = path.owner else { return isPart(try files.status(directory, name)) }
-        let (status, isTheirs) = try files.status(name, in: directory, madeFor: owner)
-        return isPart(status) && isTheirs
     }
 
     /// Whether a file can be a `.part` of this daemon.
@@ -151,7 +137,7 @@ final class DownloadTarget: Sendable {
         status.isRegular && status.links == 1 && status.owner == geteuid()
     }
 
-    /// Opens the `.part` that an earlier attempt left, where it is that very file; its size. Blocks.
+    /// Opens the `.part` that an earlier attempt left, if it is the same file; returns its size. Blocks.
     func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
         guard checkpoint.part.createdAt != 0 else { return nil }
         let isSameBoot = !files.bootID.isEmpty && checkpoint.bootID == files.bootID && checkpoint.part.device != 0
@@ -164,19 +150,19 @@ final class DownloadTarget: Sendable {
         return part.descriptor >= 0 ? size : nil
     }
 
-    /// Cuts off what of the `.part` does not count. Blocks.
+    /// Cuts the `.part`. Blocks.
     func cutPart(to size: Int64) throws(JobError) {
         do throws(Errno) {
-            try files.truncate(part.descriptor, size)
+            try files.truncate(part.descriptor, to: size)
         } catch {
             throw JobError(path: error, "written", partPath)
         }
     }
 
-    /// Unlinks the `.part` that `checkpoint` is about, where it is still that very file. Blocks.
-    static func discardPart(_ path: DownloadPath, _ checkpoint: DownloadCheckpoint, _ files: FileOperations)
-        throws(Errno)
-    {
+    /// Unlinks the `.part` of `checkpoint`, if it is still the same file. Blocks.
+    static func discardPart(
+        _ path: DownloadPath, _ checkpoint: DownloadCheckpoint, _ files: FileOperations
+    ) throws(Errno) {
         let name = checkpoint.name + DownloadPath.partSuffix
         do throws(Errno) {
             guard let directory = try TargetDirectory.existingForCleanUp(path, files: files),
@@ -187,11 +173,12 @@ final class DownloadTarget: Sendable {
         } catch  where error == .noSuchFileOrDirectory {}
     }
 
-    /// Bytes that are free on the disk of the directory; nil where that is not known. Blocks.
+    /// The free bytes on the disk of the directory, if they are known. Blocks.
     var freeBytes: Int64? { files.freeBytes(directory.opened.descriptor) }
 
-    /// Gives the finished `.part` its name, durably; false where there is something and it is not to be replaced.
-    /// Blocks.
+    // MARK: - Ends
+
+    /// Durably gives the complete `.part` its name; false if the name is taken and not to be replaced. Blocks.
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
         if replacing { try checkReplacing(name) }
         do throws(Errno) {
@@ -203,7 +190,7 @@ final class DownloadTarget: Sendable {
         } catch  where error == .staleNFSFileHandle {
             throw JobError(
                 .storage,
-                "\"\(path.absolute(name))\" is not what was downloaded, as its .part was replaced meanwhile; see who else writes into that directory."
+                "\"\(path.absolute(name))\" is not the downloaded file, because its .part was replaced; find out who else writes to that directory."
             )
         } catch {
             throw JobError(path: error, "put in its place", path.absolute(name))
@@ -212,18 +199,18 @@ final class DownloadTarget: Sendable {
 
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        if part.keep() { registry.release(path.key(name)) }
+        if part.keep() { reservations.release(path.key(name)) }
     }
 
-    /// Leaves the `.part` for the job's next attempt, and the name to that alone.
+    /// Keeps the `.part` and the reservation for the job's next attempt.
     func keep(after attempt: Int) {
-        if part.keep() { registry.keep(path.key(name), for: writer, after: attempt) }
+        if part.keep() { reservations.keep(path.key(name), for: writer, after: attempt) }
     }
 
-    /// Leaves nothing behind: neither file nor directory nor reservation. May come from any thread. Blocks.
+    /// Removes the file, the directories made for it, and the reservation. May be called on any thread. Blocks.
     func remove() {
         guard part.remove() else { return }
-        registry.release(path.key(name))
-        directory.removeMadeDirectories(registry)
+        reservations.release(path.key(name))
+        directory.removeMadeDirectories()
     }
 }

@@ -1,28 +1,24 @@
 import JobModel
 import Synchronization
 
-/// The files that downloads of this daemon write now or go on with later, so that no two write the same one.
+/// The files that downloads write now or resume later, so that no two downloads write the same one.
 ///
-/// The second one is refused (kind `exists`), as only the author of the jobs can say which of two different files
-/// should win; with `exists: "rename"` it gets the next name instead. There is at most one entry for each running
-/// download, and for so many that wait for a retry, which goes on with the `.part` that is there.
-///
-/// Files are known by their paths (``DownloadPath/key(_:)``): two paths that a mount makes the same file are not told apart
-/// here, and then the check of ``ScratchFile/rename(to:replacing:)`` refuses one.
+/// The second download is refused (kind `exists`); with `exists: "rename"` it gets the next free name. Files are known
+/// by their paths (``DownloadPath/key(_:)-(String)``). If a mount gives a file two paths,
+/// ``ScratchFile/rename(to:replacing:)`` refuses one of them.
 final class FileReservations: Sendable {
-    /// Who writes a file.
     struct Writer: Sendable, Hashable {
         let job: JobID
         let owner: UInt32
         let link: Int
     }
 
-    /// The most that wait for a retry, or to go on; what more do can lose their `.part` to another job.
+    /// The most files kept for jobs that run again later; further jobs can lose their `.part` to another job.
     static let mostWaiting = 10_000
 
     private struct State {
         var writers: [String: Writer] = [:]
-        /// The files of jobs that go on later, and the attempts that left them, 0 where an earlier daemon did.
+        /// The files of jobs that run again later, and the attempts that left them (0 for those of an earlier daemon).
         var waiting: [JobID: (path: String, attempt: Int)] = [:]
 
         mutating func endWaiting(of job: JobID) {
@@ -32,7 +28,7 @@ final class FileReservations: Sendable {
 
     private let state = Mutex(State())
 
-    /// Reserves a file; where another job has it, that is returned.
+    /// Reserves a file; if another job has it, returns that job.
     func reserve(_ path: String, for writer: Writer) -> Writer? {
         state.withLock { state in
             if state.waiting[writer.job]?.path == path { state.endWaiting(of: writer.job) }
@@ -55,24 +51,21 @@ final class FileReservations: Sendable {
         }
     }
 
-    /// Another job that is to go on with a file.
+    /// The other job for which a file is kept.
     func waiting(for path: String, besides job: JobID) -> Writer? {
         state.withLock { state in
-            guard let writer = state.writers[path], writer.job != job, state.waiting[writer.job]?.path == path else {
-                return nil
-            }
-            return writer
+            state.writers[path].flatMap { $0.job != job && state.waiting[$0.job]?.path == path ? $0 : nil }
         }
     }
 
-    /// Ends what was kept for a job by an attempt before `attempt`.
+    /// Frees the file that an attempt before `attempt` left to its job.
     func endWaiting(of job: JobID, before attempt: Int = .max) {
         state.withLock { state in
             if let waiting = state.waiting[job], waiting.attempt < attempt { state.endWaiting(of: job) }
         }
     }
 
-    /// Whether a download writes into a directory or below it.
+    /// Whether a download writes below a directory.
     func uses(_ directory: String) -> Bool {
         state.withLock { $0.writers.keys.contains { $0.hasPrefix(directory + "/") } }
     }

@@ -1,18 +1,17 @@
-import SystemPackage
 import DeferredKit
 import Glibc
 import JobModel
 import Synchronization
+import SystemPackage
 
-/// A file for what is too long for memory: a body that is sent or received, or what a program reads or writes.
+/// A file for data that is too long for memory: a body, or the input or output of a program.
 ///
-/// It has no name, so that it goes with the last reference to it; but a result's body has one, until ``remove()``. One task
-/// uses it at a time.
+/// It has no name, so it disappears with the last reference to it; only the body of a result has a name, until
+/// ``remove()``. One task uses it at a time.
 final class BodyFile: Sendable {
     private struct State {
-        var descriptor: Int32 = -1
+        var file: OpenFile?
         var directory: OpenDirectory?
-        var isRemoved = false
     }
 
     private let path: String
@@ -20,52 +19,49 @@ final class BodyFile: Sendable {
     private let directory: OpenDirectory?
     private let files: FileOperations
     private let queue: FileQueue
-    /// What it takes up, where that counts.
-    private let room: SpilledRoom?
+    /// The user's share of disk space that the file takes.
+    private let lease: Lease?
     private let state = Mutex(State())
 
-    /// Nothing is made before the first write. `isNamed` says whether it is the body of a result.
-    init(
-        of context: SourceContext, isNamed: Bool = false, in room: SpilledRoom? = nil, files: FileOperations,
-        queue: FileQueue
-    ) {
+    /// The file is made with the first write. `isNamed` says whether it is the body of a result.
+    init(_ transfer: Transfer, isNamed: Bool = false, lease: Lease? = nil) {
+        let context = transfer.context
         path = isNamed ? context.bodyPath : context.bodyPath + ".open"
         self.isNamed = isNamed
+        self.lease = lease
         directory = context.bodyDirectory
-        self.room = room
-        self.files = files
-        self.queue = queue
+        files = transfer.files
+        queue = transfer.ownFiles
     }
 
-    deinit {
-        let (files, descriptor) = (files, state.withLock(\.descriptor))
-        if descriptor >= 0 { queue.start { files.close(descriptor) } }
-    }
-
-    /// A file of what `bytes` gives, which leaves the disk `minimumFree` bytes. Who waits by `control` can give up at any time.
-    static func writing(
-        _ bytes: @escaping @Sendable () -> [UInt8], in room: SpilledRoom, leaving minimumFree: Int,
-        for context: SourceContext, files: FileOperations, queue: FileQueue, _ control: TransferControl
+    /// Moves bytes of the given size from memory to a file, which counts for the user and leaves the disk its free
+    /// space.
+    static func moving(
+        _ bytes: @escaping @Sendable () -> [UInt8], ofSize size: Int, for name: String, _ transfer: Transfer
     ) async throws(JobError) -> BodyFile {
-        try await control.wait { promise in
-            queue.start {
-                // The bytes are freed even if the waiter has given up.
+        let context = transfer.context
+        let lease = try transfer.shared.spills.lease(
+            Int64(size), of: context.owner, within: context.roomForBody, for: name)
+        let minimumFree = Int64(transfer.settings.downloads.minimumFree)
+        return try await transfer.control.wait { promise in
+            transfer.ownFiles.start {
+                // The bytes are freed even if the transfer has ended.
                 let bytes = bytes()
                 guard !promise.deferred.isResolved else { return }
-                let file = BodyFile(of: context, in: room, files: files, queue: queue)
+                let file = BodyFile(transfer, lease: lease)
                 promise.resolve(
                     Result { () throws(JobError) in
-                        try file.append(bytes, leaving: Int64(minimumFree))
+                        try file.append(bytes, leaving: minimumFree)
                         return file
                     })
             }
         }
     }
 
-    /// Of the file; only after a write.
-    var descriptor: Int32 { state.withLock(\.descriptor) }
+    /// The open file; only after a write.
+    var descriptor: Int32 { state.withLock { $0.file?.descriptor ?? -1 } }
 
-    /// Appends; the first call makes the file.
+    /// Appends to the file.
     func write(_ bytes: [UInt8]) async throws(JobError) {
         try await queue.run { [self] () throws(JobError) in try append(bytes) }
     }
@@ -73,37 +69,38 @@ final class BodyFile: Sendable {
     /// Blocks.
     private func append(_ bytes: [UInt8], leaving minimumFree: Int64 = 0) throws(JobError) {
         do throws(Errno) {
-            let file = try opened()
-            let size = Int64(bytes.count)
-            if minimumFree > 0, let free = files.freeBytes(file), free.saturatingSubtracting(size) < minimumFree {
+            let file = try opened().descriptor
+            if minimumFree > 0, let free = files.freeBytes(file),
+                free.saturatingSubtracting(Int64(bytes.count)) < minimumFree
+            {
                 throw Errno.noSpace
             }
             try files.write(bytes, to: file)
         } catch {
             guard minimumFree > 0, error == .noSpace else { throw JobError(storage: error, "written", path) }
             throw .withoutRoom(
-                "\"\(path)\" is to have \(bytes.count) bytes, and \(minimumFree) are left free on its disk; make room.")
+                "\"\(path)\" needs \(bytes.count) bytes, and \(minimumFree) must stay free on its disk; make room.")
         }
     }
 
-    private func opened() throws(Errno) -> Int32 {
-        let present = descriptor
-        if present >= 0 { return present }
-        let (above, name) = try OpenDirectory.above(path, opened: directory, files: files)
-        let made =
-            isNamed
-            ? try files.openBeneath(above.descriptor, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
-            : try above.makeUnnamedFile(name)
-        let isRemoved = state.withLock { state in
-            (state.descriptor, state.directory) = (made, above)
-            return state.isRemoved
-        }
-        guard isRemoved else { return made }
-        if isNamed { try? files.unlink(above.descriptor, name) }
-        throw Errno.canceled
+    private func opened() throws(Errno) -> OpenFile {
+        if let file = state.withLock(\.file) { return file }
+        let name = name
+        let directory = if let directory { directory } else { OpenDirectory(try files.openDirectory(above), files) }
+        // A killed daemon may have left an unnamed file while it had a name.
+        if !isNamed { try? files.unlink(directory.descriptor, name) }
+        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | (isNamed ? O_TRUNC : O_EXCL)
+        let file = OpenFile(try files.openBeneath(directory.descriptor, name, flags, 0o600), files, closedOn: queue)
+        // Not with O_TMPFILE, which some file systems lack.
+        if !isNamed { try files.unlink(directory.descriptor, name) }
+        state.withLock { ($0.file, $0.directory) = (file, directory) }
+        return file
     }
 
-    /// The first `size` bytes. Blocks.
+    private var name: String { String(path.split(separator: "/").last ?? "") }
+    private var above: String { String(path.dropLast(name.utf8.count)) }
+
+    /// Reads the first `size` bytes. Blocks.
     func read(_ size: Int) throws(JobError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: size)
         try bytes.withUnsafeMutableBufferPointer { (buffer) throws(JobError) in
@@ -115,14 +112,14 @@ final class BodyFile: Sendable {
     /// Reads from `offset` on until `buffer` is full. Blocks.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(JobError) {
         do throws(Errno) {
-            // No other process writes to it, so only a broken file system loses bytes.
+            // No other process writes to the file, so only a broken file system loses bytes.
             guard try files.fill(buffer, from: descriptor, at: offset) == buffer.count else { throw Errno.ioError }
         } catch {
             throw JobError(storage: error, "read", path)
         }
     }
 
-    /// Makes it and its name durable.
+    /// Makes the file and its name durable.
     func sync() async throws(JobError) {
         do throws(Errno) {
             try await queue.run { [self] () throws(Errno) in
@@ -134,27 +131,9 @@ final class BodyFile: Sendable {
         }
     }
 
-    /// Takes its name away, if it has one, and keeps it from getting it later. May come from any thread. Blocks.
+    /// Removes the name. Blocks.
     func remove() {
-        let directory = state.withLock { state in
-            defer { state.isRemoved = true }
-            return state.isRemoved ? nil : state.directory
-        }
-        guard isNamed, let directory else { return }
-        // What keeps it from being removed, the next start of the daemon tries again.
-        try? files.unlink(directory.descriptor, String(path.split(separator: "/").last ?? ""))
-    }
-
-    /// Runs `body`; where it throws or is cancelled, the file is removed.
-    func removingUnlessFinished<Value: Sendable>(
-        _ body: () async throws(JobError) -> Value
-    ) async throws(JobError) -> Value {
-        let outcome: Result<Value, JobError> = await withTaskCancellationHandler {
-            do throws(JobError) { return .success(try await body()) } catch { return .failure(error) }
-        } onCancel: {
-            remove()
-        }
-        if case .failure = outcome { await queue.run { [self] in remove() } }
-        return try outcome.get()
+        // The next start of the daemon tries again.
+        if isNamed, let directory = state.withLock(\.directory) { try? files.unlink(directory.descriptor, name) }
     }
 }

@@ -1,24 +1,117 @@
+import CLinux
+import Glibc
+import JobModel
 package import SystemPackage
 
-/// Every call that sources make into the file system, so that tests can let one fail.
+/// The calls that sources make into the file system; tests can replace the stored ones to let them fail.
 ///
-/// Each closure blocks, so it runs on the file queue; each throws the call's own error. Paths are relative to `directory`.
+/// All calls block and throw the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
-    /// What every call throws.
     package typealias Failure = Errno
 
-    /// What is known of a file without opening it.
+    /// Opens a directory by its absolute path, through symbolic links too: only for the daemon's own directories.
+    package var openDirectory: @Sendable (_ path: String) throws(Failure) -> Int32 = { path throws(Errno) in
+        try Self.call { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    }
+    /// Opens a directory by its absolute path, through no symbolic link.
+    package var openFromRoot: @Sendable (_ path: String, _ flags: Int32) throws(Failure) -> Int32 = {
+        path, flags throws(Errno) in
+        let root = try Self.call { Glibc.open("/", Self.pathOnly | O_DIRECTORY | O_CLOEXEC) }
+        defer { _ = Glibc.close(root) }
+        let below = path.drop { $0 == "/" }
+        return try Self.open(below: root, below.isEmpty ? "." : String(below), flags | O_DIRECTORY, 0)
+    }
+    /// Opens a path below `directory` through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
+    /// RESOLVE_NO_MAGICLINKS.
+    package var openBeneath:
+        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Failure) -> Int32 = {
+            directory, path, flags, mode throws(Errno) in
+            try Self.open(below: directory, path, flags, mode)
+        }
+    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Failure) -> Void =
+        {
+            directory, name, mode throws(Errno) in
+            _ = try Self.call { mkdirat(directory, name, mode) }
+        }
+    /// Writes all bytes at the end of what was written last.
+    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void = {
+        file, bytes throws(Errno) in
+        try Self.writeAll(bytes) { piece, _ in Glibc.write(file, piece.baseAddress, piece.count) }
+    }
+    /// Writes all bytes at an offset.
+    package var writeAt:
+        @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void = {
+            file, offset, bytes throws(Errno) in
+            try Self.writeAll(bytes) { piece, count in
+                pwrite(file, piece.baseAddress, piece.count, off_t(offset) + off_t(count))
+            }
+        }
+    /// Reads from an offset; returns 0 at the end of the file.
+    package var readAt:
+        @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int = {
+            file, offset, buffer throws(Errno) in
+            try Self.call { pread(file, buffer.baseAddress, buffer.count, off_t(offset)) }
+        }
+    package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void = { file throws(Errno) in
+        _ = try Self.call { fsync(file) }
+    }
+    package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void = { file throws(Errno) in
+        _ = try Self.call { fdatasync(file) }
+    }
+    /// Gives an open file an access list, or a directory the list for new files in it (`asDefault`).
+    package var setAccessList:
+        @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Failure) -> Void = {
+            file, list, asDefault throws(Errno) in
+            let bytes = list.bytes
+            _ = try Self.call { deferd_set_access_list(file, asDefault ? 1 : 0, bytes, bytes.count) }
+        }
+    /// The groups of a user in the system's databases.
+    package var groups: @Sendable (_ user: UInt32) -> Set<UInt32> = Self.systemGroups
+    /// Renames a file, replacing an existing one.
+    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void = {
+        directory, name, newName throws(Errno) in
+        _ = try Self.call { renameat(directory, name, directory, newName) }
+    }
+    /// Renames a file; fails with EEXIST if the new name exists.
+    package var renameUnlessExists:
+        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void = {
+            directory, name, newName throws(Errno) in
+            do throws(Errno) {
+                _ = try Self.call { deferd_rename_unless_exists(directory, name, newName) }
+            } catch  where error == .invalidArgument {
+                // On a file system without that flag, a link fails in the same way.
+                _ = try Self.call { linkat(directory, name, directory, newName, 0) }
+                _ = try Self.call { unlinkat(directory, name, 0) }
+            }
+        }
+    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void = {
+        directory, name throws(Errno) in
+        _ = try Self.call { unlinkat(directory, name, 0) }
+    }
+    /// The free bytes on the disk of an open file for users other than root; nil if they are unknown.
+    package var freeBytes: @Sendable (_ file: Int32) -> Int64? = { file in
+        var status = statvfs()
+        guard fstatvfs(file, &status) == 0 else { return nil }
+        return Int64(clamping: status.f_bavail).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
+    }
+    /// An id that changes when the machine restarts, which loses pages that were not synced.
+    package var bootID = String(cString: deferd_boot_id())
+
+    /// The system's own calls.
+    package static let real = FileOperations()
+}
+
+extension FileOperations {
+    /// The status of a file.
     package struct Status: Sendable, Hashable {
-        /// What tells this file from every other, also from a later one of its name.
+        /// What distinguishes a file from all others, also from a later one with its name.
         package struct Identity: Sendable, Hashable {
-            /// 0 in what was stored by a version that did not ask for it.
             package let device: UInt64
             package let inode: UInt64
-            /// Nanoseconds since 1970; 0 where the file system does not keep it.
+            /// Nanoseconds since 1970; 0 if the file system does not keep it.
             package let createdAt: Int64
 
-            /// Whether it is the same file, as far as what is kept over a restart of the machine can tell: disks get their
-            /// numbers anew at each.
+            /// Whether both are the same file, even if the machine restarted meanwhile: disks get new numbers then.
             func isSame(as other: Identity) -> Bool { inode == other.inode && createdAt == other.createdAt }
         }
 
@@ -32,67 +125,5 @@ package struct FileOperations: Sendable {
         package let owner: UInt32
         package let group: UInt32
         package let mode: UInt32
-    }
-
-    /// Opens a directory by its absolute path, links included: one that nobody but the daemon's user can change the way to.
-    package var openDirectory: @Sendable (_ path: String) throws(Failure) -> Int32
-    /// Opens a directory by its absolute path through no symbolic link, as ``openBeneath`` does below `/`.
-    package var openFromRoot: @Sendable (_ path: String, _ flags: Int32) throws(Failure) -> Int32
-    /// Opens below `directory` and nowhere else, through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS
-    /// and RESOLVE_NO_MAGICLINKS.
-    package var openBeneath:
-        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Failure) -> Int32
-    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Failure) -> Void
-    /// Of the name itself, not of what a symbolic link leads to.
-    package var status: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Status
-    package var statusOfOpen: @Sendable (_ file: Int32) throws(Failure) -> Status
-    /// Writes all of it.
-    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
-    /// The same at an offset of its own.
-    package var writeAt:
-        @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void
-    /// Reads from an offset; 0 at the end of the file.
-    package var readAt:
-        @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
-    package var truncate: @Sendable (_ file: Int32, _ size: Int64) throws(Failure) -> Void
-    package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void
-    package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void
-    package var changeOwner: @Sendable (_ file: Int32, _ owner: UInt32) throws(Failure) -> Void
-    /// The access list of an open file, or nil where its mode says all.
-    package var accessList: @Sendable (_ file: Int32) throws(Failure) -> AccessList?
-    /// Gives an open file an access list, or a directory (`asDefault`) the one that new files in it get.
-    package var setAccessList: @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Failure) -> Void
-    /// The groups that a user is in, by the system's databases.
-    package var groups: @Sendable (_ user: UInt32) -> Set<UInt32>
-    package var changeMode: @Sendable (_ file: Int32, _ mode: UInt32) throws(Failure) -> Void
-    /// Renames `name` to `newName`, replacing what is there.
-    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void
-    /// The same, but fails with EEXIST where there is something already.
-    package var renameUnlessExists:
-        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void
-    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
-    package var removeDirectory: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void
-    package var close: @Sendable (_ file: Int32) -> Void
-    /// Bytes that are free, for those who are not root, on the disk of an open file; nil where that is not known.
-    package var freeBytes: @Sendable (_ file: Int32) -> Int64?
-    /// What changes when the machine restarts and the pages that were not synced are lost.
-    package var bootID: String
-
-    /// Writes all of `bytes` behind what was written last.
-    package func write(_ bytes: [UInt8], to file: Int32) throws(Failure) {
-        try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in try write(file, UnsafeRawBufferPointer(bytes)) }
-    }
-
-    /// Reads from `offset` on until `buffer` is full or the file ends; returns the number of bytes.
-    package func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int64) throws(Errno) -> Int
-    {
-        var count = 0
-        while count < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            let read = try readAt(file, offset + Int64(count), rest)
-            guard read > 0 else { break }
-            count += read
-        }
-        return count
     }
 }

@@ -2,10 +2,10 @@ import JobModel
 import NIOPosix
 import Synchronization
 
-/// Where blocking file operations run: a few threads of their own, away from event loops and tasks, which users share.
+/// A few threads for operations that block, shared between users.
 ///
-/// Each transfer waits for one operation before it asks for the next, so no more are queued than transfers run. File
-/// systems of one user that do not answer block three quarters of the threads at most.
+/// Each transfer waits for one operation before it starts the next, so at most one is queued for each running transfer.
+/// File systems of one user that do not answer block at most three quarters of the threads.
 struct FileQueue: Sendable {
     private final class Shared: Sendable {
         typealias Work = @Sendable () -> Void
@@ -26,7 +26,7 @@ struct FileQueue: Sendable {
 
         private func startNext() {
             while let (user, work) = turns.withLock({ $0.next() }) {
-                // The pool refuses only after shutdown, when waiting for the work would never end; then it runs here.
+                // After a shutdown the pool refuses; then the work runs here, as a caller may wait for it.
                 threads.submit { _ in
                     work()
                     self.turns.withLock { $0.finish(user) }
@@ -37,20 +37,17 @@ struct FileQueue: Sendable {
     }
 
     static let threads = 8
-    /// Those for requests and answers that take long.
-    static let ownThreads = 4
 
     private let shared: Shared
     private let user: UInt32
 
-    /// `isShared` says whether there is more than one user; then one has three quarters of the threads at most.
+    /// `isShared` says whether there are several users.
     init(isShared: Bool, threads: Int = Self.threads) {
         self.init(threads: threads, perUser: isShared ? threads * 3 / 4 : threads)
     }
 
     init(threads: Int, perUser: Int) {
-        shared = Shared(threads: threads, perUser: perUser)
-        user = 0
+        self.init(Shared(threads: threads, perUser: perUser), user: 0)
     }
 
     private init(_ shared: Shared, user: UInt32) {
@@ -58,10 +55,10 @@ struct FileQueue: Sendable {
         self.user = user
     }
 
-    /// The same threads, for what is done for `user`.
+    /// The same threads, for work on behalf of `user`.
     func of(_ user: UInt32) -> FileQueue { FileQueue(shared, user: user) }
 
-    /// Runs `body` on one of the threads.
+    /// Runs `body` on one of the threads and waits for it.
     func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -71,16 +68,16 @@ struct FileQueue: Sendable {
         return try outcome.get()
     }
 
-    /// Runs `body` on one of the threads, without a task that waits for it.
+    /// Runs `body` on one of the threads.
     func start(_ body: @escaping @Sendable () -> Void) { shared.run(body, for: user) }
 
-    /// Ends the threads once they have nothing more to do, without waiting for that.
+    /// Ends the threads once they are idle, without waiting for that.
     func end() {
         shared.threads.shutdownGracefully { _ in }
     }
 
     func shutdown() async {
-        // It fails only where the pool cannot be stopped, as the process's shared ones.
+        // This fails only for the process's shared pools.
         try? await shared.threads.shutdownGracefully()
     }
 }

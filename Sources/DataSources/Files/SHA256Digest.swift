@@ -1,10 +1,10 @@
 import CCrypto
 
-/// The SHA-256 of the bytes that it was given, made by OpenSSL's libcrypto.
+/// A SHA-256 digest, computed by OpenSSL's libcrypto.
 package struct SHA256Digest: Sendable {
     /// The state inside libcrypto.
     private final class Context: @unchecked Sendable {
-        // Only a digest that alone refers to it changes it; see `update(_:)`.
+        // Changed only while one digest refers to it; see `update(_:)`.
         private let pointer: OpaquePointer
 
         init() {
@@ -36,18 +36,16 @@ package struct SHA256Digest: Sendable {
 
     private var context = Context()
 
-    /// Goes on with `bytes`.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         if !isKnownUniquelyReferenced(&context) { context = context.copy() }
         context.update(bytes)
     }
 
-    /// The digest so far, two lower-case digits for each byte.
+    /// The digest so far, as lower-case hexadecimal digits.
     var hexadecimal: String {
         context.copy().finish().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// The digest of `bytes` in the same form.
     package static func hexadecimal(of bytes: [UInt8]) -> String {
         var digest = SHA256Digest()
         bytes.withUnsafeBytes { digest.update($0) }

@@ -2,20 +2,17 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// Connections that are open and idle, to be used again on the event loop that they live on.
+/// Idle connections, to be reused on their event loops.
 ///
-/// At most ``limit`` in all, each for at most ``longest``; the oldest goes first.
+/// At most ``limit`` in all, each for at most ``longest``; the oldest is closed first.
 final class ConnectionPool: Sendable {
-    /// What two exchanges must share to share a connection.
+    /// What two exchanges must have in common to share a connection.
     struct Key: Sendable, Hashable {
         let loop: ObjectIdentifier
         let origin: RequestURL.Origin
-        /// Nobody gets a connection that another user could have left in a state that the server takes for something else, or
-        /// that it knows as that user's.
+        /// A server may know a connection as that of a user, or another user could have left it in the middle of a
+        /// request.
         let owner: UInt32
-        /// The transport that opened it, as ``beginGeneration()`` counts them: one with other settings or another policy must
-        /// not use it.
-        var generation = 0
     }
 
     private struct Entry {
@@ -29,9 +26,8 @@ final class ConnectionPool: Sendable {
     }
 
     private struct State {
-        /// The one used last is the last.
+        /// The most recently used is the last.
         var idle: [Entry] = []
-        var generation = 0
         var isClosed = false
     }
 
@@ -41,29 +37,16 @@ final class ConnectionPool: Sendable {
     private let state = Mutex(State())
     private let timers: (any EventLoop)?
 
-    /// Idleness is by the time of `timers`, or of the loops that the connections live on without it.
+    /// Measures idleness by `timers`, or else by the loop of each connection.
     init(timers: (any EventLoop)? = nil) {
         self.timers = timers
     }
 
-    /// Closes what is idle, and keeps from now on only connections of the generation that it gives; others go on until they are
-    /// idle.
-    func beginGeneration() -> Int {
-        let (generation, idle) = state.withLock { state in
-            defer { state.idle = [] }
-            state.generation += 1
-            return (state.generation, state.idle)
-        }
-        for entry in idle { entry.end() }
-        return generation
-    }
-
-    /// An idle connection, which is the caller's from now on.
+    /// Takes an idle connection out of the pool.
     func connection(_ key: Key) -> ServerConnection? {
         while true {
             let entry = state.withLock { state -> Entry? in
-                guard let index = state.idle.lastIndex(where: { $0.connection.key == key }) else { return nil }
-                return state.idle.remove(at: index)
+                state.idle.lastIndex { $0.connection.key == key }.map { state.idle.remove(at: $0) }
             }
             guard let entry else { return nil }
             entry.expiry.cancel()
@@ -71,29 +54,28 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// Keeps a connection that has become idle; on its event loop.
+    /// Keeps a connection that has become idle. Called on its event loop.
     func add(_ connection: ServerConnection) {
         let channel = connection.channel
         let expiry = (timers ?? channel.eventLoop).scheduleTask(in: Self.longest) { channel.close(promise: nil) }
         let surplus = state.withLock { state -> Entry? in
             let entry = Entry(connection: connection, expiry: expiry)
-            if state.isClosed || connection.key.generation != state.generation { return entry }
+            if state.isClosed { return entry }
             state.idle.append(entry)
             return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
         }
         surplus?.end()
     }
 
-    /// Removes a connection that has ended.
+    /// Removes a closed connection.
     func remove(_ connection: ServerConnection) {
-        let expiries = state.withLock { state in
-            defer { state.idle.removeAll { $0.connection === connection } }
-            return state.idle.filter { $0.connection === connection }.map(\.expiry)
+        let entry = state.withLock { state in
+            state.idle.firstIndex { $0.connection === connection }.map { state.idle.remove(at: $0) }
         }
-        for expiry in expiries { expiry.cancel() }
+        entry?.expiry.cancel()
     }
 
-    /// Closes what is idle, and whatever becomes so later.
+    /// Closes idle connections, and others when they become idle.
     func close() {
         let idle = state.withLock { state in
             defer { (state.idle, state.isClosed) = ([], true) }

@@ -2,7 +2,7 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// A step that a new connection goes through before it speaks HTTP; it keeps a promise and then leaves the pipeline.
+/// A step in setting up a connection; the handler completes its promise and leaves the pipeline.
 protocol ConnectionStep: ChannelInboundHandler, RemovableChannelHandler
 where InboundIn == ByteBuffer, InboundOut == ByteBuffer {
     var promise: EventLoopPromise<Void> { get }
@@ -10,7 +10,7 @@ where InboundIn == ByteBuffer, InboundOut == ByteBuffer {
 
 extension ConnectionStep {
     func handlerRemoved(context: ChannelHandlerContext) {
-        // This changes nothing once the step is done.
+        // No effect if the step is done.
         promise.fail(TransferError.closed)
     }
 
@@ -25,7 +25,7 @@ extension ConnectionStep {
     }
 }
 
-/// Talks to a proxy until it passes bytes on.
+/// Talks to a proxy until it forwards bytes.
 final class ProxyHandler: ConnectionStep {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -53,14 +53,14 @@ final class ProxyHandler: ConnectionStep {
             case .wait: return
             case .send(let answer):
                 send(answer, context)
-                // The bytes behind the answer are in `rest`.
+                // The handshake still holds the bytes behind the answer.
                 bytes = []
             case .failed(let reason):
                 promise.fail(TransferError.proxy(reason))
                 return context.close(promise: nil)
             case .done(let rest):
                 promise.succeed()
-                // The handlers behind this one are in the pipeline by now.
+                // The handlers behind this one are added by now.
                 if !rest.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: rest))) }
                 return context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
             }
@@ -68,7 +68,7 @@ final class ProxyHandler: ConnectionStep {
     }
 }
 
-/// Waits until TLS is established, with a certificate for the server.
+/// Waits until TLS is established with a certificate for the server.
 final class HandshakeHandler: ConnectionStep {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

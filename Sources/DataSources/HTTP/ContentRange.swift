@@ -1,12 +1,12 @@
-/// Which bytes of a file a partial response brings: `bytes 100-199/1000`.
+/// The bytes of a file that a partial response contains: `bytes 100-199/1000`.
 struct ContentRange: Sendable, Equatable {
     let start: Int64
-    /// The first byte behind it.
+    /// The byte behind the last.
     let end: Int64
-    /// Nil where the server does not know (`*`).
+    /// The size of the file; nil if the server does not know it (`*`).
     let total: Int64?
 
-    /// The range that `text` writes; nil where it writes none, or one that contradicts itself.
+    /// Reads the value of a `Content-Range` field; nil if it is not valid.
     init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }

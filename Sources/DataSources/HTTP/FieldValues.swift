@@ -1,13 +1,13 @@
 import JobModel
 
-/// Dates as HTTP writes them (RFC 9110, section 5.6.7).
+/// Dates in HTTP fields (RFC 9110, section 5.6.7).
 enum HTTPDate {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`; a fraction of a second is cut off.
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`, without a fraction of a second.
     static func text(_ time: Timestamp) -> String {
         let text = Array(time.description.utf8)
         func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
@@ -18,9 +18,9 @@ enum HTTPDate {
         return "\(day), \(part(8..<10)) \(month) \(part(0..<4)) \(part(11..<19)) GMT"
     }
 
-    /// The time that `text` writes in any of the three forms that are still to be understood, or nil.
+    /// Reads any of the three forms that HTTP allows.
     static func time(_ text: String) -> Timestamp? {
-        // A hyphen joins the parts of RFC 850's form, and is no sign.
+        // In RFC 850's form, hyphens join the parts of a date.
         let words = text.split { " ,".contains($0) }.flatMap {
             $0.split(separator: "-", omittingEmptySubsequences: false)
         }
@@ -36,7 +36,7 @@ enum HTTPDate {
     private static func time(day: String, month: String, year: String, clock: String) -> Timestamp? {
         guard let month = months.firstIndex(of: month), let day = Decimal.number(day), var year = Decimal.number(year)
         else { return nil }
-        // Two digits are RFC 850's form; no file on the web is older than 1970.
+        // RFC 850 has two digits; no file on the web is older than 1970.
         if year < 100 { year += year < 70 ? 2000 : 1900 }
         func padded(_ number: some BinaryInteger, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
@@ -45,9 +45,9 @@ enum HTTPDate {
     }
 }
 
-/// The header field by which a server asks for no more requests for a while.
+/// The header field that asks for a pause between requests.
 enum RetryAfter {
-    /// Seconds from `now`; nil where the value is neither a number of seconds nor a date.
+    /// Seconds from `now`; nil if the value is neither a number of seconds nor a date.
     static func seconds(_ value: String, now: Timestamp) -> Double? {
         let value = value.drop { $0 == " " }
         if !value.isEmpty, value.utf8.allSatisfy({ (48...57).contains($0) }) { return Double(value) }
@@ -55,9 +55,9 @@ enum RetryAfter {
     }
 }
 
-/// Numbers in fields of an HTTP header: digits and nothing else.
+/// Numbers in HTTP fields: digits only.
 enum Decimal {
-    /// The number, or nil where `text` is none or one that does not fit; `Int64` alone would read signs as well.
+    /// Reads a number; nil if it is not valid or too large. `Int64` alone would accept signs.
     static func number(_ text: some StringProtocol) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
         return Int64(text)

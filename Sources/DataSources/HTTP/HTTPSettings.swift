@@ -1,24 +1,24 @@
-/// How HTTP servers are talked to: the configuration's `http`.
+/// How to talk to HTTP servers: the configuration's `http`.
 package struct HTTPSettings: Sendable, Equatable {
-    /// Transfers at a time from one host; the scheduler of the core sees to it.
+    /// The most transfers from one host at a time, which the core's scheduler enforces.
     package var perHost = 6
     /// Seconds for name, connection and TLS together.
     package var connectTimeout = 10.0
-    /// Seconds without a byte after which a transfer is given up.
+    /// Seconds without a byte after which a transfer fails.
     package var idleTimeout = 60.0
-    /// A transfer that moves fewer bytes than these in so many seconds is given up; 0 seconds for no such limit.
+    /// A transfer that moves fewer bytes in so many seconds fails; 0 seconds turn this off.
     package var lowSpeed = LowSpeed()
-    /// The most seconds for which no request goes to a host because of its `Retry-After`.
+    /// The most seconds for which a `Retry-After` keeps requests from a host.
     package var retryAfter = 3600.0
-    /// Redirects followed in one transfer.
+    /// The most redirects of one transfer.
     package var redirects = 10
-    /// `http://[user:password@]host:port` or `socks5://host:port`, or nil to connect directly.
+    /// `http://[user:password@]host:port` or `socks5://host:port`; nil to connect directly.
     package var proxy: String?
-    /// The path of a PEM file with authorities that are trusted beside the system's, or nil.
+    /// The path of a PEM file with authorities to trust in addition to the system's.
     package var certificates: String?
-    /// What requests to some hosts carry that the jobs do not know.
+    /// Header fields for requests to some hosts, whose secrets jobs do not know.
     package var credentials: [HostCredential] = []
-    /// What a request says it comes from, unless its own headers say so.
+    /// The `User-Agent` of requests without their own.
     package var userAgent = "deferd/1.0"
 
     package init() {}

@@ -1,10 +1,10 @@
 package import JobModel
 
-/// A header field that the daemon adds to requests to one origin, so that jobs can use an account without knowing its secret.
+/// A header field that the daemon adds to requests to one origin, so that jobs can use an account without its secret.
 ///
-/// It is added where the request is sent and stands nowhere else: not in specs, results, errors, checkpoints or the log.
+/// The secret is added where the request is sent; specs, results, errors, checkpoints and the log never contain it.
 package struct HostCredential: Sendable, Equatable {
-    /// A value that no description shows.
+    /// A value that descriptions do not show.
     package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
         let value: String
 
@@ -17,11 +17,12 @@ package struct HostCredential: Sendable, Equatable {
     let origin: RequestURL.Origin
     let header: String
     let secret: Secret
-    /// The users whose jobs get it; nil for all.
+    /// The users whose jobs get the field; nil for all.
     let users: Set<UInt32>?
 
-    /// `host` is a name or an address, which may have a port. Only https keeps a secret from those on the way, and proves who
-    /// gets it, unless `isInsecure` allows plain http instead. Throws where the host, the header or the secret cannot be one.
+    /// Throws if the host (with an optional port), the header or the secret is not valid.
+    ///
+    /// Only https hides the secret and proves who gets it; `isInsecure` allows http instead.
     package init(
         host: String, header: String, secret: Secret, users: Set<UInt32>? = nil, isInsecure: Bool = false
     ) throws(JobError) {
@@ -29,7 +30,7 @@ package struct HostCredential: Sendable, Equatable {
             url.credentials == nil, !host.contains("/")
         else {
             throw JobError(
-                .invalid, "\"\(host.echoed)\" is no host; write a name or an address, with a port if it has one.")
+                .invalid, "\"\(host.echoed)\" is not a host; write a name or an address, with a port if it has one.")
         }
         guard HeaderField.isToken(header), !HeaderField.isReserved(header) else {
             throw JobError(.invalid, "\"\(header.echoed)\" cannot be the name of a credential's header field.")
@@ -45,7 +46,7 @@ package struct HostCredential: Sendable, Equatable {
         self.users = users
     }
 
-    /// Whether a request for `url` on behalf of `owner` gets it.
+    /// Whether a request for `url` on behalf of `owner` gets the field.
     func applies(to url: RequestURL, of owner: UInt32) -> Bool {
         url.origin == origin && users?.contains(owner) ?? true
     }

@@ -4,24 +4,22 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The answer to a request after all redirects: its head, and its body as it comes in.
-///
-/// An object, so that the asynchronous steps that use it share it instead of copying it.
+/// The response to a request after all redirects: its head, and its body as it arrives.
 final class IncomingResponse: Sendable {
-    /// Where it came from, after redirects.
+    /// The URL after redirects.
     let url: RequestURL
     let head: HTTPResponseHead
     private let stream: ResponseStream
     private let clock: any EventLoop
-    /// Seconds that `Retry-After` counts for at most.
+    /// The most seconds that `Retry-After` counts for.
     private let longestPause: Double
-    /// What decodes the body, where it is compressed and the reader is to have it decoded.
+    /// Decodes the body, if it is compressed and the reader wants it decoded.
     private let inflater: Mutex<Inflater?>
 
-    /// A compressed body is decoded where `limit` says how many compressed bytes it may have.
+    /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent.
     init(
         url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, clock: any EventLoop, longestPause: Double,
-        decodingUpTo limit: Int? = nil
+        decodingUpTo limit: Int?
     ) throws {
         self.url = url
         self.head = head
@@ -31,20 +29,14 @@ final class IncomingResponse: Sendable {
         inflater = Mutex(try limit.flatMap { Inflater.decodes(head.headers) ? try Inflater(limit: $0) : nil })
     }
 
-    /// The seconds for which the server asks for no more requests, as far as the settings allow.
-    var retryAfter: Double? {
-        field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }.map { min($0, longestPause) }
-    }
-
     var status: Int { Int(head.status.code) }
 
-    /// Whether the status tells of success. A 304 is the caller's to judge.
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// The first field of that name.
+    /// The first field with a name.
     func field(_ name: String) -> String? { head.headers.first(name: name) }
 
-    /// The header's fields by their names in lower case; of a repeated one the values are joined.
+    /// The fields of the header by lower-case names; the values of a repeated field are joined.
     var fields: JSONObject {
         var fields = JSONObject()
         for (name, value) in head.headers {
@@ -55,13 +47,13 @@ final class IncomingResponse: Sendable {
         return fields
     }
 
-    /// The body's length as the server announced it.
+    /// The length of the body, if the server announced it.
     var contentLength: Int64? {
         guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }
         return field("Content-Length").flatMap { Decimal.number($0) }
     }
 
-    /// All of the body that has come in, or some of it decoded; nil at its end.
+    /// Returns everything of the body that has arrived, or some of it decoded; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {
             while true {
@@ -79,26 +71,54 @@ final class IncomingResponse: Sendable {
         }
     }
 
-    /// Ends the transfer where it is still going on.
+    /// Ends the transfer if it is still running.
     func close() {
         stream.close()
     }
 
-    /// Reads a short body to its end, so that the connection can be used again, and closes on any other.
+    /// Reads a short body to its end, so that the connection can be reused; closes the connection otherwise.
     func discard() async {
         defer { close() }
         guard let length = contentLength, length <= 64 << 10 else { return }
         let stream = stream
         let timer = clock.scheduleTask(in: .seconds(2)) { stream.close() }
-        // An error does not matter: nobody wants this body.
         while let blocks = try? await stream.next(), !blocks.isEmpty {}
         timer.cancel()
     }
 }
 
+extension IncomingResponse {
+    /// Status and reason as an error carries them.
+    var httpStatus: JobError.HTTPStatus {
+        // The HTTP parser keeps no reasons, but knows all except for this one.
+        JobError.HTTPStatus(status: status, reason: status == 425 ? "Too Early" : head.status.reasonPhrase)
+    }
+
+    /// The error for an unsuccessful status.
+    var statusError: JobError {
+        let advice =
+            switch status {
+            case 401, 403, 407: "check the credentials"
+            case 301, 302, 303, 404, 410: "check the URL"
+            case 304: "send ifNoneMatch or ifModifiedSince"
+            case 408, 425, 429, 500...599: "try again later"
+            default: "check the request"
+            }
+        let reason = httpStatus.reason
+        var error = JobError(
+            .http,
+            "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
+            retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
+        error.retryAfter = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }.map {
+            min($0, longestPause)
+        }
+        error.retryAfterHost = url.hostAndPort
+        return error
+    }
+}
+
 extension Timestamp {
-    /// The present time by the system's clock. `deferctl` has one of its own (`ProgressScreen.swift`): JobModel, all that both
-    /// sides share, reads no clock.
+    /// The present time. JobModel, which all parts share, reads no clock.
     fileprivate static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

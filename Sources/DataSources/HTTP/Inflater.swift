@@ -5,8 +5,8 @@ import NIOHTTP1
 
 /// Decodes a compressed body, piece by piece as its reader asks for it.
 ///
-/// Not in the connection's pipeline: a byte can stand for a thousand, and there all that one read of the socket brings would
-/// be decoded at once, whether there is room for it or not.
+/// A handler in the connection's pipeline would decode everything from one read of the socket at once, up to a thousand
+/// times as many bytes, without regard to room.
 final class Inflater {
     enum Failure: Error {
         case damaged(String)
@@ -15,28 +15,28 @@ final class Inflater {
         case tooLarge
     }
 
-    /// The most bytes that are decoded at a time.
+    /// The most bytes decoded at a time.
     private static let piece = 64 << 10
-    /// zlib's largest window, and 32 for: gzip or zlib's own format, whichever the first bytes say.
+    /// zlib's largest window, plus 32 to accept both gzip and zlib's own format.
     private static let windowBits: Int32 = 15 + 32
 
     private let stream: UnsafeMutablePointer<z_stream>
     private let limit: Int
-    /// What is still to be decoded.
+    /// The blocks to decode.
     private var blocks: [ByteBuffer] = []
-    /// Compressed bytes so far.
+    /// The number of compressed bytes so far.
     private var received = 0
-    /// Whether the last piece took all the room there was, so that there may be more without another byte.
+    /// Whether the last piece filled its buffer, so that more output may exist without more input.
     private var mayHaveMore = false
     private var isEnded = false
 
-    /// Whether a body with these fields is decoded. One that others are around as well comes out as the outermost left it.
+    /// Whether a body with these fields is decoded; of several codings, only the outermost is.
     static func decodes(_ headers: HTTPHeaders) -> Bool {
         let coding = headers[canonicalForm: "Content-Encoding"].first?.lowercased()
         return coding == "gzip" || coding == "deflate"
     }
 
-    /// Takes `limit` compressed bytes at most.
+    /// Accepts at most `limit` compressed bytes.
     init(limit: Int) throws(Failure) {
         self.limit = limit
         stream = .allocate(capacity: 1)
@@ -51,7 +51,7 @@ final class Inflater {
         stream.deallocate()
     }
 
-    /// Takes in what has come of the body.
+    /// Adds received blocks.
     func add(_ blocks: [ByteBuffer]) throws(Failure) {
         for block in blocks where block.readableBytes > 0 {
             received = received.saturatingAdding(block.readableBytes)
@@ -60,7 +60,7 @@ final class Inflater {
         guard received <= limit else { throw .tooLarge }
     }
 
-    /// The next bytes; nil where more of the body has to come first.
+    /// The next bytes; nil if more of the body is needed.
     func next() throws(Failure) -> ByteBuffer? {
         while mayHaveMore || !blocks.isEmpty {
             guard !isEnded else { throw .surplus }
@@ -73,7 +73,7 @@ final class Inflater {
             switch status {
             case Z_OK: mayHaveMore = stream.pointee.avail_out == 0
             case Z_STREAM_END: (isEnded, mayHaveMore) = (true, false)
-            // There was nothing more.
+            // All input was already decoded.
             case Z_BUF_ERROR where blocks.isEmpty: mayHaveMore = false
             default: throw .damaged(stream.pointee.msg.map { String(cString: $0) } ?? "zlib's error \(status)")
             }
@@ -87,7 +87,7 @@ final class Inflater {
         stream.pointee.next_out = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
         stream.pointee.avail_out = UInt32(min(room.count, Self.piece))
         guard !blocks.isEmpty else { return CZlib.inflate(stream, Z_NO_FLUSH) }
-        // A read of the socket brings far less than 4 GiB.
+        // A block has far less than 4 GiB.
         let status = blocks[0].readWithUnsafeMutableReadableBytes { input in
             stream.pointee.next_in = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
             stream.pointee.avail_in = UInt32(input.count)
@@ -100,7 +100,7 @@ final class Inflater {
         return status
     }
 
-    /// The body has ended. One without a byte is none, as the answer to HEAD has.
+    /// Ends the body. An empty one is valid, as in answers to HEAD.
     func finish() throws(Failure) {
         guard isEnded || received == 0 else { throw .truncated }
     }

@@ -1,13 +1,27 @@
-import SystemPackage
 import Glibc
 import JobModel
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import SystemPackage
+
+/// How a transfer fails, apart from errors of the network and the parser.
+enum TransferError: Error, Equatable {
+    /// The transfer was stopped from here.
+    case cancelled
+    /// The server closed the connection.
+    case closed
+    /// The server was silent for too long.
+    case idle
+    /// The server was slower than the settings allow.
+    case slow(HTTPSettings.LowSpeed)
+    /// The proxy did not connect, for a reason given as a clause.
+    case proxy(String)
+}
 
 extension JobError {
-    /// The error for what went wrong between here and the server of `url`.
+    /// The error for a failure between here and the server of `url`.
     init(transport error: any Error, to url: RequestURL) {
         let name = SourceMessage.quoted(url)
         switch error {
@@ -22,25 +36,25 @@ extension JobError {
         case TransferError.idle:
             self.init(
                 .timeout, "\(name) moved nothing for too long; try again, or raise http.idleTimeout.", retryable: true)
-        case TransferError.slow(let bytes, let seconds):
+        case TransferError.slow(let limit):
             self.init(
                 .timeout,
-                "\(name) moved fewer than \(bytes) bytes in \(SourceMessage.seconds(seconds)); try again, or change http.lowSpeed.",
+                "\(name) moved fewer than \(limit.bytes) bytes in \(SourceMessage.seconds(limit.seconds)); try again, or change http.lowSpeed.",
                 retryable: true)
         case TransferError.proxy(let reason):
             self.init(
-                .connect, "The proxy did not connect to \(url.hostAndPort), as \(reason); check http.proxy.",
+                .connect, "The proxy did not connect to \(url.hostAndPort), because \(reason); check http.proxy.",
                 retryable: true)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
         case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
         case HTTPParserError.invalidHeaderToken:
             self.init(
-                .network, "\(name) could not be asked for, or its answer has header fields that are none; check them.",
+                .network, "The request for \(name) or its answer has invalid header fields; check them.",
                 retryable: true)
         case let error as HTTPParserError:
             self.init(
-                .network, "The answer of \(name) is no valid HTTP (\(error)); try again or tell its administrator.",
+                .network, "The answer of \(name) is not valid HTTP (\(error)); try again or tell its administrator.",
                 retryable: true)
         case Inflater.Failure.tooLarge: self.init(bodyOf: url, largerThan: nil)
         case let error as Inflater.Failure:
@@ -59,7 +73,7 @@ extension JobError {
         }
     }
 
-    /// The same where it was the first of the server's addresses that could not be connected to.
+    /// The error for a failure to connect to the first of the server's addresses.
     init(connecting error: any Error, to url: RequestURL) {
         self.init(transport: (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error, to: url)
     }
@@ -70,10 +84,10 @@ extension JobError {
             message = "The certificate of \(url.hostAndPort) is for another name; check the URL."
         } else if "\(error)".contains("CERTIFICATE_VERIFY_FAILED") {
             message =
-                "The certificate of \(url.hostAndPort) cannot be trusted: it is self-signed, has expired, or is of an "
-                + "authority that is unknown here; check it."
+                "The certificate of \(url.hostAndPort) is not trusted: it is self-signed, has expired, or comes from an "
+                + "unknown authority; check it."
         } else {
-            message = "\(url.hostAndPort) did not speak TLS as it should (\(error)); check the port."
+            message = "\(url.hostAndPort) failed to speak TLS (\(error)); check the port."
         }
         self.init(.tls, message)
     }
@@ -101,67 +115,23 @@ extension JobError {
             retryable: true)
     }
 
-    /// The same for TLS.
+    /// The TLS handshake took longer than `http.connectTimeout`.
     init(tlsTimeout url: RequestURL) {
         self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
     }
 
-    /// The header of the response is larger than `limit`, or than the HTTP parser takes.
+    /// The header of the response exceeds `limit`, or the HTTP parser's limit.
     init(headerOf url: RequestURL, largerThan limit: Int?) {
         let size = limit.map { "\($0) bytes" } ?? "allowed"
         self.init(
-            .tooLarge,
-            "The header of \(SourceMessage.quoted(url)) is larger than \(size); raise limits.header to take it.")
+            .tooLarge, "The header of \(SourceMessage.quoted(url)) is larger than \(size); raise limits.header.")
     }
 
-    /// The body of the response is larger than `limit`.
+    /// The body of the response exceeds `limit`.
     init(bodyOf url: RequestURL, largerThan limit: Int?) {
         let size = limit.map { "\($0) bytes" } ?? "limits.body"
         self.init(
             .tooLarge,
             "The body of \(SourceMessage.quoted(url)) is larger than \(size); use a download, or raise limits.body.")
     }
-}
-
-extension IncomingResponse {
-    /// Status and reason as an error carries them.
-    var httpStatus: JobError.HTTPStatus {
-        // The HTTP parser keeps no reasons and knows them all but this one.
-        JobError.HTTPStatus(status: status, reason: status == 425 ? "Too Early" : head.status.reasonPhrase)
-    }
-
-    /// The failure that a status other than success is.
-    var statusError: JobError {
-        let advice =
-            switch status {
-            case 401, 403, 407: "check the credentials"
-            case 404, 410: "check the URL"
-            case 408, 425, 429, 500...599: "try again later"
-            case 301, 302, 303: "check the URL"
-            case 304: "ask with ifNoneMatch or ifModifiedSince"
-            default: "check the request"
-            }
-        let reason = httpStatus.reason
-        var error = JobError(
-            .http,
-            "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
-            retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
-        error.retryAfter = retryAfter
-        error.retryAfterHost = url.hostAndPort
-        return error
-    }
-}
-
-/// How a transfer ends that is neither the network's nor the parser's error.
-enum TransferError: Error, Equatable {
-    /// It was broken off from here.
-    case cancelled
-    /// The server closed the connection.
-    case closed
-    /// The server was silent for too long.
-    case idle
-    /// The server moved fewer bytes than it must in that many seconds.
-    case slow(bytes: Int, seconds: Double)
-    /// The proxy did not connect, for a reason that is a clause.
-    case proxy(String)
 }

@@ -1,9 +1,9 @@
 import JobModel
 import NIOHTTP1
 
-/// One request as it goes to one server; ``following(_:to:)`` makes the next one of a redirect.
+/// One request to one server; ``following(_:to:)`` makes the next one after a redirect.
 struct OutgoingRequest: Sendable {
-    /// Whether a compressed body is decoded on the way.
+    /// Whether a compressed response is decoded.
     enum Coding: Sendable {
         case decoded
         case asSent
@@ -26,12 +26,12 @@ struct OutgoingRequest: Sendable {
     private(set) var headers: HTTPHeaders
     private(set) var body: Body?
     let coding: Coding
-    /// Whether it is one of several that fetch one thing at once, so that how slow it is does not matter by itself.
+    /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
     var isPart = false
-    /// What the configuration adds for the origin of the first request.
+    /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
-    /// `headers` win over what is filled in here.
+    /// `headers` take precedence over the defaults.
     init(
         _ url: RequestURL, method: String = "GET", headers: [HeaderField], body: Body? = nil, coding: Coding,
         accept: String = "*/*", userAgent: String
@@ -45,7 +45,7 @@ struct OutgoingRequest: Sendable {
         fill("Accept", accept)
         switch coding {
         case .decoded: fill("Accept-Encoding", "gzip, deflate")
-        // A transfer is resumed byte by byte, which only the file's own bytes allow.
+        // Only the file's own bytes can be resumed and uploaded.
         case .asSent: set("Accept-Encoding", "identity")
         }
         fillCredentials()
@@ -55,15 +55,15 @@ struct OutgoingRequest: Sendable {
         if !headers.contains(name: name) { headers.add(name: name, value: value) }
     }
 
-    /// Sets a field, whatever it was before.
+    /// Sets a field, replacing an earlier value.
     mutating func set(_ name: String, _ value: String) {
         headers.replaceOrAdd(name: name, value: value)
     }
 
-    /// Adds what the configuration has for the request's origin and user, where the job has no such field of its own.
+    /// Adds the configured fields for the request's origin and user, unless the job has its own.
     ///
-    /// Only here, where a request begins that the job itself names: another server's redirect must not make the daemon use its
-    /// account. And not for TRACE, whose answer is the request.
+    /// Only for the URL of the job, so that another server's redirect cannot use the account; and not for TRACE, which
+    /// echoes the request.
     mutating func authorize(by all: [HostCredential], for owner: UInt32) {
         guard !all.isEmpty, method != "TRACE" else { return }
         credentials = all.filter { $0.applies(to: url, of: owner) && !headers.contains(name: $0.header) }
@@ -74,7 +74,7 @@ struct OutgoingRequest: Sendable {
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
     }
 
-    /// What is sent before the body.
+    /// The head of the request.
     var head: HTTPRequestHead {
         var fields = HTTPHeaders()
         fields.reserveCapacity(headers.count + credentials.count + 2)
@@ -88,11 +88,12 @@ struct OutgoingRequest: Sendable {
             version: .http1_1, method: HTTPMethod(rawValue: method), uri: url.target, headers: fields)
     }
 
-    /// Whether sending it twice has the same effect as sending it once (RFC 9110, section 9.2.2).
+    /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses values that would change the meaning of the request, such as line breaks. Fields come from specs with
-    /// their expressions filled in, from the configuration, and from what servers sent before.
+    /// Refuses values that would change the meaning of the request, such as line breaks.
+    ///
+    /// Fields come from expanded specs, from the configuration, and from other servers.
     func check() throws(JobError) {
         for (name, value) in headers {
             guard HeaderField.isToken(name), HeaderField.flaw(ofValue: value) == nil else {
@@ -106,15 +107,13 @@ struct OutgoingRequest: Sendable {
         }
     }
 
-    /// Whether a redirect with `status` is the answer, as a file is sent again only where the server asks for just that.
+    /// Whether a redirect with `status` ends the request: only 307 and 308 make an upload repeat its file.
     func ends(at status: Int) -> Bool {
         guard case .file(let file) = body, file.isUpload else { return false }
         return status != 307 && status != 308
     }
 
-    /// The request that a redirect with `status` to `location` asks for.
-    ///
-    /// Credentials stay behind where the origin changes, for good.
+    /// The request that a redirect asks for; another origin gets no credentials.
     func following(_ status: UInt, to location: RequestURL) -> OutgoingRequest {
         var next = self
         next.url = location

@@ -1,6 +1,6 @@
 import JobModel
 
-/// The proxy that the configuration names.
+/// The configured proxy.
 struct ProxyAddress: Sendable {
     enum Kind: Sendable {
         case http
@@ -10,7 +10,7 @@ struct ProxyAddress: Sendable {
     let kind: Kind
     let host: RequestURL.Host
     let port: Int
-    /// `user:password`, of an HTTP proxy only.
+    /// `user:password`, for an HTTP proxy only.
     let credentials: String?
 
     init(_ text: String) throws(JobError) {
@@ -20,12 +20,12 @@ struct ProxyAddress: Sendable {
         else {
             throw JobError(
                 .invalid,
-                "\(SourceMessage.quoted(text)) in http.proxy is no proxy; write http://host:port or socks5://host:port."
+                "\(SourceMessage.quoted(text)) in http.proxy is not a proxy; write http://host:port or socks5://host:port."
             )
         }
         kind = isSocks ? .socks : .http
         host = url.host
-        // A URL without a port has that of its scheme, which is known for http and https only.
+        // `RequestURL` gives URLs of other schemes the port of http.
         port = isSocks && url.port == 80 ? 1080 : url.port
         credentials = url.credentials
     }

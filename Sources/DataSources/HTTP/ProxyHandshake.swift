@@ -1,15 +1,15 @@
 import JobModel
 
-/// What is said to a proxy before it passes bytes on: HTTP's CONNECT, or SOCKS version 5.
+/// The conversation with a proxy before it forwards bytes: HTTP's CONNECT, or SOCKS version 5.
 ///
-/// States: `begun`; for SOCKS then `greeted`; `done` and `failed` are terminal. Bytes in, action out.
+/// It has begun, then (with SOCKS) greeted the proxy, and is over. Bytes in, action out.
 struct ProxyHandshake {
     enum Action: Equatable {
         case send([UInt8])
         case wait
-        /// The connection is through; these bytes came behind the proxy's answer.
+        /// The proxy forwards; `rest` are the bytes behind its answer.
         case done(rest: [UInt8])
-        /// Why not, as a clause.
+        /// The reason, as a clause.
         case failed(String)
     }
 
@@ -19,7 +19,7 @@ struct ProxyHandshake {
         case over
     }
 
-    /// The longest answer that a proxy may give before bytes are passed on.
+    /// The longest answer of a proxy.
     static let limit = 16 << 10
 
     private let proxy: ProxyAddress
@@ -34,7 +34,7 @@ struct ProxyHandshake {
         port = url.port
     }
 
-    /// What is sent first.
+    /// The first bytes to send.
     var greeting: [UInt8] {
         switch proxy.kind {
         case .socks: return [5, 1, 0]
@@ -72,7 +72,7 @@ struct ProxyHandshake {
         let words = line.split(separator: " ", maxSplits: 2)
         guard words.count >= 2, words[0].hasPrefix("HTTP/1."), words[1].utf8.count == 3,
             let status = Decimal.number(words[1])
-        else { return .failed("its answer is no HTTP") }
+        else { return .failed("its answer is not HTTP") }
         guard (200..<300).contains(status) else { return .failed("it answered with \(status)") }
         return .done(rest: Array(received[end.upperBound...]))
     }
@@ -94,7 +94,7 @@ struct ProxyHandshake {
             case 1: address = 4
             case 3: address = 1 + Int(received[4])
             case 4: address = 16
-            default: return .failed("its answer is no SOCKS")
+            default: return .failed("its answer is not SOCKS")
             }
             let length = 4 + address + 2
             return received.count < length ? .wait : .done(rest: Array(received[length...]))

@@ -4,27 +4,16 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// One response, received on an event loop and read from a task, in blocks as large as have come in.
+/// One response, received on an event loop and read by a task, in blocks as large as they arrive.
 ///
-/// States: `waiting` for the head, `receiving` its body, then `finished` or `failed`, which are terminal. What the
-/// reader has not read is bounded: at `limit` bytes the connection is told to stop reading, and goes on once the
-/// reader has read it all. `open`, `next` and `close` come from one task; the connection's part from its event loop.
+/// It waits for the head, then receives the body until it is finished or failed. With ``limit`` unread bytes, the
+/// connection stops reading until the reader has taken them. One task calls ``open()``, ``next()`` and ``close()``.
 final class ResponseStream: Sendable {
-    /// Bytes beyond which the connection is not read from.
+    /// The unread bytes at which the connection stops reading.
     static let limit = 1 << 20
-    /// Blocks of fewer bytes than `small` are joined to one of at most `joined` bytes.
+    /// Blocks with fewer bytes than `small` are joined, up to `joined` bytes.
     private static let small = 4 << 10
     private static let joined = 64 << 10
-
-    /// How slow a server may be.
-    struct Patience: Sendable {
-        /// Without a byte.
-        let idle: TimeAmount
-        /// Fewer than `bytes` in so many seconds; none where the seconds are 0.
-        let lowSpeed: HTTPSettings.LowSpeed
-
-        var withoutLowSpeed: Patience { Patience(idle: idle, lowSpeed: HTTPSettings.LowSpeed()) }
-    }
 
     private enum Phase {
         case waiting
@@ -38,22 +27,18 @@ final class ResponseStream: Sendable {
         var head: HTTPResponseHead?
         var blocks: [ByteBuffer] = []
         var buffered = 0
-        var isFull = false
-        /// The reader, where it waits, and whether it is about to be woken.
+        /// Whether something happened since the reader last looked.
+        var isChanged = false
+        /// The reader, while it waits.
         var reader: CheckedContinuation<Void, Never>?
-        var isWaking = false
         var connection: ServerConnection?
-        var isClosed = false
-        /// When the server last sent or took something; nil before the request is out.
-        var lastActivity: NIODeadline?
-        var idleCheck: Scheduled<Void>?
-        /// What was moved while the reader waited for `waited` in all; since when it waits now.
-        var moved = 0
-        var waited = TimeAmount.zero
+        var paces: [Pace]
+        /// When the current wait of the reader began, or the paces were last updated during it.
         var waitsSince: NIODeadline?
-        var speedCheck: Scheduled<Void>?
+        var check: Scheduled<Void>?
 
-        /// Whether the end has come.
+        var isFull: Bool { buffered >= ResponseStream.limit }
+
         var isOver: Bool {
             switch phase {
             case .finished, .failed: true
@@ -61,9 +46,9 @@ final class ResponseStream: Sendable {
             }
         }
 
-        /// Adds a block to those that wait. Small ones are joined, as each takes far more than its bytes: a server may send
-        /// one byte a chunk.
+        /// Adds a block. Small ones are joined, as each takes far more memory than its bytes.
         mutating func append(_ buffer: ByteBuffer) {
+            buffered += buffer.readableBytes
             let last = blocks.count - 1
             if buffer.readableBytes < ResponseStream.small, last >= 0,
                 blocks[last].readableBytes < ResponseStream.joined
@@ -74,259 +59,229 @@ final class ResponseStream: Sendable {
             }
         }
 
-        /// The checks, which are not needed any more.
-        mutating func removeChecks() -> [Scheduled<Void>] {
-            defer { (idleCheck, speedCheck) = (nil, nil) }
-            return [idleCheck, speedCheck].compactMap(\.self)
+        /// Counts moved bytes, and the time for which the reader has waited for them.
+        mutating func move(_ bytes: Int, at now: NIODeadline) {
+            let wait = waitsSince.map { now - $0 } ?? .zero
+            if waitsSince != nil { waitsSince = now }
+            for index in paces.indices { paces[index].move(bytes, in: wait) }
         }
 
-        mutating func stopWaiting(at now: NIODeadline) {
-            if let waitsSince { waited = waited + (now - waitsSince) }
-            waitsSince = nil
+        mutating func takeReader() -> CheckedContinuation<Void, Never>? {
+            defer { (reader, waitsSince) = (nil, nil) }
+            return reader
+        }
+
+        mutating func takeCheck() -> Scheduled<Void>? {
+            defer { check = nil }
+            return check
         }
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let loop: any EventLoop
     private let clock: any EventLoop
-    private let patience: Patience
 
-    /// Time is `clock`'s.
-    init(loop: any EventLoop, clock: any EventLoop, _ patience: Patience) {
+    /// A response that must keep all of `paces`, by the time of `clock`.
+    init(loop: any EventLoop, clock: any EventLoop, _ paces: [Pace]) {
         self.loop = loop
         self.clock = clock
-        self.patience = patience
+        state = Mutex(State(paces: paces))
     }
 
-    // MARK: The reader's side
+    // MARK: - The reader's side
 
     /// Waits for the head of the response.
     func open() async throws -> HTTPResponseHead {
-        while true {
-            let found: Result<HTTPResponseHead?, any Error> = state.withLock { state in
-                if let head = state.head { return .success(head) }
-                if case .failed(let error) = state.phase { return .failure(error) }
-                return .success(nil)
-            }
-            if let head = try found.get() { return head }
-            await wait { $0.head != nil }
-        }
+        guard let head = try await wait(for: \.head) else { throw TransferError.closed }
+        return head
     }
 
-    /// All that has come in, waiting for some where there is nothing yet; nil at the end of the body.
+    /// Returns everything that has arrived, waiting if necessary; nil at the end of the body.
     func next() async throws -> [ByteBuffer]? {
+        let found = try await wait { state -> ([ByteBuffer], ServerConnection?)? in
+            guard !state.blocks.isEmpty else { return nil }
+            defer { (state.blocks, state.buffered) = ([], 0) }
+            return (state.blocks, state.isFull ? state.connection : nil)
+        }
+        found?.1?.goOn(self)
+        return found?.0
+    }
+
+    /// Waits until `take` returns something; nil at the end of the body.
+    private func wait<Value: Sendable>(for take: @Sendable (inout State) -> Value?) async throws -> Value? {
         while true {
-            let now = clock.now
-            let (found, connection): (Result<[ByteBuffer]?, any Error>?, ServerConnection?) = state.withLock { state in
-                guard state.blocks.isEmpty else {
-                    defer {
-                        state.blocks = []
-                        state.buffered = 0
-                        state.isFull = false
-                        state.lastActivity = now
-                    }
-                    return (.success(state.blocks), state.isFull ? state.connection : nil)
-                }
+            let outcome = state.withLock { state -> Result<Value?, any Error>? in
+                state.isChanged = false
+                if let value = take(&state) { return .success(value) }
                 switch state.phase {
-                case .finished: return (.success(nil), nil)
-                case .failed(let error): return (.failure(error), nil)
-                case .waiting, .receiving: return (nil, nil)
+                case .finished: return .success(nil)
+                case .failed(let error): return .failure(error)
+                case .waiting, .receiving: return nil
                 }
             }
-            connection?.goOn(self)
-            if let found { return try found.get() }
-            await wait { !$0.blocks.isEmpty }
+            if let outcome { return try outcome.get() }
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let now = clock.now
+                    let mustWait = state.withLock { state in
+                        if state.isChanged { return false }
+                        (state.reader, state.waitsSince) = (continuation, now)
+                        return true
+                    }
+                    if !mustWait { continuation.resume() }
+                }
+            } onCancel: {
+                close()
+            }
         }
     }
 
-    /// Whether more of the body may come.
+    /// Whether the connection may read more of the body.
     var hasRoom: Bool { state.withLock { !$0.isFull } }
 
-    /// Whether the end has come.
     var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Whether nothing of a response has come.
+    /// Whether nothing of the response has arrived.
     var isUntouched: Bool { state.withLock { $0.head == nil } }
 
-    /// Ends the transfer where it is still going on. What has come in is forgotten.
+    /// Ends the transfer and drops unread bytes.
     func close() {
-        end(with: TransferError.cancelled, forgetting: true)
+        end(with: TransferError.cancelled, dropping: true)
     }
 
-    /// Lets the transfer fail where it is still going on. What has come in can still be read.
-    func fail(_ error: JobError) {
-        end(with: error, forgetting: false)
+    /// Ends the transfer with an error; unread bytes can still be read.
+    func fail(_ error: any Error) {
+        end(with: error, dropping: false)
     }
 
-    private func end(with error: any Error, forgetting: Bool) {
-        let (connection, reader, checks) = state.withLock { state in
-            if forgetting {
-                state.isClosed = true
-                state.blocks = []
-            }
-            defer { (state.reader, state.connection) = (nil, nil) }
-            guard !state.isOver else { return (ServerConnection?.none, state.reader, state.removeChecks()) }
-            state.phase = .failed(error)
-            return (state.connection, state.reader, state.removeChecks())
+    private func end(with error: any Error, dropping: Bool) {
+        let (connection, reader, check) = state.withLock { state in
+            if dropping { (state.blocks, state.buffered) = ([], 0) }
+            let connection = state.isOver ? nil : state.connection
+            if !state.isOver { state.phase = .failed(error) }
+            (state.connection, state.isChanged) = (nil, true)
+            return (connection, state.takeReader(), state.takeCheck())
         }
         connection?.end(self)
-        for check in checks { check.cancel() }
+        check?.cancel()
         reader?.resume()
     }
 
-    /// Waits until `isDue` or the end.
-    private func wait(until isDue: @Sendable (borrowing State) -> Bool) async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let now = clock.now
-                let mustWait = state.withLock { state in
-                    if state.isOver || isDue(state) { return false }
-                    if state.lastActivity != nil { state.lastActivity = now }
-                    state.waitsSince = now
-                    state.reader = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
-            }
-        } onCancel: {
-            close()
-        }
-    }
+    // MARK: - The connection's side
 
-    // MARK: The connection's side
-
-    /// A request goes out whose answer this is.
+    /// The request is about to be sent.
     func begin(on connection: ServerConnection) {
-        let now = clock.now
         let isOver = state.withLock { state in
             state.connection = connection
-            state.lastActivity = now
             return state.isOver
         }
         if isOver { return connection.end(self) }
-        checkIdleness(after: patience.idle)
-        if patience.lowSpeed.seconds > 0 { checkSpeed(after: .seconds(saturating: patience.lowSpeed.seconds)) }
+        checkPaces()
     }
 
-    /// So many bytes of the request's body have gone out.
+    /// A number of bytes of the request's body were sent.
     func sent(_ count: Int) {
         let now = clock.now
-        state.withLock { state in
-            state.lastActivity = now
-            state.moved = state.moved.saturatingAdding(count)
-        }
+        state.withLock { $0.move(count, at: now) }
     }
 
     func receive(_ head: HTTPResponseHead) {
         update { state in
-            guard case .waiting = state.phase else { return }
-            state.phase = .receiving
-            state.head = head
-            // A head without a body counts as one byte, so that it is not nothing.
-            state.moved = state.moved.saturatingAdding(1)
+            guard case .waiting = state.phase else { return 0 }
+            (state.phase, state.head) = (.receiving, head)
+            // The head counts as a sign of life.
+            return 1
         }
     }
 
-    /// Part of the body.
+    /// Receives a part of the body.
     func receive(_ buffer: ByteBuffer) {
         update { state in
-            guard !state.isClosed, buffer.readableBytes > 0 else { return }
+            guard case .receiving = state.phase, buffer.readableBytes > 0 else { return 0 }
             state.append(buffer.compact)
-            state.buffered += buffer.readableBytes
-            state.moved = state.moved.saturatingAdding(buffer.readableBytes)
-            state.isFull = state.buffered >= Self.limit
+            return buffer.readableBytes
         }
     }
 
     func receive(_ error: any Error) {
-        update { if !$0.isOver { $0.phase = .failed(error) } }
+        update { state in
+            if !state.isOver { state.phase = .failed(error) }
+            return 0
+        }
     }
 
     func finish() {
-        update { if case .receiving = $0.phase { $0.phase = .finished } }
+        update { state in
+            if case .receiving = state.phase { state.phase = .finished }
+            return 0
+        }
     }
 
-    /// Changes the state and wakes the reader.
-    private func update(_ change: (inout State) -> Void) {
+    /// Changes the state and wakes the reader; `change` returns the number of moved bytes.
+    private func update(_ change: (inout State) -> Int) {
         let now = clock.now
-        let (mustWake, checks) = state.withLock { state in
-            change(&state)
-            state.lastActivity = now
-            state.stopWaiting(at: now)
-            let mustWake = state.reader != nil && !state.isWaking
-            if mustWake { state.isWaking = true }
-            guard state.isOver else { return (mustWake, [Scheduled<Void>]()) }
+        let (reader, check) = state.withLock { state in
+            state.isChanged = true
+            state.move(change(&state), at: now)
+            guard state.isOver else { return (state.takeReader(), Scheduled<Void>?.none) }
             state.connection = nil
-            return (mustWake, state.removeChecks())
+            return (state.takeReader(), state.takeCheck())
         }
-        for check in checks { check.cancel() }
-        // After what else this read of the socket brings: a small response is read with one waking.
-        if mustWake { loop.execute { self.wake() } }
+        check?.cancel()
+        // After this read of the socket is complete, so that a small response wakes the reader once.
+        if let reader { loop.execute { reader.resume() } }
     }
 
-    private func wake() {
-        let reader = state.withLock { state in
-            state.isWaking = false
-            defer { state.reader = nil }
-            return state.reader
+    // MARK: - Slow servers
+
+    /// Fails the response if it is too slow; otherwise checks again when it could be.
+    private func checkPaces() {
+        let now = clock.now
+        let (failure, delay) = state.withLock { state in
+            state.move(0, at: now)
+            return (state.paces.first { $0.isMissed }?.error, state.paces.map(\.rest).min())
         }
-        reader?.resume()
-    }
-
-    // MARK: Slow servers
-
-    /// Looks again when the server could have been silent for too long.
-    private func checkIdleness(after delay: TimeAmount) {
-        let check = clock.scheduleTask(in: delay) { [weak self] in
-            guard let self else { return }
-            let now = self.clock.now
-            // While the reader is the slow one, the server is not to blame.
-            let last = self.state.withLock { $0.isFull || $0.reader == nil ? now : $0.lastActivity ?? now }
-            if now - last < self.patience.idle {
-                self.checkIdleness(after: self.patience.idle - (now - last))
-            } else {
-                self.end(with: TransferError.idle, forgetting: false)
-            }
-        }
-        keep(check) { $0.idleCheck = check }
-    }
-
-    /// Looks again when the reader could have waited for the whole time in which so many bytes must have come.
-    private func checkSpeed(after delay: TimeAmount) {
-        let check = clock.scheduleTask(in: delay) { [weak self] in
-            guard let self else { return }
-            let now = self.clock.now
-            let window = TimeAmount.seconds(saturating: self.patience.lowSpeed.seconds)
-            let (rest, moved) = self.state.withLock { state in
-                let isWaiting = state.waitsSince != nil
-                state.stopWaiting(at: now)
-                if isWaiting { state.waitsSince = now }
-                guard state.waited >= window else { return (window - state.waited, state.moved) }
-                defer { (state.waited, state.moved) = (.zero, 0) }
-                return (TimeAmount.zero, state.moved)
-            }
-            if rest == .zero, moved < self.patience.lowSpeed.bytes {
-                let speed = self.patience.lowSpeed
-                self.end(with: TransferError.slow(bytes: speed.bytes, seconds: speed.seconds), forgetting: false)
-            } else {
-                self.checkSpeed(after: rest == .zero ? window : rest)
-            }
-        }
-        keep(check) { $0.speedCheck = check }
-    }
-
-    private func keep(_ check: Scheduled<Void>, _ change: (inout State) -> Void) {
+        if let failure { return fail(failure) }
+        guard let delay else { return }
+        let check = clock.scheduleTask(in: delay) { [weak self] () -> Void in self?.checkPaces() }
         let isOver = state.withLock { state in
-            if !state.isOver { change(&state) }
+            if !state.isOver { state.check = check }
             return state.isOver
         }
         if isOver { check.cancel() }
     }
 }
 
+/// The bytes that a server must move in a time; time counts only while the reader waits.
+struct Pace: Sendable {
+    let bytes: Int
+    let time: TimeAmount
+    let error: TransferError
+    private var moved = 0
+    private var waited = TimeAmount.zero
+
+    init(_ bytes: Int, in time: TimeAmount, or error: TransferError) {
+        self.bytes = bytes
+        self.time = time
+        self.error = error
+    }
+
+    var isMissed: Bool { waited >= time }
+    /// The time until the server is too slow, if nothing moves.
+    var rest: TimeAmount { time - waited }
+
+    mutating func move(_ count: Int, in wait: TimeAmount) {
+        moved = moved.saturatingAdding(count)
+        waited = waited + wait
+        if moved >= bytes { (moved, waited) = (0, .zero) }
+    }
+}
+
 extension ByteBuffer {
-    /// The same bytes, copied where they are a small part of what they keep in memory: part of a body keeps all that was read
-    /// with it from the socket, and a server may send very much beside it, as extensions of chunks.
+    /// The same bytes, copied if they are a small part of the memory that they keep.
+    ///
+    /// A part of a body keeps everything that was read with it, and a server may send much else, as extensions of
+    /// chunks.
     fileprivate var compact: ByteBuffer {
         guard readableBytes < storageCapacity / 8 else { return self }
         var copy = ByteBuffer()

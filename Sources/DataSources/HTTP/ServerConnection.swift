@@ -4,8 +4,8 @@ import Synchronization
 
 /// One connection to a server, which carries one exchange after the other.
 ///
-/// States: `idle`, and `busy` with the stream of an exchange; `closed` is terminal. All but ``end(_:)`` and ``goOn(_:)``
-/// is called on the connection's event loop. What a server sends while nothing was asked for ends the connection.
+/// It is idle, busy with the stream of an exchange, or closed. Data that a server sends to an idle connection closes
+/// it. Except for ``end(_:)`` and ``goOn(_:)``, methods are called on the connection's event loop.
 final class ServerConnection: ChannelDuplexHandler, Sendable {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundIn = HTTPClientRequestPart
@@ -13,9 +13,9 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     private struct State {
         var stream: ResponseStream?
-        /// Whether the request is out as a whole.
+        /// Whether the whole request is sent.
         var isSent = false
-        /// Whether the server has answered with an error before it had it all.
+        /// Whether the server answered with an error before the whole request was sent.
         var isRefused = false
         /// Whether the server keeps the connection after this exchange.
         var isKept = false
@@ -34,9 +34,9 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         self.pool = pool
     }
 
-    // MARK: Exchanges
+    // MARK: - Exchanges
 
-    /// Sends `request`; what answers it goes to `stream`.
+    /// Sends `request`; the response goes to `stream`.
     func begin(_ request: OutgoingRequest, _ stream: ResponseStream) {
         state.withLock { $0 = State(stream: stream) }
         stream.begin(on: self)
@@ -47,16 +47,16 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
-        case .file(let file): send(file.reader(), stream)
+        case .file(let file): send(file, file.begin(), stream)
         }
     }
 
-    /// Whether what belongs to `stream` is still to be sent.
+    /// Whether the request of `stream` is still to be sent.
     private func isSending(_ stream: ResponseStream) -> Bool {
         state.withLock { $0.stream === stream && !$0.isRefused }
     }
 
-    /// Sends a block and calls `finished` once the network has taken it, which shows that the server is not idle.
+    /// Sends a block; calls `finished` when the network has taken it, which counts as a sign of life.
     private func send(_ block: ByteBuffer, _ stream: ResponseStream, _ finished: @escaping @Sendable () -> Void) {
         channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(block))).whenComplete { result in
             guard self.isSending(stream) else { return }
@@ -69,16 +69,15 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// Sends the blocks of a file one after the other, each while the next is read.
-    private func send(_ reader: OutgoingFile.Reader, _ stream: ResponseStream) {
-        reader.next(on: channel.eventLoop).whenComplete { result in
+    /// Sends the blocks of a file.
+    private func send(_ file: OutgoingFile, _ request: Int, _ stream: ResponseStream) {
+        file.next(request, on: channel.eventLoop).whenComplete { result in
             guard self.isSending(stream) else { return }
             switch result {
             case .success(let block?):
-                reader.readAhead(on: self.channel.eventLoop)
                 self.send(block, stream) {
-                    reader.sent(block.readableBytes)
-                    self.send(reader, stream)
+                    file.sent(block.readableBytes, request)
+                    self.send(file, request, stream)
                 }
             case .success(nil): self.finishSending(stream)
             case .failure(let error): self.fail(error)
@@ -92,15 +91,11 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
                 if state.stream === stream { state.isSent = true }
                 return state.stream === stream
             }
-            guard isPresent else { return }
-            switch result {
-            case .success: stream.sent(0)
-            case .failure(let error): self.fail(error)
-            }
+            if isPresent, case .failure(let error) = result { self.fail(error) }
         }
     }
 
-    /// Breaks off the exchange that `stream` belongs to, if it is still going on. May be called from any thread.
+    /// Ends the exchange of `stream`, if it is still running. May be called on any thread.
     func end(_ stream: ResponseStream) {
         let isPresent = state.withLock { state in
             guard state.stream === stream else { return false }
@@ -110,7 +105,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         if isPresent { channel.close(promise: nil) }
     }
 
-    /// Reads on, as `stream` has room again. May be called from any thread.
+    /// Continues to read when `stream` has room again. May be called on any thread.
     func goOn(_ stream: ResponseStream) {
         let mustRead = state.withLock { state in
             guard state.stream === stream else { return false }
@@ -129,12 +124,12 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         stream?.receive(error)
     }
 
-    // MARK: The channel's events
+    // MARK: - Events of the channel
 
     func read(context: ChannelHandlerContext) {
         guard let stream = state.withLock({ $0.stream }), !stream.hasRoom else { return context.read() }
         state.withLock { $0.mustRead = true }
-        // It may have been read meanwhile.
+        // The reader may have made room meanwhile.
         if stream.hasRoom { goOn(stream) }
     }
 
@@ -142,7 +137,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         guard let stream = state.withLock({ $0.stream }) else { return context.close(promise: nil) }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            // Informational ones were dropped before, but for 101; and the parser lets 099 pass.
+            // NIO drops informational responses except for 101, and its parser accepts 099.
             guard head.status.code >= 200 else { return fail(HTTPParserError.invalidStatus) }
             state.withLock { state in
                 state.isKept = head.isKeepAlive
@@ -152,8 +147,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         case .body(let buffer): stream.receive(buffer)
         case .end:
             let (isReusable, mustRead) = state.withLock { state in
-                // Reads must go on here even if this stream had no room: the next response, or the server's closing,
-                // comes now.
+                // Reads must continue even if this stream is full: the next response, or the server's closing, follows.
                 defer { (state.stream, state.mustRead) = (nil, false) }
                 return (state.isKept && state.isSent, state.mustRead)
             }

@@ -7,57 +7,60 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Opens connections to servers: their names are resolved and what they resolve to is checked before anything is
-/// connected to. Each step can be given up at once.
+/// Opens connections to servers, after it has resolved their names and checked the addresses.
 final class ServerConnector: Sendable {
     private let settings: HTTPSettings
     private let policy: AccessPolicy
     private let proxy: ProxyAddress?
+    private let pool: ConnectionPool
     private let shared: SharedServices
     private let certificates = Mutex<NIOSSLContext?>(nil)
 
-    init(_ settings: HTTPSettings, _ policy: AccessPolicy, _ shared: SharedServices) throws(JobError) {
+    init(
+        _ settings: HTTPSettings, _ policy: AccessPolicy, _ pool: ConnectionPool, _ shared: SharedServices
+    ) throws(JobError) {
         self.settings = settings
         self.policy = policy
+        self.pool = pool
         self.shared = shared
         if let text = settings.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
     }
 
-    /// A new connection to the server of `url`, ready for a request.
+    /// Opens a connection to the server of `url`, ready for a request.
     func connect(
-        to url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle
+        to url: RequestURL, _ key: ConnectionPool.Key, _ transfer: Transfer
     ) async throws(JobError) -> ServerConnection {
-        let deadline = handle.clock.now + .seconds(saturating: settings.connectTimeout)
-        let addresses = try await addresses(of: url, handle, deadline)
-        let channel = try await open(addresses, url, handle, deadline)
+        let deadline = transfer.clock.now + .seconds(saturating: settings.connectTimeout)
+        let addresses = try await addresses(of: url, transfer, deadline)
+        let channel = try await open(addresses, url, transfer, deadline)
         do throws(JobError) {
-            // Checked once more, as this is the address really connected to.
+            // Checked again, as this is the address of the actual connection.
             if proxy == nil {
                 guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else {
                     throw JobError(.connect, "The connection to \(url.hostText) ended as it began.", retryable: true)
                 }
                 try policy.check(address)
             }
-            return try await setUp(channel, url, key, handle, deadline)
+            return try await setUp(channel, url, key, transfer, deadline)
         } catch {
             channel.close(promise: nil)
             throw error
         }
     }
 
-    // MARK: Addresses
+    // MARK: - Addresses
 
-    /// At most so many addresses of a name are tried, the first ones.
+    /// The most addresses of a name that are tried.
     private static let mostAddresses = 16
 
-    /// What is to be connected to for `url`: the allowed addresses of its server, or those of the proxy.
+    /// The allowed addresses of the server of `url`, or those of the proxy.
     private func addresses(
-        of url: RequestURL, _ handle: TransferHandle, _ deadline: NIODeadline
+        of url: RequestURL, _ transfer: Transfer, _ deadline: NIODeadline
     ) async throws(JobError) -> [SocketAddress] {
         guard let proxy else {
             var allowed: [IPAddress] = []
             var refusal: JobError?
-            for address in try await resolve(url.host, handle, deadline) {
+            for address in try await resolve(url.host, transfer, deadline) {
                 do throws(JobError) {
                     try policy.check(address)
                     allowed.append(address)
@@ -68,18 +71,17 @@ final class ServerConnector: Sendable {
             if allowed.isEmpty, let refusal { throw refusal }
             return allowed.prefix(Self.mostAddresses).compactMap { $0.socketAddress(port: url.port) }
         }
-        // The proxy resolves the name itself, so this is all that can be told beforehand; that a name is unknown here, or
-        // not known soon, does not say that it is unknown there.
+        // The proxy resolves the name itself, and may know names that are unknown or slow here.
         if case .name = url.host {
-            let soon = handle.clock.now + .seconds(saturating: settings.connectTimeout / 4)
-            for address in (try? await resolve(url.host, handle, soon)) ?? [] { try policy.check(address) }
-            try handle.control.check()
+            let soon = transfer.clock.now + .seconds(saturating: settings.connectTimeout / 4)
+            for address in (try? await resolve(url.host, transfer, soon)) ?? [] { try policy.check(address) }
+            try transfer.control.check()
         }
-        return try await resolve(proxy.host, handle, deadline).compactMap { $0.socketAddress(port: proxy.port) }
+        return try await resolve(proxy.host, transfer, deadline).compactMap { $0.socketAddress(port: proxy.port) }
     }
 
     private func resolve(
-        _ host: RequestURL.Host, _ handle: TransferHandle, _ deadline: NIODeadline
+        _ host: RequestURL.Host, _ transfer: Transfer, _ deadline: NIODeadline
     ) async throws(JobError) -> [IPAddress] {
         switch host {
         case .address(let address): return [address]
@@ -88,22 +90,23 @@ final class ServerConnector: Sendable {
                 .dns, "The name \(name) could not be resolved in time; try again later, or raise http.connectTimeout.",
                 retryable: true)
             return try await shared.resolver.addresses(
-                of: name, for: handle.owner, handle.control, limit: handle.limit(deadline, late))
+                of: name, for: transfer.owner, transfer.control, limit: transfer.limit(deadline, late))
         }
     }
 
-    // MARK: Connection
+    // MARK: - Connection
 
     private func open(
-        _ addresses: [SocketAddress], _ url: RequestURL, _ handle: TransferHandle, _ deadline: NIODeadline
+        _ addresses: [SocketAddress], _ url: RequestURL, _ transfer: Transfer, _ deadline: NIODeadline
     ) async throws(JobError) -> any Channel {
         guard !addresses.isEmpty else {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
-        return try await handle.control.wait(limit: handle.limit(deadline, JobError(connectTimeout: url))) { promise in
-            ClientBootstrap(group: handle.loop)
+        let limit = transfer.limit(deadline, JobError(connectTimeout: url))
+        return try await transfer.control.wait(limit: limit) { promise in
+            ClientBootstrap(group: transfer.loop)
                 .connectTimeout(.seconds(saturating: settings.connectTimeout))
-                .resolver(KnownAddresses(addresses: addresses, loop: handle.loop))
+                .resolver(KnownAddresses(addresses: addresses, loop: transfer.loop))
                 .connect(host: url.hostText, port: url.port)
                 .whenComplete { result in
                     let isAwaited = promise.resolve(result.mapError { JobError(connecting: $0, to: url) })
@@ -112,15 +115,15 @@ final class ServerConnector: Sendable {
         }
     }
 
-    /// Goes through the proxy, establishes TLS, and makes the channel speak HTTP.
+    /// Passes the proxy, establishes TLS, and makes the channel speak HTTP.
     private func setUp(
-        _ channel: any Channel, _ url: RequestURL, _ key: ConnectionPool.Key, _ handle: TransferHandle,
+        _ channel: any Channel, _ url: RequestURL, _ key: ConnectionPool.Key, _ transfer: Transfer,
         _ deadline: NIODeadline
     ) async throws(JobError) -> ServerConnection {
-        let connection = ServerConnection(on: channel, key, shared.pool)
+        let connection = ServerConnection(on: channel, key, pool)
         let tls = url.scheme == "https" ? try await tlsContext() : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
-        try await handle.control.wait(limit: handle.limit(deadline, late)) { promise in
+        try await transfer.control.wait(limit: transfer.limit(deadline, late)) { promise in
             prepare(channel, for: url, tls, connection).whenComplete { result in
                 promise.resolve(result.mapError { JobError(transport: $0, to: url) })
             }
@@ -132,11 +135,11 @@ final class ServerConnector: Sendable {
         _ channel: any Channel, for url: RequestURL, _ tls: NIOSSLContext?, _ connection: ServerConnection
     ) -> EventLoopFuture<Void> {
         let loop = channel.eventLoop
-        /// Runs `add` with a promise that what it adds to the pipeline is to keep.
+        /// Runs `add` with a promise that the added handler completes.
         @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {
             let promise = loop.makePromise(of: Void.self)
             do { try add(promise) } catch { promise.fail(error) }
-            // A handler that was added after the channel closed gets no event about it.
+            // A handler that is added to a closed channel gets no event about it.
             if !channel.isActive { promise.fail(TransferError.closed) }
             return promise.futureResult
         }
@@ -159,7 +162,7 @@ final class ServerConnector: Sendable {
         }
         .flatMapThrowing {
             let pipeline = channel.pipeline.syncOperations
-            // NIO keeps so many buffers of a connection, each as large as what was read last.
+            // NIO keeps as many buffers for a connection, each as large as the last read.
             try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
             try channel.syncOptions?.setOption(
                 .recvAllocator,
@@ -170,13 +173,13 @@ final class ServerConnector: Sendable {
         }
     }
 
-    /// The TLS settings with the trusted certificates. Reading these takes some milliseconds, so they are read once.
+    /// The TLS settings with the trusted certificates, which are read once, as that takes milliseconds.
     private func tlsContext() async throws(JobError) -> NIOSSLContext {
         if let context = certificates.withLock({ $0 }) { return context }
-        let made: Result<NIOSSLContext, any Error> = await shared.stateQueue.run { [settings] in
+        let made: Result<NIOSSLContext, any Error> = await shared.ownFiles.run { [settings] in
             Result {
                 var configuration = TLSConfiguration.makeClientConfiguration()
-                // Whom a certificate is for is checked by `ServerIdentity`.
+                // `ServerIdentity` checks the name.
                 configuration.certificateVerification = .noHostnameVerification
                 configuration.minimumTLSVersion = .tlsv12
                 if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
@@ -191,27 +194,26 @@ final class ServerConnector: Sendable {
         } catch {
             let file = settings.certificates.map { ", or correct \"\($0)\"" } ?? ""
             throw JobError(
-                .tls, "The certificates to trust could not be read (\(error)); install ca-certificates\(file).")
+                .tls, "The trusted certificates could not be read (\(error)); install ca-certificates\(file).")
         }
     }
 }
 
-/// The addresses of a server, which were looked up before, for NIO to try one after the other (RFC 8305).
+/// Resolved addresses, which NIO tries one after the other (RFC 8305).
 private struct KnownAddresses: Resolver, Sendable {
     let addresses: [SocketAddress]
     let loop: any EventLoop
 
-    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { those(of: .inet) }
-    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { those(of: .inet6) }
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { addresses(of: .inet) }
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { addresses(of: .inet6) }
     func cancelQueries() {}
 
-    private func those(of family: NIOBSDSocket.ProtocolFamily) -> EventLoopFuture<[SocketAddress]> {
+    private func addresses(of family: NIOBSDSocket.ProtocolFamily) -> EventLoopFuture<[SocketAddress]> {
         loop.makeSucceededFuture(addresses.filter { $0.protocol == family })
     }
 }
 
 extension IPAddress {
-    /// The address with a port, as it is connected to; nil for bytes that are no address.
     fileprivate func socketAddress(port: Int) -> SocketAddress? {
         try? SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: port)
     }

@@ -1,11 +1,11 @@
 import NIOSSL
 
-/// Whom a certificate is for, as RFC 9525 has it: its alternative names of the kind that the URL names, and nothing else.
+/// The server that a certificate is for, by RFC 9525: only alternative names of the URL's kind count.
 ///
-/// NIOSSL's own check also takes an address that is the one connected to, whatever name was asked for: whoever answers for
-/// a name could lead it to an address of theirs, and a proxy could be every server.
+/// NIOSSL also accepts the address of the connection, whatever name was asked for, so a false name server or a proxy
+/// could impersonate every server.
 enum ServerIdentity {
-    /// Whether it is for `host`.
+    /// Whether a certificate is for `host`.
     static func of(_ certificate: NIOSSLCertificate, includes host: RequestURL.Host) -> Bool {
         certificate._subjectAlternativeNames().contains { name in
             switch host {
@@ -15,8 +15,8 @@ enum ServerIdentity {
         }
     }
 
-    /// Whether the name of a certificate is `host`, in lower case, or stands for it: `*` is one whole label, the first, above
-    /// two others at least.
+    /// Whether a certificate's name matches `host`, in lower case. `*` stands for one whole label, the first, above at
+    /// least two others.
     static func matches(_ name: [UInt8], _ host: String) -> Bool {
         guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return false }
         var name = Substring(String(decoding: name, as: UTF8.self).lowercased())

@@ -1,17 +1,17 @@
 import JobModel
 import NIOHTTP1
 
-/// What tells two versions of a file apart byte by byte, so that a transfer may be taken up again.
+/// Distinguishes versions of a file byte by byte, so that a transfer can be resumed.
 enum Validator: Sendable, Hashable {
     /// A strong entity tag, quotes included.
     case tag(String)
     /// `Last-Modified`, as the server wrote it.
     case modified(String)
 
-    /// The strong validator of a response; nil where it has none.
+    /// The strong validator of a response, if it has one.
     ///
-    /// A weak tag says that files with it may differ, so then the date, which is coarser, counts for nothing either. Nor
-    /// does a date of the very second of the response: the file may be changed once more within it.
+    /// A weak tag says that files may differ, so a date beside it does not count. Nor does a date in the same second as
+    /// the response, as the file may change again within it.
     init?(_ headers: HTTPHeaders) {
         if let tag = headers.first(name: "ETag") {
             guard tag.hasPrefix("\""), tag.hasSuffix("\""), tag.utf8.count > 1 else { return nil }
@@ -25,7 +25,7 @@ enum Validator: Sendable, Hashable {
         self = .modified(text)
     }
 
-    /// The validator that a checkpoint or a record has in its members; nil where it has none.
+    /// Reads a checkpoint or a record.
     init?(_ json: JSON) {
         if let tag = json["etag"]?.string {
             self = .tag(tag)
@@ -36,7 +36,7 @@ enum Validator: Sendable, Hashable {
         }
     }
 
-    /// How it is written into a checkpoint.
+    /// The member of a checkpoint.
     var member: JSONObject.Member {
         switch self {
         case .tag(let tag): JSONObject.Member(name: "etag", value: .string(tag))
@@ -51,7 +51,7 @@ enum Validator: Sendable, Hashable {
         }
     }
 
-    /// Whether a partial response is of this version. It must repeat a tag, but need not repeat a date.
+    /// Whether a partial response is of this version: it must repeat a tag, but need not repeat a date.
     func fits(_ headers: HTTPHeaders) -> Bool {
         switch self {
         case .tag(let tag): headers.first(name: "ETag") == tag

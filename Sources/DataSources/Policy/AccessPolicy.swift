@@ -17,7 +17,7 @@ struct AccessPolicy: Sendable {
             PolicySettings.alwaysDenied + settings.denyAddresses, "policy.denyAddresses", block, AddressBlock.init)
         allowedBlocks = try Self.parsed(settings.allowAddresses, "policy.allowAddresses", block, AddressBlock.init)
         if let scheme = schemes.subtracting(["http", "https"]).first {
-            throw JobError(.invalid, "\"\(scheme)\" in policy.schemes is not known; use http and https.")
+            throw JobError(.invalid, "\"\(scheme)\" in policy.schemes is unknown; use http and https.")
         }
     }
 
@@ -26,24 +26,25 @@ struct AccessPolicy: Sendable {
     ) throws(JobError) -> [Value] {
         var values: [Value] = []
         for text in texts {
-            guard let value = parse(text) else { throw JobError(.invalid, "\"\(text)\" in \(key) is no \(kind).") }
+            guard let value = parse(text) else { throw JobError(.invalid, "\"\(text)\" in \(key) is not a \(kind).") }
             values.append(value)
         }
         return values
     }
 
-    /// The URL in `text`, if it is allowed.
+    /// Reads a URL; throws if it is not allowed.
     func url(_ text: String) throws(JobError) -> RequestURL {
         guard let url = RequestURL(text) else {
             throw JobError(
-                .invalid, "\(SourceMessage.quoted(noURL: text)) is no URL; write one as https://host/path.")
+                .invalid, "\(SourceMessage.quoted(noURL: text)) is not a URL; write one as https://host/path.")
         }
         try check(url, written: text)
         return url
     }
 
-    /// Refuses a URL because of its scheme, its host, or the address that stands for its host. `text` is how it was written:
-    /// put together anew, a URL of another scheme would have the port of http.
+    /// Throws if the scheme, the host or an address as the host is not allowed.
+    ///
+    /// `text` is the URL as it was written: ``RequestURL`` gives URLs of other schemes the port of http.
     func check(_ url: RequestURL, written text: String? = nil) throws(JobError) {
         guard schemes.contains(url.scheme) else { throw refusal(ofSchemeOf: text ?? url.description) }
         guard !denied.contains(where: { $0.matches(url.host) }),
@@ -56,10 +57,10 @@ struct AccessPolicy: Sendable {
         if case .address(let address) = url.host { try check(address) }
     }
 
-    /// The URL that `location` stands for in a response from `url`, if it is allowed.
+    /// The URL that a `Location` field means in a response from `url`; throws if it is not allowed.
     func url(_ location: String, on url: RequestURL) throws(JobError) -> RequestURL? {
         guard let target = url.resolving(location) else {
-            // URLs of other schemes need not look like those of a server (`data:,x`, `file:///x`).
+            // URLs of other schemes may have another form (`data:,x`, `file:///x`).
             if let scheme = RequestURL.scheme(of: location), !schemes.contains(scheme) {
                 throw refusal(ofSchemeOf: location)
             }
@@ -76,7 +77,7 @@ struct AccessPolicy: Sendable {
         )
     }
 
-    /// Refuses an address, whatever name led to it.
+    /// Throws if an address is not allowed.
     func check(_ address: IPAddress) throws(JobError) {
         let isDenied = address.aliases.contains { alias in
             deniedBlocks.contains { $0.contains(alias) } && !allowedBlocks.contains { $0.contains(alias) }
@@ -88,7 +89,7 @@ struct AccessPolicy: Sendable {
     }
 }
 
-/// The hosts that one entry of a list of hosts stands for.
+/// The hosts that an entry of a list stands for.
 private struct HostPattern: Sendable {
     private let host: RequestURL.Host
     private let coversSubdomains: Bool
@@ -112,13 +113,13 @@ private struct HostPattern: Sendable {
     }
 }
 
-/// The addresses that share a prefix: `169.254.0.0/16`.
+/// The addresses with a prefix: `169.254.0.0/16`.
 struct AddressBlock: Sendable, Hashable {
     private let prefix: IPAddress
     /// The bits of the prefix.
     private let mask: SIMD16<UInt8>
 
-    /// The block that `text` writes, with the length of a single address where it gives none.
+    /// Reads a block; a single address without a length.
     init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let address = IPAddress(parts[0]) else { return nil }
@@ -130,7 +131,7 @@ struct AddressBlock: Sendable, Hashable {
         self.mask = mask
     }
 
-    /// Whether `address` lies in the block. Only addresses of the prefix's own family do.
+    /// Whether `address` is in the block; addresses of another family are not.
     func contains(_ address: IPAddress) -> Bool {
         address.isVersion4 == prefix.isVersion4 && (address.value ^ prefix.value) & mask == SIMD16()
     }

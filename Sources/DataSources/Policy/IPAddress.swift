@@ -15,8 +15,8 @@ package struct IPAddress: Sendable, Hashable {
         isVersion4 = bytes.count == 4
     }
 
-    /// The address that `text` writes, in any spelling that `getaddrinfo` would take for one: what inet_pton(3) reads of
-    /// version 6, and inet_aton(3) of version 4, which has one to four numbers in decimal, octal or hexadecimal digits.
+    /// Reads all spellings that `getaddrinfo` accepts: inet_pton(3) for version 6, and inet_aton(3) for version 4, with
+    /// one to four decimal, octal or hexadecimal numbers.
     package init?(_ text: some StringProtocol) {
         if let address = Self.dotted(text.utf8) {
             self = address
@@ -69,7 +69,7 @@ package struct IPAddress: Sendable, Hashable {
     /// Four or sixteen bytes.
     package var bytes: [UInt8] { value.indices.prefix(isVersion4 ? 4 : 16).map { value[$0] } }
 
-    /// The addresses that a connection to this one may end at: itself and what it embeds or stands for.
+    /// The addresses at which a connection to this one may end: itself, and addresses that it embeds or stands for.
     package var aliases: [IPAddress] {
         if isVersion4 { return value == SIMD16() ? [self, IPAddress(bytes: [127, 0, 0, 1])] : [self] }
         let bytes = bytes
@@ -80,14 +80,14 @@ package struct IPAddress: Sendable, Hashable {
             return isUnspecified
                 ? [self, IPAddress(bytes: [UInt8](repeating: 0, count: 15) + [1])] + tail.aliases : [self, tail]
         }
-        // NAT64, SIIT and 6to4 carry packets to the IPv4 address that they embed.
+        // NAT64, SIIT and 6to4 carry packets to an embedded IPv4 address.
         if bytes[..<12] == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] { return [self] + tail.aliases }
         if bytes[..<6] == [0, 0x64, 0xFF, 0x9B, 0, 1] {
-            // A translator's own prefix has 48, 56, 64 or 96 bits, and byte 8 is skipped (RFC 6052).
+            // The prefix of a translator has 48, 56, 64 or 96 bits, and byte 8 is skipped (RFC 6052).
             let embedded = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]].map { $0.map { bytes[$0] } }
             return [self] + tail.aliases + embedded.flatMap { IPAddress(bytes: $0).aliases }
         }
-        // Teredo has the IPv4 address of its server, and inverted that of the client.
+        // Teredo embeds the IPv4 address of its server, and the inverted one of the client.
         if bytes[..<4] == [0x20, 0x01, 0, 0] {
             let client = bytes[12...].map { ~$0 }
             return [self] + IPAddress(bytes: Array(bytes[4..<8])).aliases + IPAddress(bytes: client).aliases
@@ -96,21 +96,10 @@ package struct IPAddress: Sendable, Hashable {
         if bytes[..<2] == [0x20, 0x02] { return [self] + IPAddress(bytes: Array(bytes[2..<6])).aliases }
         return [self]
     }
-
-    /// Whether a host name whose last label is `label` can only be meant as an address: decimal digits, or hexadecimal ones
-    /// behind `0x`.
-    static func looksNumeric(_ label: some StringProtocol) -> Bool {
-        if label.hasPrefix("0x") || label.hasPrefix("0X") { return label.utf8.dropFirst(2).allSatisfy(isHexadecimal) }
-        return !label.isEmpty && label.utf8.allSatisfy { (0x30...0x39).contains($0) }
-    }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
-    }
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// Four decimal numbers, or groups with the longest run of zeros left out as RFC 5952 says: inet_ntop(3).
+    /// The usual form: inet_ntop(3).
     package var description: String {
         if isVersion4 {
             return String(unsafeUninitializedCapacity: 4 * UnsafeMutableRawPointer.mostDigits) { text in

@@ -4,15 +4,14 @@ import JobModel
 import NIOCore
 import SystemPackage
 
-/// Resolves names on threads of its own, as the system's resolver can block for minutes and cannot be told to stop.
+/// Resolves names on its own threads, as the system's resolver can block for minutes and cannot be stopped.
 ///
-/// A user occupies at most ``perUser`` threads, and users take turns. A caller can give up at any time; a lookup whose caller
-/// has given up is not started.
+/// Users take turns and use at most ``perUser`` threads each. A lookup does not start if its caller has given up.
 package final class NameResolver: Sendable {
-    /// The system's resolver, which blocks.
+    /// A resolver, which blocks.
     package typealias Lookup = @Sendable (_ name: String) -> Result<[IPAddress], Failure>
 
-    /// Why a name has no address, in the resolver's words.
+    /// The reason why a name has no address.
     package struct Failure: Error {
         let reason: String
 
@@ -21,7 +20,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Lookups of one user, and of all, at a time.
+    /// The most lookups at a time for one user, and for all.
     static let perUser = 4
     static let total = 16
 
@@ -32,7 +31,7 @@ package final class NameResolver: Sendable {
         self.lookup = lookup
     }
 
-    /// The addresses of `name`, at least one; no later than the transfer is interrupted or cancelled, or `limit` passes.
+    /// Finds the addresses of `name`; throws if the transfer is stopped or `limit` passes.
     func addresses(
         of name: String, for user: UInt32, _ control: TransferControl, limit: TransferControl.Limit?
     ) async throws(JobError) -> [IPAddress] {
@@ -49,12 +48,12 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Ends the threads, without waiting for those that a lookup holds up.
+    /// Ends the threads without waiting for lookups.
     func end() { queue.end() }
 }
 
 extension NameResolver {
-    /// Asks the system: getaddrinfo(3), in whose order the addresses come.
+    /// Calls getaddrinfo(3) and keeps its order.
     package static let system: Lookup = { name in
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -81,10 +80,10 @@ extension NameResolver {
 }
 
 extension IPAddress {
-    /// The address of an entry, or nil for one of another family.
+    /// The address of an entry, or nil for another family.
     ///
-    /// Read from what getnameinfo(3) writes: NIO includes the same C headers, and in a build of the whole module the
-    /// compiler takes the members of `sockaddr_in` for those of NIO's own module, which cannot be imported.
+    /// Read from the output of getnameinfo(3): in a build of the whole module, the compiler takes members of
+    /// `sockaddr_in` for those of NIO's own module, which cannot be imported.
     fileprivate init?(_ entry: addrinfo) {
         var text = [UInt8](repeating: 0, count: 128)
         let result = text.withUnsafeMutableBytes { text in
@@ -94,7 +93,7 @@ extension IPAddress {
             }
         }
         guard result == 0 else { return nil }
-        // A zone ("%eth0") only names the interface to be used.
+        // A zone ("%eth0") only names the interface.
         self.init(String(decoding: text.prefix { $0 != 0 && $0 != UInt8(ascii: "%") }, as: UTF8.self))
     }
 }

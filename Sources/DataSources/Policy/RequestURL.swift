@@ -1,19 +1,19 @@
 import Foundation
 import JobModel
 
-/// An absolute `scheme://host` URL, taken apart strictly and put together again in one spelling.
+/// An absolute `scheme://host` URL, strictly parsed and written in one spelling.
 ///
-/// What is checked is what is connected to: the HTTP client only ever sees ``description``. Foundation's `URL` leaves a host
-/// as it is written, such as an address in octal digits, which others read in their own way.
+/// The HTTP client uses only ``description``, so the policy checks exactly what is connected to. Foundation's `URL`
+/// keeps the spelling of a host, such as an address in octal digits, which programs read differently.
 package struct RequestURL: Sendable, Hashable {
-    /// What a URL names as its server.
+    /// The server of a URL.
     package enum Host: Sendable, Hashable {
-        /// Lower case, without a trailing dot.
+        /// In lower case, without a trailing dot.
         case name(String)
         case address(IPAddress)
     }
 
-    /// What may be sent a credential: scheme, host and port.
+    /// What shares credentials: scheme, host and port.
     package struct Origin: Sendable, Hashable {
         let scheme: String
         let host: Host
@@ -23,16 +23,16 @@ package struct RequestURL: Sendable, Hashable {
     package let scheme: String
     package let host: Host
     package let port: Int
-    /// `user:password`, percent-decoded; nil without user information.
+    /// `user:password`, percent-decoded.
     package let credentials: String?
-    /// Path and query, percent-encoded; begins with a slash.
-    package let target: String
+    /// Path and query, percent-encoded, with a leading slash.
+    package private(set) var target: String
 
     package var origin: Origin { Origin(scheme: scheme, host: host, port: port) }
 
-    /// The URL that `text` writes, or nil where it is none.
+    /// Reads a URL; nil if it is not valid.
     ///
-    /// It goes by bytes: to Swift a slash before a combining accent is another character, and to a server it is a slash.
+    /// Works on bytes: to Swift, a slash before a combining accent is another character, but to a server it is a slash.
     package init?(_ text: String) {
         var text = text
         guard let url = text.withUTF8({ RequestURL($0[...]) }) else { return nil }
@@ -48,12 +48,12 @@ package struct RequestURL: Sendable, Hashable {
         let rest = bytes[(scheme.endIndex + 3)...]
         let end = rest.firstIndex { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? rest.endIndex
         var authority = rest[..<end]
-        // Some programs read a backslash as a slash, so they would see another host. And what shows a URL in a text takes it to
-        // end at a space or a quotation mark.
+        // Some programs read a backslash as a slash and would see another host; in texts, a URL ends at a space or
+        // quotation mark.
         guard !authority.contains(where: { $0 == 0x5C || $0 == 0x20 || $0 == 0x22 }) else { return nil }
         var credentials: String?
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-            guard let decoded = Self.decoded(authority[..<at]) else { return nil }
+            guard let decoded = Self.text(authority[..<at]).removingPercentEncoding else { return nil }
             if !decoded.isEmpty {
                 credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":"
             }
@@ -78,7 +78,7 @@ package struct RequestURL: Sendable, Hashable {
         target = Self.target(rest[end...])
     }
 
-    /// The scheme that something begins with, up to the colon; nil where there is none.
+    /// The scheme before the first colon.
     private static func scheme(_ bytes: Bytes) -> Bytes? {
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), let first = bytes.first, isLetter(first),
             bytes[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2B || $0 == 0x2D || $0 == 0x2E })
@@ -91,13 +91,13 @@ package struct RequestURL: Sendable, Hashable {
     private static func host(_ bytes: Bytes) -> Host? {
         if bytes.first == UInt8(ascii: "[") {
             guard bytes.last == UInt8(ascii: "]") else { return nil }
-            // A zone ("%25eth0") only names the interface to be used.
+            // A zone ("%25eth0") only names the interface.
             let address = bytes.dropFirst().dropLast().prefix { $0 != UInt8(ascii: "%") }
             guard address.contains(UInt8(ascii: ":")) else { return nil }
             return IPAddress(text(address)).map(Host.address)
         }
         guard bytes.allSatisfy({ $0 < 0x80 }) else {
-            guard var ascii = HostEncoding.ascii(text(bytes)), ascii.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+            guard var ascii = ascii(text(bytes)), ascii.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
             return ascii.withUTF8 { host($0[...]) }
         }
         let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
@@ -114,13 +114,28 @@ package struct RequestURL: Sendable, Hashable {
         }
         guard (1...63).contains(name.endIndex - label), name.count <= 253 else { return nil }
         let lower = text(name).lowercased()
-        if isDigit(name[label]), IPAddress.looksNumeric(text(name[label...])) {
+        if isDigit(name[label]), isNumeric(name[label...]) {
             return IPAddress(lower).map(Host.address)
         }
         return .name(lower)
     }
 
-    /// Path and query with everything encoded that may not stand in a request line; a fragment is dropped.
+    /// The form of an international host name in DNS (`xn--`); nil if it has none.
+    private static func ascii(_ host: String) -> String? {
+        // Decoding must not add a character that ends a host, as the parser would have missed it.
+        guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }
+        return URL(string: "http://\(host)/")?.host
+    }
+
+    /// Whether a host name with this last label can only be an address: decimal digits, or hexadecimal ones after `0x`.
+    private static func isNumeric(_ label: Bytes) -> Bool {
+        if label.starts(with: "0x".utf8) || label.starts(with: "0X".utf8) {
+            return label.dropFirst(2).allSatisfy(isHexadecimal)
+        }
+        return label.allSatisfy(isDigit)
+    }
+
+    /// Path and query without fragment, with everything encoded that a request line may not contain.
     private static func target(_ text: Bytes) -> String {
         let source = text.prefix { $0 != UInt8(ascii: "#") }
         if source.first == UInt8(ascii: "/"), source.allSatisfy({ $0 != UInt8(ascii: "%") && isPlain($0) }) {
@@ -141,28 +156,10 @@ package struct RequestURL: Sendable, Hashable {
 
     private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
-        // Controls and the space; `"<>\^`{|}`; and all that is not ASCII.
+        // Controls and the space; `"<>\^`{|}`; and bytes beyond ASCII.
         case 0...0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B...0x7D, 0x7F...: false
         default: true
         }
-    }
-
-    private static func decoded(_ source: Bytes) -> String? {
-        var bytes: [UInt8] = []
-        var index = source.startIndex
-        while index < source.endIndex {
-            if source[index] == UInt8(ascii: "%") {
-                guard source.endIndex - index > 2,
-                    let byte = UInt8(String(decoding: source[index + 1...index + 2], as: UTF8.self), radix: 16)
-                else { return nil }
-                bytes.append(byte)
-                index += 3
-            } else {
-                bytes.append(source[index])
-                index += 1
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
@@ -171,13 +168,13 @@ package struct RequestURL: Sendable, Hashable {
 }
 
 extension RequestURL {
-    /// The scheme at the beginning of a reference, in lower case; nil for a relative one.
+    /// The scheme of a reference, in lower case; nil for a relative one.
     static func scheme(of reference: String) -> String? {
         var reference = String(reference.drop { $0 == " " || $0 == "\t" })
         return reference.withUTF8 { bytes in scheme(bytes[...]).map { text($0).lowercased() } }
     }
 
-    /// The URL that a `Location` header stands for in a response from this one, or nil where it is not valid.
+    /// The URL that a `Location` field means in a response from this one; nil if it is not valid.
     package func resolving(_ reference: String) -> RequestURL? {
         let reference = reference.drop { $0 == " " || $0 == "\t" }
         let scheme = reference.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
@@ -209,18 +206,12 @@ extension RequestURL {
             default: kept.append(segment)
             }
         }
-        return RequestURL(self, target: "/" + kept.joined(separator: "/") + target[query...])
+        var url = self
+        url.target = "/" + kept.joined(separator: "/") + target[query...]
+        return url
     }
 
-    private init(_ url: RequestURL, target: String) {
-        scheme = url.scheme
-        host = url.host
-        port = url.port
-        credentials = url.credentials
-        self.target = target
-    }
-
-    /// The host as it stands in a URL, an IPv6 address in brackets.
+    /// The host as URLs write it: an IPv6 address in brackets.
     package var hostText: String { Self.text(of: host) }
 
     static func text(of host: Host) -> String {
@@ -230,27 +221,16 @@ extension RequestURL {
         }
     }
 
-    /// Host and port, the port also where it is the scheme's own.
+    /// Host and port, even if the port is the scheme's default.
     package var hostAndPort: String { hostText + ":" + String(port) }
 
-    /// Host, and port where it is not the scheme's own.
+    /// Host, and port unless it is the scheme's default.
     var authority: String {
         (scheme == "https" && port == 443) || (scheme == "http" && port == 80) ? hostText : hostAndPort
     }
 }
 
 extension RequestURL: CustomStringConvertible {
-    /// The URL without its credentials.
+    /// The URL without credentials.
     package var description: String { "\(scheme)://\(authority)\(target)" }
-}
-
-/// International host names in the form that name servers know (`xn--`).
-enum HostEncoding {
-    /// The ASCII form of `host`, or nil where it has none.
-    static func ascii(_ host: String) -> String? {
-        // A character that ends a host must not get in here through decoding: whoever looked for the host's end did not
-        // see it.
-        guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }
-        return URL(string: "http://\(host)/")?.host
-    }
 }

@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// What a program writes into a pipe, read on an event loop.
+/// Reads what a program writes to a pipe, on an event loop.
 final class PipeReader: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
 
@@ -17,11 +17,11 @@ final class PipeReader: ChannelInboundHandler, Sendable {
     }
 
     private let descriptor: Int32
-    /// Bytes of the end that are kept, where nobody waits for what comes: then it is read at once.
+    /// The number of last bytes to keep, without a reader; nil to keep everything for a reader.
     private let tail: Int?
     private let state = Mutex(State())
 
-    /// Reads from `descriptor`, which is this one's from here on.
+    /// Reads from `descriptor` and owns it.
     static func open(_ descriptor: Int32, on loop: any EventLoop, keeping tail: Int? = nil) async -> PipeReader {
         let reader = PipeReader(descriptor, tail)
         do {
@@ -44,7 +44,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         self.tail = tail
     }
 
-    /// Resolves `promise` with what has come since the last time, as soon as there is some; nil at the end.
+    /// Resolves `promise` with new bytes as soon as there are some; nil at the end.
     func next(_ promise: Promise<ByteBuffer?, JobError>) {
         let (bytes, channel) = state.withLock { state -> (ByteBuffer??, (any Channel)?) in
             if let bytes = Self.drain(&state) { return (.some(bytes), nil) }
@@ -55,17 +55,17 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         if let bytes { promise.succeed(bytes) } else { channel?.read() }
     }
 
-    /// What has come since the last time, as soon as there is some; nil at the end.
+    /// Returns new bytes as soon as there are some; nil at the end.
     func next() async -> ByteBuffer? {
         let promise = Promise<ByteBuffer?, JobError>()
         next(promise)
         return try? await promise.deferred.get()
     }
 
-    /// What is kept of the end.
+    /// The kept bytes.
     var kept: [UInt8] { state.withLock { Array($0.pending.readableBytesView) } }
 
-    /// Reads what is in the pipe now and nothing that comes later. On the event loop.
+    /// Reads what is in the pipe now and ignores later output. Called on the event loop.
     func cut() {
         guard let channel = state.withLock({ $0.isEnded ? nil : $0.channel }) else { return }
         var left: Int32 = 0
@@ -79,7 +79,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
         channel.close(promise: nil)
     }
 
-    /// Reads nothing more.
+    /// Stops reading.
     func close() {
         let channel = state.withLock { $0.channel }
         end()
@@ -100,7 +100,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
     func channelInactive(context: ChannelHandlerContext) { end() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A pipe that cannot be read has ended.
+        // An unreadable pipe counts as ended.
         context.close(promise: nil)
     }
 

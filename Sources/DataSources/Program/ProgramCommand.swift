@@ -1,25 +1,20 @@
 import CLinux
 import Foundation
-import Glibc
 import JobModel
 
-/// A program as it is started: its command line, its environment and its bounds.
+/// How to start a program: its command line, environment and limits.
 struct ProgramCommand: Sendable {
-    /// The command and the arguments; the first is the path of the program.
-    let words: [String]
-    /// Its environment.
-    let variables: [String: String]
-    /// Where it runs; nil for an empty directory of its own.
+    /// The path of the program, and its arguments.
+    private let words: [String]
+    private let variables: [String: String]
+    /// The working directory; nil for an empty one of its own.
     let directory: String?
-    /// Seconds that it may run, or nil.
+    /// The most seconds for a run.
     let timeout: Double?
-    /// Bytes of its output.
+    /// The most bytes of output.
     let output: Int
 
-    /// What `spec` runs by `settings`.
-    init(
-        _ spec: ProgramSpec, _ context: SourceContext, settings: ProgramSettings, limits: JobLimits
-    ) throws(JobError) {
+    init(_ spec: ProgramSpec, _ context: SourceContext, _ settings: SourceSettings) throws(JobError) {
         var variables = [
             "PATH": Self.path, "HOME": NSHomeDirectory(), "LANG": "C.UTF-8", "DEFERD_JOB": String(context.job),
             "DEFERD_ATTEMPT": String(context.attempt),
@@ -28,39 +23,32 @@ struct ProgramCommand: Sendable {
         let entry: ProgramSettings.Entry
         switch spec.subject {
         case .named(let name):
-            entry = try settings.entry(name)
+            entry = try settings.programs.entry(name)
             words = entry.command + spec.arguments
-            // What the configuration says stands: the administrator has written the program for it. So does PATH, by which a
-            // shell script finds what it runs.
+            // Jobs cannot override the administrator's variables, nor PATH, by which a script finds its programs.
             variables["PATH"] = Self.path
             variables.merge(entry.environment) { $1 }
         case .command(let command):
-            try settings.checkAny()
+            try settings.programs.checkAny()
             entry = ProgramSettings.Entry()
             words = command + spec.arguments
         }
         self.variables = variables
         directory = entry.directory
         timeout = [entry.timeout, context.timeout].compactMap(\.self).min()
-        output = min(entry.output ?? limits.body, limits.body)
+        output = min(entry.output ?? settings.limits.body, settings.limits.body)
     }
 
     private static let path = "/usr/local/bin:/usr/bin:/bin"
 
-    /// What the program guard is given: where to run what.
+    /// The request to the program guard to run the program in `directory`.
     func block(in directory: String) -> [UInt8] {
-        var bytes: [UInt8] = []
-        withUnsafeBytes(
-            of: deferd_guard_block(arguments: UInt32(words.count), variables: UInt32(variables.count))
-        ) { bytes += $0 }
-        func add(_ text: String) {
+        let header = deferd_guard_block(arguments: UInt32(words.count), variables: UInt32(variables.count))
+        var bytes = withUnsafeBytes(of: header, Array.init)
+        for text in [directory, words.first ?? ""] + words + variables.map({ "\($0.key)=\($0.value)" }) {
             bytes += text.utf8
             bytes.append(0)
         }
-        add(directory)
-        add(words.first ?? "")
-        for word in words { add(word) }
-        for (name, value) in variables { add("\(name)=\(value)") }
         return bytes
     }
 }

@@ -3,12 +3,12 @@ import Glibc
 import JobModel
 import SystemPackage
 
-/// The directory in which programs' own directories are made. What is called here blocks.
+/// The directory in which programs get their own directories. All calls block.
 enum ProgramDirectory {
-    /// The file in it that whoever runs programs holds a lock on.
+    /// The file in it on which the program guard holds a lock.
     static let lock = "lock"
 
-    /// Makes it where it is missing, the daemon's alone, and opens the file of its lock.
+    /// Makes the directory, private to the daemon, and opens its lock.
     static func open(_ path: String) throws(Errno) -> Int32 {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw Errno(rawValue: errno) }
         let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -20,7 +20,7 @@ enum ProgramDirectory {
         return file
     }
 
-    /// The names of what earlier daemons left behind.
+    /// The names of everything except for the lock.
     static func remains(in path: String) -> [String] {
         guard let directory = opendir(path) else { return [] }
         defer { closedir(directory) }
@@ -32,10 +32,11 @@ enum ProgramDirectory {
         return names
     }
 
-    /// Removes `name` and all that is in it, however deep that goes: a directory inside is moved up before it is emptied, so
-    /// there is no recursion, and no path that grows.
+    /// Removes `name` with its contents.
+    ///
+    /// A directory inside is moved up before it is emptied, so neither recursion nor paths get deep.
     static func remove(_ name: String, in path: String) throws(Errno) {
-        // A program that made nothing, as most.
+        // Most programs leave their directory empty.
         if rmdir("\(path)/\(name)") == 0 || errno == ENOENT { return }
         let above = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard above >= 0 else { throw Errno(rawValue: errno) }
@@ -44,14 +45,14 @@ enum ProgramDirectory {
         var count = 0
         while let next = left.popLast() {
             if unlinkat(above, next, 0) == 0 || errno == ENOENT { continue }
-            // A program may have taken the rights to its own directories away.
+            // A program may have changed the mode of its directories.
             fchmodat(above, next, 0o700, 0)
             let descriptor = openat(above, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
             guard descriptor >= 0, let directory = fdopendir(descriptor) else { throw Errno(rawValue: errno) }
             defer { closedir(directory) }
             var failure: Errno?
             while let entry = readdir(directory) {
-                // As it is: a name need not be UTF-8.
+                // Not as a String: names need not be UTF-8.
                 guard let inside = deferd_entry_name(entry), strcmp(inside, ".") != 0, strcmp(inside, "..") != 0
                 else { continue }
                 if unlinkat(descriptor, inside, 0) == 0 { continue }

@@ -5,9 +5,9 @@ import LoopTasks
 import NIOCore
 import SystemPackage
 
-/// The process that starts programs and outlives the daemon for as long as it takes to end them: `deferd-guard`.
+/// The process that starts programs, and that survives the daemon to end them: `deferd-guard`.
 final class ProgramGuard: Sendable {
-    /// Where requests go.
+    /// The socket for requests.
     private let socket: Int32
 
     private init(socket: Int32) {
@@ -16,15 +16,16 @@ final class ProgramGuard: Sendable {
 
     deinit { close(socket) }
 
-    /// What the guard tells of a program.
+    /// A message about a program from the guard.
     struct Report: Sendable {
         let kind: deferd_guard_report_kind
         let value: Int32
         let id: UInt64
     }
 
-    /// Starts the guard `program`, which takes `lock` over. `received` is called with each group of reports, and `ended` once
-    /// there will be no more.
+    /// Starts the guard `program`, which takes over `lock`.
+    ///
+    /// `received` is called with each group of reports, and `ended` after the last.
     static func start(
         _ program: String, lock: Int32, on executor: LoopExecutor, queue: FileQueue,
         received: @escaping @Sendable ([Report]) -> Void, ended: @escaping @Sendable () -> Void
@@ -39,7 +40,7 @@ final class ProgramGuard: Sendable {
                 retryable: error != .noSuchFileOrDirectory)
         }
         let reader = await PipeReader.open(started.reports, on: executor.loop)
-        // It ends with the guard.
+        // The task ends with the guard.
         Task(executorPreference: executor) {
             var pending = ByteBuffer()
             while let bytes = await reader.next() {
@@ -62,7 +63,7 @@ final class ProgramGuard: Sendable {
         else { throw Errno(rawValue: errno) }
         let connection = ProgramGuard(socket: sockets[0])
         defer { close(sockets[1]) }
-        // A guard that is stopped must not hold the threads for files for ever.
+        // A stopped guard must not block file threads for ever.
         var patience = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var pipe: [Int32] = [-1, -1]
@@ -85,13 +86,13 @@ final class ProgramGuard: Sendable {
         return (connection, pipe[0], process)
     }
 
-    /// Reaps a guard that has closed its reports and is about to be gone.
+    /// Reaps a guard that has closed its reports and is about to exit.
     private static func reap(_ process: pid_t, on loop: any EventLoop) {
         guard waitpid(process, nil, WNOHANG) == 0 else { return }
         loop.scheduleTask(in: .milliseconds(10)) { reap(process, on: loop) }
     }
 
-    /// Has the program start that `block` describes. Blocks while the guard has much to do.
+    /// Starts the program that `block` describes. Blocks while the guard is busy.
     func start(_ id: UInt64, block: Int32, size: Int, streams: [Int32]) throws(Errno) {
         var request = deferd_guard_request(
             kind: DEFERD_GUARD_START.rawValue, signal: 0, id: id, size: UInt64(size))
@@ -101,13 +102,13 @@ final class ProgramGuard: Sendable {
         }
     }
 
-    /// Sends a signal to the group of a program; false where the guard has too much to do just now.
+    /// Sends a signal to a program's group; false if the guard is busy.
     func send(_ signal: Int32, to id: UInt64) -> Bool {
         var request = deferd_guard_request(kind: DEFERD_GUARD_SIGNAL.rawValue, signal: signal, id: id, size: 0)
         return deferd_guard_send(socket, &request, nil, 0, Int32(MSG_DONTWAIT)) == 0 || errno != EAGAIN
     }
 
-    /// Takes whole reports out of what the guard wrote.
+    /// Removes complete reports from what the guard wrote.
     private static func reports(in bytes: inout ByteBuffer) -> [Report] {
         defer { bytes.discardReadBytes() }
         var reports: [Report] = []

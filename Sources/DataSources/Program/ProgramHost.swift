@@ -8,19 +8,20 @@ import NIOCore
 import Synchronization
 import SystemPackage
 
-/// Everything that all programs share: the guard, which the first one starts, and the directory that theirs are made in.
+/// What all programs share: the guard, which the first program starts, and the directory for their own directories.
 final class ProgramHost: Sendable {
     private struct State {
-        /// The guard that runs or is being started.
+        /// The guard that is running or starting.
         var connection: Deferred<ProgramGuard, JobError>?
         var runs: [UInt64: ProgramRun] = [:]
         var lastID: UInt64 = 0
+        /// Whether the directories of earlier daemons are removed.
         var isPrepared = false
         var isEnded = false
     }
 
     private let state = Mutex(State())
-    /// Tells the directories of this daemon's programs from those of others.
+    /// The beginning of the names of this daemon's directories.
     private let prefix = String(UInt64.random(in: 0...UInt64.max), radix: 36)
     private let executor: LoopExecutor
     private let queue: FileQueue
@@ -34,16 +35,14 @@ final class ProgramHost: Sendable {
         self.logger = logger
     }
 
-    /// How long a program waits for those of an earlier daemon to end, which its guard sees to.
+    /// How long a program waits until the guard of an earlier daemon has ended its programs.
     private static let patience = TimeAmount.seconds(10)
     private static let pause = TimeAmount.milliseconds(50)
 
-    // MARK: - The guard
+    // MARK: - Guard
 
-    /// The guard, which is started where there is none.
-    func connect(in directory: String, _ control: TransferControl) async throws(JobError)
-        -> ProgramGuard
-    {
+    /// Returns the guard, and starts it if it is not running.
+    func connect(in directory: String, _ control: TransferControl) async throws(JobError) -> ProgramGuard {
         try await control.wait { awaited in
             let promise = Promise<ProgramGuard, JobError>()
             let present = self.state.withLock { state in
@@ -52,10 +51,10 @@ final class ProgramHost: Sendable {
             }
             (present ?? promise.deferred).upon { awaited.resolve($0) }
             guard present == nil else { return }
-            // It ends by itself.
+            // The task ends by itself, with the promise.
             Task(executorPreference: executor) { [self] in
                 do throws(JobError) {
-                    promise.succeed(try await begin(in: directory, promise.deferred))
+                    promise.succeed(try await startGuard(in: directory, promise.deferred))
                 } catch {
                     forget(promise.deferred)
                     promise.fail(error)
@@ -64,7 +63,7 @@ final class ProgramHost: Sendable {
         }
     }
 
-    private func begin(
+    private func startGuard(
         in directory: String, _ connection: Deferred<ProgramGuard, JobError>
     ) async throws(JobError) -> ProgramGuard {
         let lock: Int32
@@ -77,39 +76,36 @@ final class ProgramHost: Sendable {
             ended: { [weak self, weak connection] in self?.guardEnded(connection) })
     }
 
-    /// Has the next program start another guard.
+    /// Lets the next program start another guard.
     private func forget(_ connection: Deferred<ProgramGuard, JobError>?) {
         state.withLock { if $0.connection === connection { $0.connection = nil } }
     }
 
-    /// Removes what programs of an earlier daemon left behind, where there is any, without being asked for a program: the guard
-    /// that is started for that waits for the next one.
+    /// Removes the directories of an earlier daemon's programs; the guard that this starts waits for the next program.
     func removeRemains(in directory: String) {
-        // It ends by itself.
+        // The task ends by itself.
         Task(executorPreference: executor) { [self] in
             if await queue.run({ ProgramDirectory.remains(in: directory).isEmpty }) { return }
-            // Where it cannot be started, the next program says why.
+            // If the guard cannot be started, the next program reports the reason.
             _ = try? await connect(in: directory, TransferControl())
         }
     }
 
-    /// Makes the directory, and waits for the programs of an earlier daemon; gives the lock on it.
+    /// Makes the directory and waits for the programs of an earlier daemon; returns the lock on the directory.
     private func prepare(_ directory: String) async throws(Errno) -> Int32 {
         let lock = try await queue.run { () throws(Errno) in try ProgramDirectory.open(directory) }
         let deadline = executor.loop.now + Self.patience
         while deferd_try_lock(lock) != 0 {
             guard executor.loop.now < deadline else {
-                logger.warning(
-                    "Programs of an earlier daemon have not ended; others are started all the same.")
+                logger.warning("Programs of an earlier daemon are still running; others are started nevertheless.")
                 break
             }
-            // Nothing cancels it.
             try? await LoopClock(executor.loop).sleep(for: .nanoseconds(Self.pause.nanoseconds))
         }
-        if !state.withLock({ $0.isPrepared }) {
+        if !state.withLock(\.isPrepared) {
             await queue.run { [prefix] in
                 for name in ProgramDirectory.remains(in: directory) where !name.hasPrefix(prefix) {
-                    // What cannot be removed is tried again at the next start.
+                    // The next start of the daemon tries again.
                     try? ProgramDirectory.remove(name, in: directory)
                 }
             }
@@ -128,10 +124,9 @@ final class ProgramHost: Sendable {
             logger.error("The program guard has ended; the next program starts another.")
         }
         for run in runs {
-            // The program was killed with the guard; the rest of its group is ended here.
-            if let process = run.process { kill(-process, SIGKILL) }
-            run.ending.succeed(.lost)
-            run.end.succeed(())
+            // The program was killed with the guard, but not the rest of its group.
+            if let process = run.process.withLock(\.self) { kill(-process, SIGKILL) }
+            run.end(with: .lost)
         }
     }
 
@@ -139,12 +134,10 @@ final class ProgramHost: Sendable {
         for report in reports {
             guard let run = state.withLock({ $0.runs[report.id] }) else { continue }
             switch report.kind {
-            case DEFERD_GUARD_STARTED: run.started(report.value)
+            case DEFERD_GUARD_STARTED: run.process.withLock { $0 = report.value }
             case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
                 forget(run)
-                run.ending.succeed(
-                    .refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
-                run.end.succeed(())
+                run.end(with: .refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
             case DEFERD_GUARD_EXITED: run.ending.succeed(.exited(Int(report.value)))
             case DEFERD_GUARD_SIGNALLED: run.ending.succeed(.signalled(Int(report.value)))
             case DEFERD_GUARD_ENDED:
@@ -157,7 +150,7 @@ final class ProgramHost: Sendable {
 
     // MARK: - Runs
 
-    /// A new run; its timers go by `clock`.
+    /// Makes a run whose timers use `clock`.
     func makeRun(clock: any EventLoop) -> ProgramRun {
         state.withLock { state in
             state.lastID += 1
@@ -174,24 +167,24 @@ final class ProgramHost: Sendable {
         state.withLock { $0.runs[run.id] = nil }
     }
 
-    /// Whether there is a program that has not ended.
+    /// Whether a program is running.
     var isAtWork: Bool { state.withLock { !$0.runs.isEmpty } }
 
+    /// Sends a signal to a run's process group, again if the guard is busy.
     private func signal(_ id: UInt64, _ number: Int32) {
         let connection = state.withLock { $0.runs[id] == nil ? nil : $0.connection }
-        guard let guardian = try? connection?.outcome?.get(), !guardian.send(number, to: id) else {
-            return
-        }
+        guard let guardian = try? connection?.outcome?.get(), !guardian.send(number, to: id) else { return }
         executor.loop.scheduleTask(in: Self.pause) { self.signal(id, number) }
     }
 
-    /// Closes the connection to the guard, which ends what still runs, and itself.
+    /// Closes the connection to the guard, which then ends all programs and itself.
     func end() {
         let connection = state.withLock { state in
             state.isEnded = true
             defer { state.connection = nil }
             return state.connection
         }
+        // Released outside of the lock.
         _ = connection
     }
 }

@@ -4,10 +4,7 @@ import JobModel
 import NIOCore
 import Synchronization
 
-/// One program from its start to the end of its process group.
-///
-/// States: starting (until the guard has tried), running, exited (others of its group may be left), ended. The guard's
-/// reports move it on; what it is told after its end is dropped.
+/// One program from its start to the end of its process group, as the guard reports it.
 final class ProgramRun: Sendable {
     /// How the program itself ended.
     enum Ending: Sendable, Equatable {
@@ -18,15 +15,16 @@ final class ProgramRun: Sendable {
         case lost
     }
 
-    /// How long SIGTERM has before SIGKILL follows.
+    /// The time between SIGTERM and SIGKILL.
     static let grace = TimeAmount.seconds(5)
 
     let id: UInt64
-    /// Resolved once it is known how the program ended.
+    /// Resolved when the program has ended.
     let ending = Promise<Ending, Never>()
-    /// Resolved once its group has ended.
+    /// Resolved when its process group has ended.
     let end = Promise<Void, Never>()
-    private let startedProcess = Mutex<pid_t?>(nil)
+    /// The process id, once it is known.
+    let process = Mutex<pid_t?>(nil)
     private let isStopping = Atomic(false)
     private let clock: any EventLoop
     private let signal: @Sendable (UInt64, Int32) -> Void
@@ -37,19 +35,20 @@ final class ProgramRun: Sendable {
         self.signal = signal
     }
 
-    /// The process id, once it is known.
-    var process: pid_t? { startedProcess.withLock(\.self) }
-
-    func started(_ process: pid_t) { startedProcess.withLock { $0 = process } }
-
-    /// Whether the program has exited and its group has not ended.
+    /// Whether the program has ended, but not its process group.
     var hasRemains: Bool { ending.deferred.isResolved && !end.deferred.isResolved }
 
-    /// Has the group end: SIGTERM now, SIGKILL later.
+    /// Ends the process group: with SIGTERM now, with SIGKILL later.
     func stop() {
         guard !end.deferred.isResolved, !isStopping.exchange(true, ordering: .relaxed) else { return }
         signal(id, SIGTERM)
         let kill = clock.scheduleTask(in: Self.grace) { self.signal(self.id, SIGKILL) }
         end.deferred.upon { _ in kill.cancel() }
+    }
+
+    /// The whole run ends, as the guard could not start the program, or was lost.
+    func end(with ending: Ending) {
+        self.ending.succeed(ending)
+        end.succeed(())
     }
 }

@@ -1,39 +1,30 @@
 import Foundation
 import JobModel
 
-/// Which programs may be run, and where.
+/// Which programs jobs may run, and where.
 package struct ProgramSettings: Sendable, Equatable {
-    /// A program that the configuration names.
+    /// A configured program.
     package struct Entry: Sendable, Equatable {
-        /// The whole command line, its first element an absolute path.
+        /// The command line; its first element is an absolute path.
         package var command: [String]
-        /// Seconds that one run may take.
+        /// The most seconds for a run.
         package var timeout: Double?
-        /// Where it runs; nil for an empty directory of its own.
+        /// The working directory; nil for an empty one of its own.
         package var directory: String?
-        package var environment: [String: String]
-        /// Bytes of its output; nil for `limits.body`.
+        package var environment: [String: String] = [:]
+        /// The most bytes of output; nil for `limits.body`.
         package var output: Int?
 
-        package init(
-            command: [String] = [], timeout: Double? = nil, directory: String? = nil,
-            environment: [String: String] = [:], output: Int? = nil
-        ) {
-            self.command = command
-            self.timeout = timeout
-            self.directory = directory
-            self.environment = environment
-            self.output = output
-        }
+        package init(command: [String] = []) { self.command = command }
     }
 
-    /// By name.
+    /// The configured programs by name.
     package var entries: [String: Entry] = [:]
-    /// Whether a spec may give a command of its own.
+    /// Whether specs may contain commands.
     package var allowsAny = false
-    /// What the directories of programs are made in; it is made where it is missing, and is the daemon's alone.
+    /// The directory in which programs get theirs; it is made if it is missing, and private to the daemon.
     package var directory = ""
-    /// The program guard: `deferd-guard`, which is installed beside the running program.
+    /// The program guard, `deferd-guard`, which is installed beside the running program.
     package var guardProgram: String = {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         return URL(filePath: own ?? "").deletingLastPathComponent().appending(path: "deferd-guard").path
@@ -41,7 +32,8 @@ package struct ProgramSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// Refuses a name that is not configured (kind `invalid`), and without a name any command where none is allowed (`policy`).
+    /// Throws if a program is not configured (kind `invalid`), or if a command without a name is not allowed
+    /// (`policy`).
     func check(_ name: String?) throws(JobError) {
         if let name { _ = try entry(name) } else { try checkAny() }
     }

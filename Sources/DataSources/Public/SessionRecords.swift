@@ -3,11 +3,11 @@ import Foundation
 import JobModel
 import Synchronization
 
-/// What a session knows of downloads: how to go on with unfinished ones, and which files the finished ones were.
+/// What a session knows about downloads: how to resume unfinished ones, and the files of finished ones.
 ///
-/// With a directory there is a file of each there; without one at most ``most`` are in memory, those changed last.
+/// Stored as files in a directory, or without one in memory: the ``most`` recently changed entries.
 final class SessionRecords: Sendable {
-    /// What is known of one path.
+    /// What is known about one path.
     struct Entry: Sendable {
         var checkpoint: JSON?
         var record: JSON?
@@ -17,26 +17,26 @@ final class SessionRecords: Sendable {
 
     private struct State {
         var entries: [String: Entry] = [:]
-        /// The one changed last is the last.
+        /// Paths, the most recently changed last.
         var order: [String] = []
     }
 
     private let directory: String?
     private let state = Mutex(State())
-    /// Reads and writes the files, in order.
+    /// Reads and writes the files in order.
     private let queue = DispatchQueue(label: "DataSources.records")
 
     init(directory: String?) {
         self.directory = directory.map(SourceSession.absolute)
     }
 
-    /// What is known of the download to an absolute path.
+    /// Reads the entry of an absolute path.
     func entry(_ path: String) -> Deferred<Entry, any Error> {
         guard let directory else { return .succeeded(state.withLock { $0.entries[path] } ?? Entry()) }
         return .run(on: .queue(queue)) { Self.read(path, in: directory) }
     }
 
-    /// Changes what is known of it; succeeds once that is kept.
+    /// Changes the entry of an absolute path; succeeds once it is stored.
     func change(_ path: String, _ body: @escaping @Sendable (inout Entry) -> Void) -> Deferred<Void, any Error> {
         if let directory {
             return .run(on: .queue(queue)) {
@@ -54,14 +54,14 @@ final class SessionRecords: Sendable {
         return .succeeded(())
     }
 
-    // MARK: Files
+    // MARK: - Files
 
     private static func file(_ path: String, in directory: String) -> URL {
         let name = SHA256Digest.hexadecimal(of: Array(path.utf8))
         return URL(filePath: directory, directoryHint: .isDirectory).appending(path: name + ".json")
     }
 
-    /// A file that is not there or is damaged is as good as nothing known.
+    /// Reads an entry; a missing or damaged file counts as empty.
     private static func read(_ path: String, in directory: String) -> Entry {
         guard let data = try? Data(contentsOf: file(path, in: directory)),
             let json = try? JSON(parsing: Array(data)), json["path"]?.string == path
@@ -70,8 +70,7 @@ final class SessionRecords: Sendable {
     }
 
     private static func write(_ entry: Entry, _ path: String, in directory: String) throws {
-        var object = JSONObject()
-        object.append("path", .string(path))
+        var object: JSONObject = ["path": .string(path)]
         object.append("checkpoint", ifPresent: entry.checkpoint)
         object.append("record", ifPresent: entry.record)
         try FileManager.default.createDirectory(

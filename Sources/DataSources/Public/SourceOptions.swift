@@ -1,66 +1,68 @@
 import JobModel
 
-/// What a ``SourceSession`` may do, and how much of it. The defaults are safe ones.
+/// What a ``SourceSession`` may do, and how much of it; the defaults are safe.
 public struct SourceOptions: Sendable, Equatable {
-    /// How servers are talked to.
+    /// How to talk to servers.
     public struct HTTP: Sendable, Equatable {
-        /// For name, connection and TLS together; 10 s.
+        /// The longest time for resolving, connecting and TLS together; 10 s.
         public var connectTimeout: Duration = .seconds(10)
-        /// How long a server may send nothing; 60 s.
+        /// The longest silence of a server; 60 s.
         public var idleTimeout: Duration = .seconds(60)
-        /// Redirects that one transfer follows; 10.
+        /// The most redirects of one transfer; 10.
         public var redirects = 10
         /// `http://[user:password@]host:port` or `socks5://host:port`; nil, the default, to connect directly.
         public var proxy: String?
-        /// The path of a PEM file with authorities that are trusted beside the system's; nil, the default, for none.
+        /// The path of a PEM file with authorities to trust in addition to the system's; nil by default.
         public var certificates: String?
-        /// What a request says it comes from, unless its own headers say so.
+        /// The `User-Agent` of requests without their own.
         public var userAgent = "DataSources/1.0"
 
-        /// The defaults.
+        /// Makes the defaults.
         public init() {}
     }
 
-    /// What comes in is bounded by these.
+    /// Limits of what sources receive.
     public struct Limits: Sendable, Equatable {
-        /// Bytes of a body that is kept in memory, as sent and as decoded; 64 MiB. Downloads have no such limit.
+        /// The most bytes of a body in memory, both as sent and as decoded; 64 MiB. Downloads have no such limit.
         public var body = 64 << 20
-        /// Bytes of a response's header; 64 KiB.
+        /// The most bytes of a response's header; 64 KiB.
         public var header = 64 << 10
-        /// Bytes that JSON documents which are read at the same time take together; others wait; 64 MiB.
+        /// The most bytes of memory for JSON documents that are read at the same time; others wait; 64 MiB.
         public var documents = 64 << 20
 
-        /// The defaults.
+        /// Makes the defaults.
         public init() {}
     }
 
-    /// How files are written.
+    /// How to write files.
     public struct Downloads: Sendable, Equatable {
-        /// Bytes on a disk below which no download begins; 64 MiB.
+        /// The free bytes on a disk below which no download begins; 64 MiB.
         public var minimumFree = 64 << 20
-        /// The absolute path of a directory where what is known of downloads is kept, so that a later process can go on
-        /// with an unfinished one; nil, the default, to know of them only as long as the session is there.
+        /// The absolute path of a directory for records of downloads, so that a later process can resume them.
+        ///
+        /// Nil, the default, keeps the records in memory as long as the session exists.
         public var records: String?
 
-        /// The defaults.
+        /// Makes the defaults.
         public init() {}
     }
 
-    /// How servers are talked to.
+    /// How to talk to servers.
     public var http = HTTP()
-    /// Where sources may connect to; always without link-local addresses and those where clouds keep credentials.
+    /// Where sources may connect to: never to link-local addresses and those where clouds keep credentials.
     public var policy = PolicySettings()
-    /// What comes in is bounded by these.
+    /// Limits of what sources receive.
     public var limits = Limits()
-    /// How files are written.
+    /// How to write files.
     public var downloads = Downloads()
 
-    /// The defaults.
+    /// Makes the defaults.
     public init() {}
 
-    /// The same as the settings that the daemon uses.
+    /// The same as settings of the daemon.
     var settings: SourceSettings {
-        var settings = SourceSettings(policy: policy)
+        var settings = SourceSettings()
+        settings.policy = policy
         settings.http.connectTimeout = http.connectTimeout.inSeconds
         settings.http.idleTimeout = http.idleTimeout.inSeconds
         settings.http.redirects = max(0, http.redirects)
@@ -68,7 +70,7 @@ public struct SourceOptions: Sendable, Equatable {
         settings.http.certificates = http.certificates
         settings.http.userAgent = http.userAgent
         settings.limits.body = max(0, limits.body)
-        // No body goes to a file: whoever asks for it gets it whole.
+        // Bodies never go to a file.
         settings.limits.inlineResult = settings.limits.body
         settings.limits.header = max(0, limits.header)
         settings.limits.documents = max(0, limits.documents)
@@ -79,6 +81,5 @@ public struct SourceOptions: Sendable, Equatable {
 }
 
 extension Duration {
-    /// So many seconds, with what a `Double` keeps of the fraction.
     var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

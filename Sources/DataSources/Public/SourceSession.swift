@@ -8,13 +8,12 @@ import Synchronization
 
 /// Makes the connections and writes the files of sources, within its ``SourceOptions``.
 ///
-/// Most programs need only ``shared``. A session with its own options lives as long as somebody refers to it or one of
-/// its sources runs; then its connections and threads end by themselves. ``shutdown()`` ends it at once.
+/// Most programs need only ``shared``. Another session lives as long as something refers to it or one of its sources
+/// runs; then its connections and threads end. ``shutdown()`` ends it at once.
 ///
-/// All sessions run on the event loops that the process has anyway (NIO's singleton). A session has a pool of connections,
-/// and eight threads that do what blocks.
+/// All sessions use the process's event loops (NIO's singleton). Each has its own connections and threads.
 public final class SourceSession: Sendable {
-    /// A session with the default options, for as long as the process runs.
+    /// The session with the default options, which lives as long as the process.
     public static let shared: SourceSession = {
         do {
             return try SourceSession()
@@ -25,28 +24,22 @@ public final class SourceSession: Sendable {
 
     let library: SourceLibrary
     let records: SessionRecords
-    /// Tells transfers apart, also from those of earlier processes that the records know.
+    /// Distinguishes transfers, also from those of earlier processes in the records.
     private let lastTransfer = Atomic(Int64.random(in: 1...1 << 52))
 
-    /// A session of one's own.
+    /// Makes a session.
     ///
     /// - Parameters:
-    ///   - options: What it may do.
-    ///   - logger: Where warnings go; by default nowhere.
-    /// - Throws: A ``SourceError`` with the code `invalid` where an option is not valid.
-    public convenience init(_ options: SourceOptions = SourceOptions(), logger: Logger? = nil) throws(SourceError) {
-        try self.init(options, logger: logger, files: .real)
-    }
-
-    init(
-        _ options: SourceOptions, logger: Logger? = nil, timers: (any EventLoop)? = nil, files: FileOperations
-    ) throws(SourceError) {
+    ///   - options: What its sources may do.
+    ///   - logger: The destination of warnings; by default, they are dropped.
+    /// - Throws: A ``SourceError`` with the code `invalid` if an option is not valid.
+    public init(_ options: SourceOptions = SourceOptions(), logger: Logger? = nil) throws(SourceError) {
         let settings = options.settings
         do throws(JobError) {
             try settings.check()
             library = try SourceLibrary(
-                settings: settings, group: MultiThreadedEventLoopGroup.singleton, timers: timers,
-                logger: logger ?? Logger(label: "DataSources") { _ in SwiftLogNoOpLogHandler() }, files: files)
+                settings: settings, group: MultiThreadedEventLoopGroup.singleton,
+                logger: logger ?? Logger(label: "DataSources") { _ in SwiftLogNoOpLogHandler() })
         } catch {
             throw SourceError(error)
         }
@@ -55,18 +48,16 @@ public final class SourceSession: Sendable {
 
     deinit { library.end() }
 
-    /// Breaks off what still runs and closes all connections; sources that are started later fail.
+    /// Stops all transfers and closes all connections; sources that start later fail.
     ///
-    /// Transfers fail with the code `cancelled`; downloads have kept what a later start goes on with. Returns once all have
-    /// ended, but for those that a file system has held up for seconds.
+    /// Transfers fail with the code `cancelled`; downloads keep the data that a later start resumes. Returns when all
+    /// have ended, except for those that a file system blocks for seconds.
     public func shutdown() async {
         await library.shutdown()
     }
 
-    /// For whom a transfer runs, and what it keeps: here nobody but this process, and the session's records of `path`.
-    func context(
-        timeout: Duration?, checkpoint: JSON? = nil, resumes: Bool = true, connections: Int = 1, path: String = ""
-    ) -> SourceContext {
+    /// The context of a transfer, which keeps its records under `path`.
+    func context(timeout: Duration?, path: String = "", resumes: Bool = true) -> SourceContext {
         let records = records
         let directory = FileManager.default.temporaryDirectory.path
         var context = SourceContext(
@@ -79,24 +70,22 @@ public final class SourceSession: Sendable {
             lastDownload: { path in records.entry(path).map(\.record) },
             recordDownload: { path, record in records.change(path) { $0.record = record } })
         context.timeout = timeout?.inSeconds
-        context.checkpoint = checkpoint
         context.mayResume = resumes
-        context.connections = connections
         return context
     }
 
-    /// The directory in an absolute form that a relative one means now.
+    /// The absolute form of a directory.
     static func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     }
 }
 
 extension Deferred where Failure == any Error {
-    /// The same with errors for those who use the library, keeping `session` until it is resolved.
+    /// The same with public errors; keeps `session` until it is resolved.
     func translated(keeping session: SourceSession) -> Deferred {
         fail { error in
             withExtendedLifetime(session) {}
-            throw SourceError.translated(error)
+            throw (error as? JobError).map { SourceError($0) } ?? error
         }
     }
 }

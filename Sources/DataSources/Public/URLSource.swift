@@ -1,46 +1,45 @@
 public import DeferredKit
 import JobModel
 
-/// Makes one HTTP request and gives its answer.
+/// Makes one HTTP request.
 ///
 /// ```swift
 /// let page = try await URLSource(url).start().get()
 /// ```
 public struct URLSource: DataSource {
-    /// The answer to a request, after redirects.
+    /// The response to a request, after redirects.
     public struct Response: Sendable, Hashable {
-        /// Where it came from, after redirects.
+        /// The URL after redirects.
         public let url: String
         /// The status, such as 200.
         public let status: Int
-        /// The header's fields by their names in lower case; of a repeated one the values are joined with ", ".
+        /// The fields of the header by lower-case names; the values of a repeated field are joined with ", ".
         public let headers: [String: String]
-        /// The content's type without parameters, in lower case.
+        /// The media type without parameters, in lower case.
         public let mediaType: String?
-        /// The body, decoded where it was compressed.
+        /// The body, decoded if it was compressed.
         public let body: [UInt8]
 
-        /// The body as text; what is no UTF-8 is replaced.
+        /// The body as text; invalid UTF-8 is replaced.
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// The URL to ask for: `http` or `https`.
+    /// The URL to request: `http` or `https`.
     public var url: String
-    /// The method; `GET`.
+    /// The method; `GET` by default.
     public var method = "GET"
-    /// Fields to send; those of the connection itself, such as `Host`, may not be among them.
+    /// Fields to send, except for those of the connection itself, such as `Host`.
     public var headers: [String: String] = [:]
     /// A body to send.
     public var body: [UInt8]?
-    /// Whether every status is a success; otherwise those from 200 to 299 are, and 304 in answer to a conditional
-    /// request.
+    /// Whether every status is a success; by default, only 200 to 299 are, and 304 after a conditional request.
     public var acceptsAnyStatus = false
-    /// How long it may take; nil, the default, for no limit beside those of the session.
+    /// The longest time that the request may take; nil, the default, for only the session's limits.
     public var timeout: Duration?
     /// The session whose connections are used.
     public var session: SourceSession
 
-    /// A request with the method `GET`; the properties make others of it.
+    /// Describes a request with the method `GET`.
     public init(_ url: String, session: SourceSession = .shared) {
         self.url = url
         self.session = session
@@ -48,9 +47,9 @@ public struct URLSource: DataSource {
 
     /// Sends the request.
     ///
-    /// Progress is in bytes of the body. Callbacks run on an event loop unless told otherwise.
+    /// Progress counts bytes of the body. Callbacks run on an event loop by default.
     ///
-    /// - Returns: The answer. It fails with a ``SourceError``, or `CancellationError`; cancelling it closes the connection.
+    /// - Returns: The response. Fails with a ``SourceError`` or `CancellationError`; cancelling closes the connection.
     public func start() -> Deferred<Response, any Error> {
         do throws(SourceError) {
             let spec = try HTTPRequestSpec(
@@ -70,17 +69,17 @@ extension URLSource.Response {
         headers = Dictionary(
             document.response.fields.members.map { ($0.name, $0.value.string ?? "") }, uniquingKeysWith: { $1 })
         mediaType = document.mediaType
-        switch document.body {
-        case .whole(let bytes): body = bytes
-        case .spilled: preconditionFailure("A session puts no body aside.")
+        guard case .whole(let bytes) = document.body else {
+            preconditionFailure("A session keeps all bodies in memory.")
         }
+        body = bytes
     }
 }
 
 extension HTTPRequestSpec {
-    /// A request, checked as those of jobs are.
+    /// Describes a request, checked like those of jobs.
     init(
-        _ url: String, method: String, headers: [String: String], body: [UInt8]?, acceptsAnyStatus: Bool
+        _ url: String, method: String, headers: [String: String], body: [UInt8]?, acceptsAnyStatus: Bool = false
     ) throws(SourceError) {
         let parameters = try SourceParameters([
             "type": "url", "url": .string(url), "method": .string(method), "headers": JSON(fields: headers),
@@ -93,7 +92,7 @@ extension HTTPRequestSpec {
 }
 
 extension SourceParameters {
-    /// What `json` describes, or a ``SourceError`` that says what is wrong with it.
+    /// Reads a source; throws a ``SourceError`` that says what is wrong.
     init(_ json: JSON) throws(SourceError) {
         do throws(SpecError) {
             try self.init(json, mode: .literal, limits: JobLimits())
@@ -104,7 +103,6 @@ extension SourceParameters {
 }
 
 extension JSON {
-    /// An object of these fields.
     init(fields: [String: String]) {
         self = .object(
             JSONObject(

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// A value that is taken out once, so that its holder does not keep it in memory longer than needed: the steps of a source
-/// retain their arguments until they end.
+/// A value that is taken out once, so that the steps of a transfer do not keep it in memory until they end.
 final class Handover<Value: Sendable>: Sendable {
     private let value: Mutex<Value?>
 
@@ -9,10 +8,10 @@ final class Handover<Value: Sendable>: Sendable {
 
     func put(_ value: Value) { self.value.withLock { $0 = value } }
 
-    /// What `body` makes of the value, which stays.
+    /// Reads the value without taking it.
     func look<Result: Sendable>(_ body: (Value?) -> Result) -> Result { value.withLock { body($0) } }
 
-    /// The value; nil where there was none, or from the second time on.
+    /// Takes the value; nil if there was none, or from the second call on.
     func take() -> Value? {
         value.withLock { value in
             defer { value = nil }

@@ -3,11 +3,11 @@ import JobModel
 import NIOCore
 import Synchronization
 
-/// All transfers that run now, so that a daemon that stops can end them in order.
+/// All running transfers, so that a stopping daemon can end them.
 final class RunningTransfers: Sendable {
     private struct State {
         var controls: [ObjectIdentifier: TransferControl] = [:]
-        /// Resolved once none runs any more; there while all are being stopped and afterwards.
+        /// Resolved when the last transfer ends; set when the stop begins.
         var stopper: Promise<Void, Never>?
     }
 
@@ -15,7 +15,7 @@ final class RunningTransfers: Sendable {
 
     private static var stopped: JobError {
         JobError(
-            .cancelled, "The transfer was broken off, as all are stopped; start it again later.", retryable: true)
+            .cancelled, "The transfer was stopped with all others; start it again later.", retryable: true)
     }
 
     func begin(_ control: TransferControl) {
@@ -34,9 +34,9 @@ final class RunningTransfers: Sendable {
         stopper?.succeed(())
     }
 
-    /// Interrupts all and waits until each has ended, at most for `patience`; gives the number of those that have not.
+    /// Interrupts all transfers and waits for their ends; returns how many still run after `patience`.
     ///
-    /// A file system that does not answer can delay one for ever, hence the bound.
+    /// A file system that does not answer can delay a transfer for ever, hence the limit.
     func stop(patience: TimeAmount, by clock: any EventLoop) async -> Int {
         let stopper = Promise<Void, Never>()
         let controls = state.withLock { state in

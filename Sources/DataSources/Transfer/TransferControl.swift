@@ -3,25 +3,24 @@ import JobModel
 import NIOCore
 import Synchronization
 
-/// Stops a running transfer from outside without cancelling it: it fails, and keeps what a retry can use.
+/// Stops a running transfer without cancelling it: the transfer fails, and keeps the data that a retry can use.
 ///
-/// A transfer waits for nothing but through here or through its response, so neither its timeout nor a stop of the daemon
-/// waits for what it does.
+/// A transfer waits only through this class or through its response, so a timeout or a stop ends it at once.
 final class TransferControl: Sendable {
-    /// Resolved with the error once the transfer is stopped.
+    /// Resolved with the error when the transfer is stopped.
     private let interruption = Promise<JobError, Never>()
-    /// The responses that it waits for.
+    /// The responses that the transfer waits for.
     private let streams = Mutex<[ResponseStream]>([])
 
-    /// Whether the transfer was stopped, so that another server would not help either.
+    /// Whether the transfer was stopped.
     var isInterrupted: Bool { interruption.deferred.isResolved }
 
-    /// Throws where the transfer was stopped.
+    /// Throws if the transfer was stopped.
     func check() throws(JobError) {
         if let error = interruption.deferred.outcome { throw error.get() }
     }
 
-    /// Names a response that the transfer waits for, until that is over. Throws where it was stopped before.
+    /// Registers a response that the transfer will wait for; throws if the transfer was stopped.
     func attach(_ stream: ResponseStream) throws(JobError) {
         streams.withLock { streams in
             streams.removeAll(where: \.isOver)
@@ -30,23 +29,22 @@ final class TransferControl: Sendable {
         try check()
     }
 
-    /// Lets the transfer fail with `error`, whatever it waits for; what has come in is still used.
+    /// Fails the transfer with `error`; received data can still be used.
     func interrupt(_ error: JobError) {
         guard interruption.succeed(error) else { return }
         for stream in streams.withLock(\.self) { stream.fail(error) }
     }
 
-    /// A deadline for what is waited for: the time, the clock, and the error with which the transfer fails.
+    /// A time after which a wait fails.
     struct Limit: Sendable {
         let deadline: NIODeadline
         let clock: any EventLoop
         let error: JobError
     }
 
-    /// Waits for what `start` resolves its promise with, but no longer than until the transfer is interrupted or cancelled, or
-    /// `limit` passes.
+    /// Waits until `start` resolves its promise, the transfer is interrupted or cancelled, or `limit` passes.
     ///
-    /// What was started may go on and resolve the promise later, which then has no effect.
+    /// Work that goes on afterwards may resolve the promise without effect.
     func wait<Value: Sendable>(
         limit: Limit? = nil, _ start: (Promise<Value, JobError>) -> Void
     ) async throws(JobError) -> Value {
@@ -63,7 +61,7 @@ final class TransferControl: Sendable {
         return try await promise.deferred.get()
     }
 
-    /// Waits until `deadline` by the time of `clock`.
+    /// Waits until `deadline` on the clock of `clock`.
     func sleep(until deadline: NIODeadline, by clock: any EventLoop) async throws(JobError) {
         guard deadline > clock.now else { return }
         try await wait { promise in

@@ -24,7 +24,7 @@ package final class BlobStore: Sendable {
         self.path = path
         self.life = life
         self.files = files
-        directory = (try? files.openDirectory(path)).map { OpenDirectory(descriptor: $0, path: path, files: files) }
+        directory = (try? files.openDirectory(path)).map { OpenDirectory($0, files) }
     }
 
     /// A new number for a file of this life.

@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 import TestOrigin
 
-/// What callers of a system instance can make it read and write. The tests give files to other users, so they need root.
+/// What callers of a system instance can make it read and write. The tests give files to other users, so they need
+/// root.
 @Suite(.enabled(if: geteuid() == 0, "giving files to other users needs root"))
 struct CallerRightsTests {
     private static let ann: UInt32 = 61_001

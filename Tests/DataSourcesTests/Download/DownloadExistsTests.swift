@@ -27,48 +27,6 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: [nil, "fail"]) func download_failsBeforeTransfer_whenFileExists(exists: String?) async throws {
-        try await run { origin, bench in
-            let error = try await bench.failure(download(origin, exists))
-            #expect(error.kind == .exists)
-            #expect(!error.isRetryable)
-            #expect(error.message.contains("tool.tar.gz"))
-            #expect(origin.log.count() == 0)
-            #expect(bench.bytes(of: bench.downloads + "/tool.tar.gz") == Array("old".utf8))
-        }
-    }
-
-    @Test func download_replacesFile_whenAsked() async throws {
-        try await run { origin, bench in
-            _ = try await bench.result(download(origin, "replace"))
-            #expect(bench.names(below: bench.downloads) == ["tool.tar.gz"])
-            #expect(bench.bytes(of: bench.downloads + "/tool.tar.gz") == Array("new".utf8))
-        }
-    }
-
-    @Test func download_takesNextFreeName_whenAsked() async throws {
-        try await run { origin, bench in
-            for (job, name) in [(1, "tool-1.tar.gz"), (2, "tool-2.tar.gz")] as [(JobID, String)] {
-                let result = try await bench.result(download(origin, "rename"), job: job)
-                #expect(result["path"]?.string == bench.downloads + "/" + name)
-                #expect(bench.bytes(of: bench.downloads + "/" + name) == Array("new".utf8))
-            }
-            #expect(bench.bytes(of: bench.downloads + "/tool.tar.gz") == Array("old".utf8))
-        }
-    }
-
-    @Test func download_isSkipped_whenFileExists() async throws {
-        try await run { origin, bench in
-            let result = try await bench.result(download(origin, "skip"))
-            #expect(origin.log.count() == 0)
-            #expect(result["status"] == .null)
-            #expect(result["size"] == 3)
-            // Of "old".
-            #expect(result["sha256"] == "cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4")
-            #expect(bench.names(below: bench.downloads) == ["tool.tar.gz"])
-        }
-    }
-
     @Test func download_isSkipped_onlyWithTheRightChecksum() async throws {
         try await run { origin, bench in
             var source = try #require(download(origin, "skip").object)
@@ -79,25 +37,6 @@ import TestOrigin
             try bench.write(Array("new".utf8), to: bench.downloads + "/tool.tar.gz")
             let result = try await bench.result(.object(source))
             #expect(result["sha256"]?.string == Self.digest)
-        }
-    }
-
-    @Test func download_isValidated_byLastDownloadOfPath() async throws {
-        try await run { origin, bench in
-            let source = download(origin, "validate")
-            let first = try await bench.result(source)
-            #expect(first["status"] == 200)
-            #expect(first["sha256"]?.string == Self.digest)
-            let second = try await bench.result(source, job: 2)
-            #expect(second["status"] == 304)
-            #expect(second["sha256"] == first["sha256"])
-            #expect(second["size"] == 3)
-            #expect(second["etag"] == "\"1\"")
-            #expect(origin.log.last("/tool")?.headers["if-none-match"] == "\"1\"")
-            origin["/tool"] = OriginResource(text: "newer", etag: "\"2\"")
-            let third = try await bench.result(source, job: 3)
-            #expect(third["status"] == 200)
-            #expect(bench.bytes(of: bench.downloads + "/tool.tar.gz") == Array("newer".utf8))
         }
     }
 

@@ -113,13 +113,23 @@ import TestOrigin
     }
 
     @Test func failure_isStorage_whenSyncInBetweenFails() async throws {
-        let size = 100 << 20
         let script: ScriptedOrigin.Script = { _, _ in
-            [.head("200 OK", [("Content-Length", "\(size)"), ("ETag", "\"a\"")]), .stream(size)]
+            [.head("200 OK", [("Content-Length", "2000000"), ("ETag", "\"a\"")]), .stream(1_000_000), .hold]
         }
         try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run(files: Self.failing("syncData", EIO)) { bench in
-                let error = try await bench.failure(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+            let clock = NIOAsyncTestingEventLoop()
+            // Longer than the clock turns.
+            try await Workbench.run(files: Self.failing("syncData", EIO), timers: clock) {
+                $0.http.idleTimeout = 86_400
+            } _: { bench in
+                let deferred = try bench.start([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
+                ])
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                for await count in sizes where count == 1_000_000 { break }
+                await clock.turn(by: .milliseconds(10)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
                 #expect(error.kind == .storage)
                 #expect(bench.names(below: bench.downloads) == [])
             }

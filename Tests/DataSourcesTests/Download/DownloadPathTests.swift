@@ -257,17 +257,4 @@ import TestOrigin
             }
         }
     }
-
-    @Test func download_goesToRoot_whenPathIsAbsolute() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run { bench in
-                let result = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/d/x"),
-                ])
-                #expect(result["path"]?.string == bench.root + "/d/x")
-                #expect(bench.names(below: bench.root) == ["d", "d/x"])
-            }
-        }
-    }
 }

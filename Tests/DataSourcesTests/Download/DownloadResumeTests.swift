@@ -513,18 +513,30 @@ import TestOrigin
     }
 
     @Test func largeFile_isSyncedAndNoted_nowAndThen() async throws {
-        let size = 70 << 20
+        let size: Int64 = 2 << 20
+        let gate = OriginGate()
         let script: ScriptedOrigin.Script = { _, _ in
-            [.head("200 OK", [("Content-Length", "\(size)"), ("ETag", "\"a\"")]), .stream(size)]
+            [
+                .head("200 OK", [("Content-Length", "\(size + 1)"), ("ETag", "\"a\"")]), .stream(Int(size)),
+                .wait(gate),
+                .send([0]),
+            ]
         }
         try await ScriptedOrigin.run(script) { origin in
-            // The time after which an entry is due as well does not pass.
-            try await Workbench.run(timers: NIOAsyncTestingEventLoop()) { bench in
-                _ = try await bench.result(download(origin))
-                // When it began, and once on the way.
-                #expect(bench.savedNotes == 2)
+            let clock = NIOAsyncTestingEventLoop()
+            // Longer than the clock turns.
+            try await Workbench.run(timers: clock) {
+                $0.http.idleTimeout = 86_400
+            } _: { bench in
+                let deferred = try bench.start(download(origin))
+                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+                deferred.onProgress { report.yield($0.completed) }
+                for await count in sizes where count == size { break }
+                await clock.turn(by: .milliseconds(10)) { bench.savedNotes < 2 }
                 let synced = try #require(bench[checkpoint: 1]?["synced"]?.string.flatMap { ByteRanges($0) })
-                #expect(synced.prefix >= 64 << 20)
+                #expect(synced.prefix == size)
+                gate.open()
+                _ = try await deferred.get()
             }
         }
     }

@@ -97,7 +97,8 @@ import Testing
         }
     }
 
-    /// Who can cut a connection could else cut the body: the end of one without a length is what the server says in TLS.
+    /// Who can cut a connection could else cut the body: the end of one without a length is what the server says in
+    /// TLS.
     @Test(arguments: [false, true]) func bodyWithoutALength_isWhole_onlyWhereTheServerEndsTLS(isCut: Bool) async throws
     {
         let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok"
@@ -131,7 +132,8 @@ import Testing
         case connection
     }
 
-    /// Runs `body` with the port of a server that has `certificate`, and the path of a file with the authority of the others.
+    /// Runs `body` with the port of a server that has `certificate`, and the path of a file with the authority of the
+    /// others.
     private func serve(
         _ certificate: String, _ answer: String = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         _ end: End = .nothing, _ body: (_ port: Int, _ authority: String) async throws -> Void

@@ -47,27 +47,6 @@ import TestOrigin
         }
     }
 
-    @Test func request_isAsWritten() async throws {
-        try await TestOrigin.run { origin in
-            origin["/in"] = OriginResource(text: "ok")
-            try await Workbench.run { bench in
-                _ = try await bench.result([
-                    "type": "url", "url": .string(origin.url("/in?a=%2F&b=ü")), "method": "PUT", "body": "text",
-                    "headers": ["X-Own": "1", "Content-Type": "text/x", "user-agent": "me"],
-                ])
-                let entry = try #require(origin.log.last("/in"))
-                #expect(entry.method == "PUT")
-                #expect(entry.target == "/in?a=%2F&b=%C3%BC")
-                #expect(entry.body == Array("text".utf8))
-                #expect(entry.headers["x-own"] == "1")
-                #expect(entry.headers["content-type"] == "text/x")
-                #expect(entry.headers["user-agent"] == "me")
-                #expect(entry.headers["accept-encoding"] == "gzip, deflate")
-                #expect(entry.headers["host"] == "127.0.0.1:\(origin.port)")
-            }
-        }
-    }
-
     @Test func request_carriesBytes_ofBodyBase64() async throws {
         try await TestOrigin.run { origin in
             origin["/in"] = OriginResource(text: "ok")
@@ -89,50 +68,6 @@ import TestOrigin
                 ])
                 #expect(result["size"] == 0)
                 #expect(result["headers"]?["content-length"] == "99999999999")
-            }
-        }
-    }
-
-    @Test func credentials_ofURL_becomeBasicAuthorization() async throws {
-        try await TestOrigin.run { origin in
-            var page = OriginResource(text: "in")
-            page.credentials = "user:p@ss"
-            origin["/x"] = page
-            try await Workbench.run { bench in
-                let url = "http://user:p%40ss@127.0.0.1:\(origin.port)/x"
-                #expect(try await bench.result(["type": "url", "url": .string(url)])["body"] == "in")
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.http?.status == 401)
-            }
-        }
-    }
-
-    @Test(arguments: [
-        (400, false), (404, false), (408, true), (425, true), (429, true), (500, true), (501, false), (502, true),
-        (503, true), (504, true), (304, false),
-    ])
-    func failure_isHTTP_whenStatusIs(status: Int, isRetryable: Bool) async throws {
-        let script: ScriptedOrigin.Script = { _, _ in [.head("\(status) Reason", [("Content-Length", "0")])] }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.kind == .http)
-                #expect(error.http?.status == status)
-                #expect(error.http?.reason.isEmpty == false)
-                #expect(error.isRetryable == isRetryable)
-                #expect(error.message.contains("\(status)"))
-            }
-        }
-    }
-
-    @Test func everyStatus_isResult_whenAcceptIsAny() async throws {
-        try await TestOrigin.run { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result([
-                    "type": "url", "url": .string(origin.url("/none")), "accept": "any",
-                ])
-                #expect(result["status"] == 404)
-                #expect(result["body"] == "Nothing here.")
             }
         }
     }
@@ -203,33 +138,6 @@ import TestOrigin
         }
     }
 
-    @Test func failure_isTooLarge_whenDecodedBodyIs() async throws {
-        let bomb = try Compression.compressed(String(repeating: "0", count: 20_000_000), "gzip")
-        try await TestOrigin.run { origin in
-            origin["/x"] = .gzip(bomb)
-            try await Workbench.run {
-                $0.limits.body = 1_000_000
-            } _: { bench in
-                for type in ["url", "json"] {
-                    let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
-                    #expect(error.kind == .tooLarge)
-                }
-                #expect(bench.names(below: bench.directory) == ["root"])
-            }
-        }
-    }
-
-    @Test func failure_isNetwork_whenCompressedBodyIsCutShort() async throws {
-        let compressed = try Compression.compressed(Self.plain, "gzip")
-        try await TestOrigin.run { origin in
-            origin["/x"] = .gzip(Array(compressed.dropLast(9)))
-            try await Workbench.run { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.kind == .network)
-            }
-        }
-    }
-
     @Test func json_fails_whenBodyIsNoJSONOrPointerFindsNothing() async throws {
         try await TestOrigin.run { origin in
             origin["/bad"] = OriginResource(text: "<html>")
@@ -247,19 +155,6 @@ import TestOrigin
                 #expect(error.kind == .select)
                 #expect(error.message.contains("/b"))
             }
-        }
-    }
-
-    @Test func constants_areWhatTheySay() async throws {
-        try await Workbench.run { bench in
-            #expect(try await bench.result(["type": "value", "value": [1]]) == [1])
-            let error = try await bench.failure(["type": "error", "kind": "own-kind", "message": "No."])
-            #expect(error.kind.rawValue == "own-kind")
-            #expect(error.message == "No.")
-            #expect(try await bench.result(["type": "timer", "seconds": 0.01]) == .null)
-            let timer = try bench.start(["type": "timer", "seconds": 1000])
-            timer.cancel()
-            #expect(timer.outcome != nil)
         }
     }
 }

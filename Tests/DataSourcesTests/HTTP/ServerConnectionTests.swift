@@ -28,8 +28,7 @@ import Testing
 
         func begin() async throws -> ResponseStream {
             let loop = channel.testingEventLoop
-            let patience = ResponseStream.Patience(idle: .hours(1), lowSpeed: HTTPSettings.LowSpeed())
-            let stream = ResponseStream(loop: loop, clock: loop, patience)
+            let stream = ResponseStream(loop: loop, clock: loop, [])
             try await loop.submit { connection.begin(request, stream) }.get()
             return stream
         }

@@ -65,8 +65,8 @@ import TestOrigin
         }
     }
 
-    /// Lets a source ask for `answer`, a fifth of the time that a server may be silent passing before each drop, and before
-    /// the rest; so that all of it has passed by then.
+    /// Lets a source ask for `answer`, a fifth of the time that a server may be silent passing before each drop, and
+    /// before the rest; so that all of it has passed by then.
     private func drip(
         _ answer: Answer, _ body: (Workbench, Deferred<JSON, any Error>) async throws -> Void
     ) async throws {
@@ -113,7 +113,8 @@ import TestOrigin
         return try String(contentsOfFile: "/proc/self/net/tcp", encoding: .utf8).split(separator: "\n").contains {
             line in
             let words = line.split(separator: " ")
-            // Addresses of both ends, the state (01: established), and the bytes in the queues for sending and receiving.
+            // Addresses of both ends, the state (01: established), and the bytes in the queues for sending and
+            // receiving.
             return words.count > 4 && (words[1] == address || words[2] == address) && words[3] == "01"
                 && words[4] != "00000000:00000000"
         }

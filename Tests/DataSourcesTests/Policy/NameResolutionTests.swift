@@ -19,15 +19,6 @@ import TestOrigin
 
     private func url(_ url: String) -> JSON { ["type": "url", "url": .string(url)] }
 
-    @Test func failure_isDNS_whenNameHasNoAddress() async throws {
-        try await Workbench.run(names: resolver([:])) { bench in
-            let error = try await bench.failure(url("http://a.example/"))
-            #expect(error.kind == .dns)
-            #expect(error.isRetryable)
-            #expect(error.message.contains("a.example") && error.message.contains("no such name"))
-        }
-    }
-
     /// Neither the kind nor the server behind the policy tells whether anything listens there.
     @Test(arguments: ["url", "json", "download"]) func deniedAddress_isNotConnectedTo(type: String) async throws {
         let silent = try SilentPort()

@@ -92,7 +92,8 @@ import Testing
     }
 
     @Test func output_beyondItsBound_isTooLarge_andEndsTheProgram() async throws {
-        let entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"], output: 1000)
+        var entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"])
+        entry.output = 1000
         try await Self.run(["small": entry]) { bench async throws in
             func source(_ script: String) -> JSON {
                 ["type": "program", "program": "small", "arguments": [.string(script)]]
@@ -133,7 +134,8 @@ import Testing
     // MARK: - Surroundings
 
     @Test func environment_isClean() async throws {
-        let entry = ProgramSettings.Entry(command: ["/usr/bin/env"], environment: ["LEVEL": "3", "LD_X": "1"])
+        var entry = ProgramSettings.Entry(command: ["/usr/bin/env"])
+        entry.environment = ["LEVEL": "3", "LD_X": "1"]
         try await Self.run(["env": entry]) { bench async throws in
             let home = NSHomeDirectory()
             let any = try await bench.result(
@@ -193,7 +195,9 @@ import Testing
     }
 
     @Test func configuredDirectory_isWhereItRuns() async throws {
-        try await Self.run(["here": .init(command: ["/bin/pwd"], directory: "/usr")]) { bench async throws in
+        var entry = ProgramSettings.Entry(command: ["/bin/pwd"])
+        entry.directory = "/usr"
+        try await Self.run(["here": entry]) { bench async throws in
             #expect(try await bench.result(["type": "program", "program": "here"]) == "/usr")
         }
     }
@@ -234,7 +238,8 @@ import Testing
     }
 
     @Test func program_thatCannotBeStarted_isKindProgram_andTellsWhy() async throws {
-        let entry = ProgramSettings.Entry(command: ["/bin/true"], directory: "/nowhere")
+        var entry = ProgramSettings.Entry(command: ["/bin/true"])
+        entry.directory = "/nowhere"
         try await Self.run(["lost": entry]) { bench async throws in
             let script = bench.directory + "/script"
             try bench.write(Array("no program".utf8), to: script)
@@ -308,7 +313,8 @@ import Testing
     @Test(arguments: [(3.0, 20.0), (20.0, 3.0), (3.0, nil)])
     func timeout_isTheSmallerOfTheConfiguredAndTheJobs(_ configured: Double, _ job: Double?) async throws {
         let clock = NIOAsyncTestingEventLoop()
-        let entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"], timeout: configured)
+        var entry = ProgramSettings.Entry(command: ["/bin/sh", "-c"])
+        entry.timeout = configured
         try await Self.run(timers: clock, ["slow": entry]) { bench async throws in
             let script = "echo half done >&2; echo \"{\\\"progress\\\":{\\\"completed\\\":$$}}\"; sleep 1000"
             let source: JSON = ["type": "program", "program": "slow", "arguments": [.string(script)]]

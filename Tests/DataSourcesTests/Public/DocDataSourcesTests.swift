@@ -4,7 +4,8 @@ import Foundation
 import Testing
 import TestOrigin
 
-/// The examples of the module's documentation, word for word; DeferredKit's DocCoverageTests see to it that none is left out.
+/// The examples of the module's documentation, word for word; DeferredKit's DocCoverageTests see to it that none is
+/// left out.
 @Suite struct DocDataSourcesTests {
     private static let body = Workbench.bytes(100_000)
 

@@ -132,20 +132,6 @@ import TestOrigin
         }
     }
 
-    @Test func queue_startsNoMoreThanItMay() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            let queue = WorkQueue(concurrency: 1, suspended: true)
-            let answers = (0..<3).map { _ in URLSource(origin.url("/x")).start(on: queue) }
-            answers[1].cancel()
-            #expect(origin.log.count("/x") == 0)
-            queue.isSuspended = false
-            let last = try await answers[2].get()
-            #expect(last.text == "x")
-            #expect(origin.log.count("/x") == 2)
-        }
-    }
-
     // MARK: Requests
 
     @Test func request_isSentAsDescribed() async throws {

@@ -3,7 +3,8 @@ import NIOEmbedded
 import Testing
 
 extension NIOAsyncTestingEventLoop {
-    /// Turns the clock on step by step while `mustGoOn`, so that what is scheduled after each step gets its time as well.
+    /// Turns the clock on step by step while `mustGoOn`, so that what is scheduled after each step gets its time as
+    /// well.
     func turn(
         by step: TimeAmount, while mustGoOn: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async {

@@ -213,7 +213,7 @@ final class Workbench: Sendable {
         let files = FileOperations.real
         let descriptor = try files.openBeneath(files.openDirectory("/"), String(path.dropFirst()), O_RDONLY, 0)
         defer { files.close(descriptor) }
-        return try files.accessList(descriptor)
+        return try files.accessList(of: descriptor)
     }
 
     func bytes(of path: String) -> [UInt8]? {

@@ -41,12 +41,6 @@ import Testing
         #expect(count == 16)
     }
 
-    @Test func largeFile_isSharedOut_inPieces() throws {
-        var map = SegmentMap(total: 1 << 40, connections: 8)
-        let first = try #require(map.begin().flatMap { map.rest(of: $0) })
-        #expect(first == 0..<(256 << 20))
-    }
-
     @Test func smallFile_isNotSplitBelowTheSmallestPiece() throws {
         var map = SegmentMap(total: 150_000, connections: 16)
         let first = try #require(map.begin().flatMap { map.rest(of: $0) })

@@ -1,6 +1,6 @@
 import JobModel
 
-/// Some of the bytes of a file, as ranges that neither overlap nor touch, in order.
+/// Some of the bytes of a file, as sorted ranges that neither overlap nor touch.
 struct ByteRanges: Sendable, Hashable {
     private(set) var ranges: [Range<Int64>] = []
 
@@ -8,15 +8,15 @@ struct ByteRanges: Sendable, Hashable {
 
     init(_ range: Range<Int64>) { insert(range) }
 
-    /// How many bytes they are.
+    /// The number of bytes.
     var count: Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
 
-    /// How many there are from the first byte on.
+    /// The number of bytes before the first gap.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
-        // The first that touches the new one, and the first behind all that do.
+        // The first range that touches the new one, and the first behind all that do.
         let first = ranges.firstIndex { $0.upperBound >= range.lowerBound } ?? ranges.endIndex
         let end = ranges[first...].firstIndex { $0.lowerBound > range.upperBound } ?? ranges.endIndex
         let touching = ranges[first..<end]
@@ -25,14 +25,14 @@ struct ByteRanges: Sendable, Hashable {
         ranges.replaceSubrange(first..<end, with: [lower..<upper])
     }
 
-    /// Those of them that lie below `end`.
+    /// The bytes below `end`.
     func below(_ end: Int64) -> ByteRanges {
         var below = ByteRanges()
         for range in ranges where range.lowerBound < end { below.insert(range.lowerBound..<min(range.upperBound, end)) }
         return below
     }
 
-    /// The first bytes below `total` that are not among them.
+    /// The first gap below `total`.
     func firstGap(below total: Int64) -> Range<Int64>? {
         var start: Int64 = 0
         for range in ranges {
@@ -44,10 +44,10 @@ struct ByteRanges: Sendable, Hashable {
 }
 
 extension ByteRanges {
-    /// As a checkpoint has them: `0-1024,4096-8192`, each with its first byte and the one behind its last.
+    /// The ranges as checkpoints store them: `0-1024,4096-8192`, where each end is the byte behind the range.
     var text: String { ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",") }
 
-    /// What ``text`` writes; nil for anything else.
+    /// Reads ``text``; nil for any other text.
     init?(_ text: some StringProtocol) {
         for part in text.split(separator: ",", omittingEmptySubsequences: false) where !text.isEmpty {
             let ends = part.split(separator: "-", omittingEmptySubsequences: false)

@@ -1,7 +1,7 @@
 import JobModel
 import NIOHTTP1
 
-/// The body of a response, in memory or where large ones are put.
+/// The body of a response, in memory or in a file.
 enum ResponseBody: Sendable {
     case whole([UInt8])
     case spilled(size: Int)
@@ -14,7 +14,7 @@ enum ResponseBody: Sendable {
     }
 }
 
-/// The answer to a request for a document, complete.
+/// The complete response to a request for a document.
 struct DocumentResponse: Sendable {
     let response: IncomingResponse
     let isNotModified: Bool
@@ -41,14 +41,13 @@ struct DocumentResponse: Sendable {
         return .object(result)
     }
 
-    /// The content's type without parameters, in lower case.
+    /// The media type without parameters, in lower case.
     var mediaType: String? {
-        guard var type = response.field("Content-Type")?.utf8.prefix(while: { $0 != UInt8(ascii: ";") }) else {
-            return nil
-        }
-        func isSpace(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
-        while isSpace(type.first) { type.removeFirst() }
-        while isSpace(type.last) { type.removeLast() }
-        return type.isEmpty ? nil : String(Substring(type)).lowercased()
+        guard let field = response.field("Content-Type") else { return nil }
+        let type = field.utf8.prefix { $0 != UInt8(ascii: ";") }
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        let text = Substring(type.drop(while: isSpace)).lowercased()
+        let end = text.utf8.lastIndex { !isSpace($0) }
+        return end.map { String(Substring(text.utf8[...$0])) }
     }
 }

@@ -1,0 +1,236 @@
+import DeferredKit
+import JobModel
+import LoopTasks
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// Fetches the missing bytes of a `.part` file over one or several connections, all of the same version of the file.
+///
+/// Each connection is a child task on the transfer's event loop. If one fails, the others take over the rest of its
+/// segment; the fetch fails with the last of them.
+final class PartFetch: Sendable {
+    enum Outcome: Sendable {
+        case complete
+        /// A server sent something else than the missing bytes of this version: maybe the whole file, in this response.
+        case otherVersion(IncomingResponse?)
+        case failed(JobError)
+    }
+
+    /// How a child task ended.
+    private enum End: Sendable {
+        case connection(Outcome)
+        /// The journal or the check of the speed ended, with an error if the fetch must fail.
+        case watcher(JobError?)
+    }
+
+    /// How often in a row a segment is resumed after less than ``hardlyAnything``, in bytes.
+    private static let mostResumes = 5
+    private static let hardlyAnything: Int64 = 16 << 10
+
+    private let url: RequestURL
+    /// The size of the file, if it is known.
+    private let total: Int64?
+    private let part: DownloadedPart
+    private let journal: DownloadJournal?
+    private let attempt: DownloadAttempt
+    private let target: DownloadTarget
+    private let limiter: RateLimiter?
+    private let connections: Int
+    private let map: Mutex<SegmentMap>
+    private let answer: Mutex<IncomingResponse?>
+
+    private var transfer: Transfer { attempt.transfer }
+    /// Whether `http.lowSpeed` applies to all connections together, and not to each while it waits for its server.
+    private var isSharedSpeed: Bool { part.hasHoles && limiter == nil }
+
+    /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
+    init(
+        of url: RequestURL, total: Int64?, into part: DownloadedPart, _ journal: DownloadJournal?,
+        _ attempt: DownloadAttempt, _ target: DownloadTarget, from answer: IncomingResponse?
+    ) {
+        self.url = url
+        self.total = total
+        self.part = part
+        self.journal = journal
+        self.attempt = attempt
+        self.target = target
+        limiter = attempt.spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.transfer) }
+        // Only a file with holes is fetched over several connections.
+        connections = part.hasHoles ? attempt.connections : 1
+        map = Mutex(SegmentMap(total: total, taken: part.written, connections: connections))
+        self.answer = Mutex(answer)
+    }
+
+    /// The first response that brought some of the bytes.
+    var firstAnswer: IncomingResponse? { answer.withLock(\.self) }
+
+    func run() async -> Outcome {
+        let whole = firstAnswer
+        return await withTaskGroup(of: End.self) { group in
+            if let journal {
+                group.addTask {
+                    do throws(JobError) { try await journal.run() } catch { return .watcher(error) }
+                    return .watcher(nil)
+                }
+            }
+            group.addTask { .watcher(await self.watchSpeed()) }
+            for number in 0..<connections {
+                group.addTask { .connection(await self.fetch(beginningWith: number == 0 ? whole : nil)) }
+            }
+            var open = connections
+            var (outcome, lastFailure) = (Outcome?.none, JobError?.none)
+            for await end in group {
+                switch end {
+                case .watcher(let error): outcome = error.map(Outcome.failed)
+                case .connection(.otherVersion(let response)): outcome = .otherVersion(response)
+                case .connection(let end):
+                    open -= 1
+                    if case .failed(let error) = end {
+                        lastFailure = error
+                        if isFatal(error) { outcome = end }
+                    }
+                    if open == 0 {
+                        outcome = outcome ?? (isComplete ? .complete : .failed(lastFailure ?? brokenOff))
+                    }
+                }
+                guard outcome == nil else { break }
+            }
+            group.cancelAll()
+            for await case .connection(.otherVersion(let response?)) in group { response.close() }
+            return outcome ?? .failed(TransferControl.cancelled)
+        }
+    }
+
+    private var isComplete: Bool { map.withLock(\.isComplete) }
+
+    /// Whether no other connection can do better.
+    private func isFatal(_ error: JobError) -> Bool {
+        [.storage, .exists, .internal, .cancelled].contains(error.kind) || transfer.control.isInterrupted
+            || Task.isCancelled
+    }
+
+    /// Returns an error when all connections together move fewer bytes than `http.lowSpeed` demands.
+    private func watchSpeed() async -> JobError? {
+        let limit = transfer.settings.http.lowSpeed
+        guard limit.seconds > 0, isSharedSpeed else { return nil }
+        while true {
+            let before = part.count
+            do throws(JobError) {
+                try await transfer.sleep(for: .seconds(saturating: limit.seconds))
+            } catch {
+                return nil
+            }
+            if part.count - before < Int64(limit.bytes) {
+                return JobError(transport: TransferError.slow(limit), to: url)
+            }
+        }
+    }
+
+    // MARK: - One connection
+
+    private func fetch(beginningWith whole: IncomingResponse?) async -> Outcome {
+        defer { whole?.close() }
+        var whole = whole
+        var failures = 0
+        while let segment = map.withLock({ $0.begin() }) {
+            defer { map.withLock { $0.end(segment) } }
+            while let rest = rest(of: segment) {
+                var failure: JobError?
+                do throws(JobError) {
+                    try transfer.control.check()
+                    if let response = whole {
+                        whole = nil
+                        try await fill(segment, from: response, upTo: total ?? .max)
+                    } else {
+                        switch try await ask(for: rest) {
+                        case .range(let response, let end): try await fill(segment, from: response, upTo: end)
+                        case .other(let response): return .otherVersion(response)
+                        }
+                    }
+                } catch {
+                    guard part.hasHoles else { return .failed(error) }
+                    failure = error
+                    // This connection is not opened again, and other jobs wait for as long as the server asks.
+                    if error.retryAfter != nil { transfer.context.reportRefusal(error) }
+                    guard [.network, .timeout].contains(error.kind), !isFatal(error) else { return .failed(error) }
+                }
+                guard let next = self.rest(of: segment) else {
+                    if failure == nil { failures = 0 }
+                    break
+                }
+                failures = next.lowerBound - rest.lowerBound < Self.hardlyAnything ? failures + 1 : 0
+                guard part.hasHoles, failures <= Self.mostResumes else { return .failed(failure ?? brokenOff) }
+            }
+        }
+        return .complete
+    }
+
+    private func rest(of segment: SegmentMap.ID) -> Range<Int64>? { map.withLock { $0.rest(of: segment) } }
+
+    private var brokenOff: JobError {
+        let size = total.map { " of \($0)" } ?? ""
+        return JobError(
+            .network, "\(SourceMessage.quoted(url)) ended after \(part.count)\(size) bytes; try again.", retryable: true
+        )
+    }
+
+    private enum Answer {
+        /// A response with bytes up to `end`.
+        case range(IncomingResponse, end: Int64)
+        case other(IncomingResponse?)
+    }
+
+    /// Asks for a range of this version of the file.
+    private func ask(for rest: Range<Int64>) async throws(JobError) -> Answer {
+        guard let validator = journal?.checkpoint.validator else { throw brokenOff }
+        let last = part.hasHoles ? String(rest.upperBound - 1) : ""
+        let response = try await attempt.open(
+            url, [("Range", "bytes=\(rest.lowerBound)-\(last)"), ("If-Range", validator.text)], isPart: isSharedSpeed)
+        switch response.status {
+        case 206:
+            // Without a known size, the end of the file would look like the end of a part.
+            guard let range = ContentRange(response), let size = range.total ?? total, size == total ?? size,
+                range.start == rest.lowerBound, part.hasHoles ? range.end <= rest.upperBound : range.end == size,
+                validator.fits(response.head.headers),
+                response.contentLength == nil || response.contentLength == range.end - range.start
+            else {
+                response.close()
+                return .other(nil)
+            }
+            answer.withLock { $0 = $0 ?? response }
+            map.withLock { $0.end(at: size) }
+            return .range(response, end: range.end)
+        case 416:
+            await response.discard()
+            return .other(nil)
+        case 200..<300: return .other(response)
+        default:
+            await response.discard()
+            throw response.statusError
+        }
+    }
+
+    /// Writes the body, which ends at `end`, into a segment, which may end before or be split meanwhile.
+    private func fill(
+        _ segment: SegmentMap.ID, from response: IncomingResponse, upTo end: Int64
+    ) async throws(JobError) {
+        defer { response.close() }
+        transfer.report(ProgressUpdate(completed: part.count, total: total))
+        while var blocks = try await response.next() {
+            while !blocks.isEmpty {
+                var piece = blocks.removeFirst(bytes: limiter?.largestPiece ?? .max)
+                try await limiter?.wait(for: piece.byteCount)
+                let (offset, count) = map.withLock { $0.take(piece.byteCount, for: segment, upTo: end) }
+                guard count > 0 else { return }
+                try await part.write(piece.removeFirst(bytes: count), at: offset)
+                let written = part.count
+                transfer.report(ProgressUpdate(completed: written, total: total))
+                try await attempt.checkRoomForMore(of: target, at: written)
+                // The response goes on with bytes that another connection fetches.
+                if offset + Int64(count) < end, rest(of: segment) == nil { return }
+            }
+        }
+        if end == .max { map.withLock { $0.end(at: $0.taken.prefix) } }
+    }
+}

@@ -1,0 +1,135 @@
+import CLinux
+import Glibc
+package import SystemPackage
+
+extension FileOperations {
+    /// The flag that opens a name only: to examine a file, or to pass a directory that may not be listed.
+    static let pathOnly: Int32 = DEFERD_O_PATH
+
+    // MARK: - Calls that tests do not replace
+
+    /// The status of a name; symbolic links are not followed.
+    package func status(_ directory: Int32, _ name: String) throws(Errno) -> Status {
+        var found = deferd_status()
+        _ = try Self.call { deferd_status(directory, name, &found) }
+        return Status(
+            identity: Status.Identity(device: found.device, inode: found.inode, createdAt: found.created),
+            size: found.size,
+            modifiedAt: found.modified, isDirectory: found.mode & S_IFMT == S_IFDIR,
+            isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
+            group: found.group, mode: found.mode & 0o7777)
+    }
+
+    package func statusOfOpen(_ file: Int32) throws(Errno) -> Status { try status(file, "") }
+
+    /// The access list of an open file; nil if its mode says all.
+    package func accessList(of file: Int32) throws(Errno) -> AccessList? {
+        // More entries than any list that the daemon makes or understands.
+        var bytes = [UInt8](repeating: 0, count: 4 + 8 * 512)
+        do throws(Errno) {
+            let size = try Self.call { deferd_access_list(file, &bytes, bytes.count) }
+            guard let list = AccessList(bytes.prefix(size)) else { throw Errno.badMessage }
+            return list
+        } catch  where [.noData, .notSupported].contains(error) {
+            return nil
+        }
+    }
+
+    func changeOwner(of file: Int32, to owner: UInt32) throws(Errno) {
+        _ = try Self.call { fchown(file, owner, gid_t.max) }
+    }
+
+    func changeMode(of file: Int32, to mode: UInt32) throws(Errno) { _ = try Self.call { fchmod(file, mode) } }
+
+    func truncate(_ file: Int32, to size: Int64) throws(Errno) { _ = try Self.call { ftruncate(file, off_t(size)) } }
+
+    func removeDirectory(_ directory: Int32, _ name: String) throws(Errno) {
+        _ = try Self.call { unlinkat(directory, name, AT_REMOVEDIR) }
+    }
+
+    package func close(_ file: Int32) { _ = Glibc.close(file) }
+
+    /// Writes all bytes at the end of what was written last.
+    package func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in try write(file, UnsafeRawBufferPointer(bytes)) }
+    }
+
+    /// Reads from `offset` on until `buffer` is full or the file ends; returns the number of bytes.
+    package func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int64) throws(Errno) -> Int
+    {
+        var count = 0
+        while count < buffer.count {
+            let read = try readAt(
+                file, offset + Int64(count), UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+            guard read > 0 else { break }
+            count += read
+        }
+        return count
+    }
+
+    // MARK: - Shared by several calls
+
+    /// Makes a call that returns -1 and sets `errno` when it fails; repeats it if a signal interrupts it.
+    static func call<Number: SignedInteger>(_ body: () -> Number) throws(Errno) -> Number {
+        while true {
+            let result = body()
+            if result != -1 { return result }
+            let code = errno
+            if code != EINTR { throw Errno(rawValue: code) }
+        }
+    }
+
+    /// Writes in pieces until all bytes are written; `write` gets the rest and the number of written bytes.
+    static func writeAll(
+        _ bytes: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer, Int) -> Int
+    ) throws(Errno) {
+        var count = 0
+        while count < bytes.count {
+            let written = try call { write(UnsafeRawBufferPointer(rebasing: bytes[count...]), count) }
+            // Only a broken file system writes nothing without an error.
+            guard written > 0 else { throw Errno.ioError }
+            count += written
+        }
+    }
+
+    static func open(
+        below directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32
+    ) throws(Errno) -> Int32 {
+        // EAGAIN: a name on the way changed meanwhile, so the kernel cannot tell whether the path stayed below.
+        var attempts = 0
+        while true {
+            do throws(Errno) {
+                return try call { deferd_open_beneath(directory, path, flags | O_CLOEXEC, mode) }
+            } catch  where error == .resourceTemporarilyUnavailable && attempts < 16 {
+                attempts += 1
+            }
+        }
+    }
+
+    /// The path without symbolic links, as far as it exists. Blocks.
+    package static func resolved(_ path: String) -> String {
+        var existing = path[...]
+        while true {
+            if let found = realpath(existing.isEmpty ? "/" : String(existing), nil) {
+                defer { free(found) }
+                let rest = path[existing.endIndex...].drop { $0 == "/" }
+                let above = String(cString: found)
+                return rest.isEmpty ? above : (above == "/" ? "" : above) + "/" + rest
+            }
+            guard let slash = existing.lastIndex(of: "/") else { return path }
+            existing = existing[..<slash]
+        }
+    }
+
+    /// Asked anew each time, so that changes of groups apply at once. A user without an entry is in no group.
+    @Sendable static func systemGroups(of user: UInt32) -> Set<UInt32> {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 16)
+        guard getpwuid_r(user, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return [] }
+        var groups = [gid_t](repeating: 0, count: 1 << 16)
+        var count = Int32(groups.count)
+        guard getgrouplist(entry.pw_name, entry.pw_gid, &groups, &count) >= 0 else { return [] }
+        return Set(groups.prefix(Int(max(0, count))))
+    }
+}

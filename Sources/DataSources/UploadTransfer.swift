@@ -1,0 +1,83 @@
+import DeferredKit
+import JobModel
+import NIOCore
+import SystemPackage
+
+/// One attempt at an upload, from its path to its result.
+struct UploadTransfer: Sendable {
+    let spec: UploadSpec
+    let transfer: Transfer
+
+    func run() async throws(JobError) -> JSON {
+        let (file, rules) = (try await opened(), transfer.rules)
+        let body = OutgoingFile(
+            size: file.status.size, queue: transfer.userFiles, report: transfer.report,
+            read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
+            check: { (digest) throws(JobError) in
+                try file.checkUnchanged()
+                try check(digest, of: file)
+            })
+        // An empty file has no last byte to hold back.
+        if let digest = body.digest { try check(digest, of: file) }
+        let request = OutgoingRequest(
+            try rules.policy.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
+            body: .file(body), coding: .asSent, userAgent: rules.settings.http.userAgent)
+        let response = try await rules.transport.open(request, transfer)
+        defer { response.close() }
+        guard response.isSuccess else {
+            await response.discard()
+            throw response.statusError
+        }
+        return [
+            "status": JSON(response.status), "headers": .object(response.fields), "size": JSON(Int(body.size)),
+            "sha256": .string(try await digest(of: body, afterAll: response)),
+            "attempts": JSON(transfer.context.attempt), "url": .string(response.url.description),
+        ]
+    }
+
+    private func opened() async throws(JobError) -> ReadableFile {
+        let context = transfer.context
+        let path = try transfer.rules.policy.directories.path(spec.path, owner: context.owner, groups: context.groups)
+        let (queue, files) = (transfer.userFiles, transfer.files)
+        return try await transfer.control.wait { promise in
+            queue.start {
+                promise.resolve(
+                    Result { () throws(JobError) in
+                        guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else {
+                            throw JobError(path: .noSuchFileOrDirectory, "read", path.absolute())
+                        }
+                        if let file = try ReadableFile(path.name, in: directory, path, files, queue) { return file }
+                        throw JobError(
+                            .invalid, "\"\(path.absolute())\" is not a regular file; give the path of one.")
+                    })
+            }
+        }
+    }
+
+    /// Throws if the file's digest is not the wanted one.
+    private func check(_ digest: String, of file: ReadableFile) throws(JobError) {
+        guard let wanted = spec.sha256, wanted != digest else { return }
+        throw JobError(
+            .checksum,
+            "\"\(file.path)\" has the SHA-256 \(digest) instead of \(wanted); check the file and the checksum.")
+    }
+
+    /// The most bytes of the response that are read while the file is being sent.
+    private static let longestAnswer = 64 << 10
+
+    /// The file's digest, once the server has the whole file; throws if the server ends its response earlier.
+    private func digest(of body: OutgoingFile, afterAll response: IncomingResponse) async throws(JobError) -> String {
+        var received = 0
+        while body.digest == nil, received < Self.longestAnswer, let blocks = try await response.next() {
+            received += blocks.byteCount
+        }
+        guard let digest = body.digest else {
+            throw JobError(
+                .network,
+                "\(SourceMessage.quoted(response.url)) answered with \(response.status) before it had the whole file; try again.",
+                retryable: true)
+        }
+        await response.discard()
+        return digest
+    }
+}
