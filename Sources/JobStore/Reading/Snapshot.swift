@@ -26,9 +26,7 @@ struct Snapshot {
     mutating func job(_ id: JobID) throws(StoreError) -> StoredJob? {
         let found = try connection.statement("\(Self.select) WHERE id = ?1 AND removing = 0", id).row {
             row throws(StoreError) in
-            let job = Self.job(row)
-            if job == nil { damage.tell(of: id) }
-            return job
+            damage.legible(id) { () throws(DamagedRow) in try Self.job(row) }
         }
         guard let found else { return nil }
         if let parent = found.row.parent, try isHidden(parent.job) { return nil }
@@ -42,30 +40,22 @@ struct Snapshot {
         }
     }
 
-    /// The job in the present row; nil if it is damaged.
-    static func job(_ statement: PreparedStatement) -> StoredJob? {
-        guard let row = JobColumns.row(statement),
-            let document = NewJobRow.Document(statement, from: JobColumns.selectedCount)
-        else { return nil }
-        var template: StoredValue?
-        if !statement.isNull(JobColumns.selectedCount + 2) {
-            guard let value = statement.withBytes(JobColumns.selectedCount + 2, StoredValue.init(encoded:)) else {
-                return nil
-            }
-            template = value
-        }
-        return StoredJob(row: row, document: document, template: template)
+    /// The job in the present row.
+    static func job(_ row: PreparedStatement) throws(DamagedRow) -> StoredJob {
+        StoredJob(
+            row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: JobColumns.selectedCount),
+            template: try row.optionalValue(JobColumns.selectedCount + 2))
     }
 
     mutating func standing(of id: JobID) throws(StoreError) -> JobStanding? {
         let select = try connection.statement(
             "SELECT owner, state, version, parent FROM jobs WHERE id = ?1 AND removing = 0", id)
-        let found = try select.row { row throws(StoreError) -> (standing: JobStanding, parent: JobID?)? in
-            guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(1)) else {
-                damage.tell(of: id)
-                return nil
+        let found = try select.row { row throws(StoreError) in
+            damage.legible(id) { () throws(DamagedRow) -> (standing: JobStanding, parent: JobID?) in
+                let standing = JobStanding(
+                    owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
+                return (standing, row.optionalInteger(3))
             }
-            return (JobStanding(owner: owner, state: state, version: row.integer(2)), row.optionalInteger(3))
         }
         guard let found else { return nil }
         if let parent = found.parent, try isHidden(parent) { return nil }
@@ -101,15 +91,11 @@ struct Snapshot {
             WHERE parent = ?1 AND list = ?2 AND parent_index >= ?3 ORDER BY parent_index
             """, job, list, index)
         return try select.rows(atMost: limit) { row throws(StoreError) in
-            let carried = row.withBytes(3) { bytes in
-                var reader = ByteReader(bytes)
-                return reader.carried()
+            damage.legible(row.integer(0)) { () throws(DamagedRow) in
+                ChildOutcome(
+                    job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
+                    carried: try row.optionalCarried(3))
             }
-            guard let state = JobState(code: row.integer(2)), carried != nil || row.isNull(3) else {
-                damage.tell(of: row.integer(0))
-                return nil
-            }
-            return ChildOutcome(job: row.integer(0), index: Int(row.integer(1)), state: state, carried: carried)
         }
     }
 
@@ -120,11 +106,13 @@ struct Snapshot {
         _ select: PreparedStatement, atMost limit: Int, longestSpec: Int
     ) throws(StoreError) -> [StoredScheduleRow] {
         try select.rows(atMost: limit) { row throws(StoreError) in
-            guard let schedule = ScheduleColumns.row(row, damage) else { return nil }
-            let isShown = schedule.schedule.specSize <= longestSpec
-            return StoredScheduleRow(
-                row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
-                lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
+            damage.legible(ScheduleColumns.name(row)) { () throws(DamagedRow) in
+                let schedule = try ScheduleColumns.row(row)
+                let isShown = schedule.schedule.specSize <= longestSpec
+                return StoredScheduleRow(
+                    row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
+                    lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
+            }
         }
     }
 

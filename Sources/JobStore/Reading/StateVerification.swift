@@ -77,7 +77,7 @@ package struct StateVerification {
         _ = try StoredNumbers(connection)
         let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
         while try rows.step() {
-            guard let job = Snapshot.job(rows) else {
+            guard let job = try? Snapshot.job(rows) else {
                 add("Job \(JobColumns.id(rows)) makes no sense.")
                 continue
             }
@@ -96,7 +96,7 @@ package struct StateVerification {
         let schedules = try connection.prepare(ScheduleColumns.selectWhole)
         while try schedules.step() {
             let name = ScheduleColumns.name(schedules)
-            guard let found = ScheduleColumns.row(schedules)?.schedule else {
+            guard let found = try? ScheduleColumns.row(schedules).schedule else {
                 add("\(name) makes no sense.")
                 continue
             }

@@ -23,10 +23,16 @@ struct ByteWriter {
 
     mutating func time(_ value: Timestamp) { number(value.milliseconds) }
 
-    /// Nil where it is not to be written at all; a byte says so.
-    mutating func time(_ value: Timestamp?) {
+    /// A byte that tells whether there is a value, and the value.
+    mutating func optional<Value>(_ value: Value?, _ write: (inout ByteWriter, Value) -> Void) {
         byte(value == nil ? 0 : 1)
-        if let value { time(value) }
+        if let value { write(&self, value) }
+    }
+
+    /// The number of the values, and each.
+    mutating func list<Value>(_ values: some Collection<Value>, _ write: (inout ByteWriter, Value) -> Void) {
+        number(values.count)
+        for value in values { write(&self, value) }
     }
 
     mutating func text(_ value: String) {
@@ -68,7 +74,10 @@ struct ByteWriter {
     }
 }
 
-/// Reads what ``ByteWriter`` wrote; each part is nil where the bytes are damaged.
+/// A row, or the bytes in one, make no sense.
+struct DamagedRow: Error {}
+
+/// Reads what ``ByteWriter`` wrote.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
     private var position = 0
@@ -77,73 +86,89 @@ struct ByteReader {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    mutating func byte() -> UInt8? {
-        guard position < bytes.count else { return nil }
+    mutating func byte() throws(DamagedRow) -> UInt8 {
+        guard position < bytes.count else { throw DamagedRow() }
         defer { position += 1 }
         return bytes[position]
     }
 
-    mutating func number() -> Int64? {
+    mutating func number() throws(DamagedRow) -> Int64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
-        while shift < 64, let next = byte() {
+        while shift < 64 {
+            let next = try byte()
             value |= UInt64(next & 0x7F) << shift
             if next < 0x80 { return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1) }
             shift += 7
         }
-        return nil
+        throw DamagedRow()
     }
 
-    /// A count, which has room to be counted up.
-    mutating func count() -> Int? {
-        number().flatMap { (0...Int64(Int32.max)).contains($0) ? Int($0) : nil }
-    }
+    mutating func count() throws(DamagedRow) -> Int { try number().asCount() }
 
-    mutating func time() -> Timestamp? { number().map(Timestamp.init(milliseconds:)) }
+    mutating func time() throws(DamagedRow) -> Timestamp { Timestamp(milliseconds: try number()) }
 
-    /// A time that may be left out.
-    mutating func optionalTime() -> (time: Timestamp?, Void)? {
-        switch byte() {
-        case 0: (nil, ())
-        case 1: time().map { ($0, ()) }
-        default: nil
+    mutating func optional<Value>(
+        _ read: (inout ByteReader) throws(DamagedRow) -> Value
+    ) throws(DamagedRow) -> Value? {
+        switch try byte() {
+        case 0: nil
+        case 1: try read(&self)
+        default: throw DamagedRow()
         }
     }
 
-    mutating func part() -> UnsafeRawBufferPointer? {
-        guard let count = number(), count >= 0, count <= Int64(bytes.count - position) else { return nil }
+    mutating func list<Value>(
+        _ read: (inout ByteReader) throws(DamagedRow) -> Value
+    ) throws(DamagedRow) -> [Value] {
+        var values: [Value] = []
+        for _ in 0..<(try count()) { values.append(try read(&self)) }
+        return values
+    }
+
+    mutating func part() throws(DamagedRow) -> UnsafeRawBufferPointer {
+        let count = try number()
+        guard count >= 0, count <= Int64(bytes.count - position) else { throw DamagedRow() }
         defer { position += Int(count) }
         return UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(count)])
     }
 
-    mutating func text() -> String? { part().map { String(decoding: $0, as: UTF8.self) } }
+    mutating func text() throws(DamagedRow) -> String { String(decoding: try part(), as: UTF8.self) }
 
-    mutating func blob() -> BlobReference? {
-        guard let life = number(), let own = number(), let size = number(), life > 0, own > 0, size >= 0 else {
-            return nil
-        }
-        return BlobReference(life: life, number: own, size: size)
+    mutating func blob() throws(DamagedRow) -> BlobReference {
+        let blob = BlobReference(life: try number(), number: try number(), size: try number())
+        guard blob.life > 0, blob.number > 0, blob.size >= 0 else { throw DamagedRow() }
+        return blob
     }
 
     /// Errors are nested as deep as lists are.
     private static let maximumDepth = 256
 
-    mutating func error() -> JobError? {
-        part().flatMap { try? JSONParser.parse($0, maximumDepth: Self.maximumDepth) }.map(JobError.init(json:))
+    mutating func error() throws(DamagedRow) -> JobError {
+        guard let json = try? JSONParser.parse(try part(), maximumDepth: Self.maximumDepth) else { throw DamagedRow() }
+        return JobError(json: json)
     }
 
-    mutating func value() -> StoredValue? {
-        guard case .success(let value) = carried() else { return nil }
+    mutating func value() throws(DamagedRow) -> StoredValue {
+        guard case .success(let value) = try carried() else { throw DamagedRow() }
         return value
     }
 
-    mutating func carried() -> Carried? {
-        switch byte() {
-        case 0: part().map { .success(.inline(Array($0))) }
-        case 1: blob().map { .success(.file($0)) }
-        case 2: error().map { .failure($0) }
-        default: nil
+    mutating func carried() throws(DamagedRow) -> Carried {
+        switch try byte() {
+        case 0: .success(.inline(Array(try part())))
+        case 1: .success(.file(try blob()))
+        case 2: .failure(try error())
+        default: throw DamagedRow()
         }
+    }
+}
+
+extension Int64 {
+    /// This number of a row as a count, which has room to be counted up.
+    fileprivate func asCount() throws(DamagedRow) -> Int {
+        guard (0...Int64(Int32.max)).contains(self) else { throw DamagedRow() }
+        return Int(self)
     }
 }
 
@@ -153,10 +178,42 @@ extension StoredValue {
         writer.value(self)
         return writer.bytes
     }
+}
 
-    init?(encoded bytes: UnsafeRawBufferPointer) {
-        var reader = ByteReader(bytes)
-        guard let value = reader.value(), reader.isAtEnd else { return nil }
-        self = value
+/// Values of the present row, which may be damaged.
+extension PreparedStatement {
+    func owner(_ column: Int32) throws(DamagedRow) -> UInt32 {
+        guard let owner = UInt32(exactly: integer(column)) else { throw DamagedRow() }
+        return owner
+    }
+
+    func state(_ column: Int32) throws(DamagedRow) -> JobState {
+        guard let state = JobState(code: integer(column)) else { throw DamagedRow() }
+        return state
+    }
+
+    func count(_ column: Int32) throws(DamagedRow) -> Int { try integer(column).asCount() }
+
+    /// What `read` makes of all bytes of a column.
+    func decoded<Value>(
+        _ column: Int32, _ read: (inout ByteReader) throws(DamagedRow) -> Value
+    ) throws(DamagedRow) -> Value {
+        try withBytes(column) { bytes throws(DamagedRow) in
+            var reader = ByteReader(bytes)
+            let value = try read(&reader)
+            guard reader.isAtEnd else { throw DamagedRow() }
+            return value
+        }
+    }
+
+    func value(_ column: Int32) throws(DamagedRow) -> StoredValue {
+        try decoded(column) { reader throws(DamagedRow) in try reader.value() }
+    }
+
+    func optionalValue(_ column: Int32) throws(DamagedRow) -> StoredValue? { try isNull(column) ? nil : value(column) }
+
+    func optionalCarried(_ column: Int32) throws(DamagedRow) -> Carried? {
+        if isNull(column) { return nil }
+        return try decoded(column) { reader throws(DamagedRow) in try reader.carried() }
     }
 }

@@ -12,6 +12,22 @@ final class DamageReport: Sendable {
 
     init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
 
+    /// What `read` reads of a row, the subject of a sentence; nil, after a report, if that is damaged.
+    func legible<Value>(_ row: @autoclosure () -> String, _ read: () throws(DamagedRow) -> Value) -> Value? {
+        do { return try read() } catch {
+            tell(of: row())
+            return nil
+        }
+    }
+
+    /// What `read` reads of the row of a job; nil, after a report, if that is damaged.
+    func legible<Value>(_ job: JobID, _ read: () throws(DamagedRow) -> Value) -> Value? {
+        do { return try read() } catch {
+            tell(of: job)
+            return nil
+        }
+    }
+
     func tell(of job: JobID) {
         let isNew = jobs.withLock { $0.insert(job).inserted && $0.count <= Self.most }
         guard isNew else { return }
@@ -21,7 +37,7 @@ final class DamageReport: Sendable {
     }
 
     /// `what` is the subject of a sentence about a row of another table.
-    func tell(of what: String) {
+    private func tell(of what: String) {
         let isNew = others.withLock { $0.count < Self.most && $0.insert(what).inserted }
         if isNew { report(StoreError(.read, "\(what) makes no sense in the database; it is passed over.")) }
     }

@@ -18,18 +18,14 @@ enum JobColumns {
         "UPDATE jobs SET "
         + changing.enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ") + " WHERE id = ?1"
 
-    /// The columns in the order in which ``row(_:)`` reads them.
-    static let selected = """
-        id, owner, queue, priority, key, parent, parent_link, list, parent_index, submitted, state, waiting, removing, \
-        crashes, version, link, host, run_life, due, not_before, deadline, finished_at, life, carried
-        """
+    static let selected = all.joined(separator: ", ")
+    static let selectedCount = Int32(all.count)
 
-    /// How many they are.
-    static let selectedCount: Int32 = 24
-
+    /// The columns in their order in ``all``.
     private enum Column: Int32 {
-        case id, owner, queue, priority, key, parent, parentLink, list, parentIndex, submitted, state, waiting, removing
-        case crashes, version, link, host, runLife, due, notBefore, deadline, finishedAt, life, carried
+        case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, submitted
+        case state, waiting, removing, crashes, version, link, host, runLife, due, notBefore, deadline, finishedAt
+        case life, carried
     }
 
     /// The form of the blobs.
@@ -91,10 +87,8 @@ enum JobColumns {
         writer.number(row.specSize)
         writer.number(row.storedSpecSize)
         writer.number(row.parent?.depth ?? 0)
-        writer.byte(row.groups == nil ? 0 : 1)
-        if let groups = row.groups { writer.text(groups.text) }
-        writer.number(row.tags.count)
-        for tag in row.tags { writer.text(tag) }
+        writer.optional(row.groups) { $0.text($1.text) }
+        writer.list(row.tags) { $0.text($1) }
         writer.plan(row.plan)
         return writer.bytes
     }
@@ -104,29 +98,25 @@ enum JobColumns {
         writer.byte(form)
         writer.number(row.run?.number ?? 0)
         writer.byte(row.stop.map { $0 == .cancelled ? 1 : 2 } ?? 0)
-        writer.time(row.startedAt)
-        writer.time(row.linkStartedAt)
+        writer.optional(row.startedAt) { $0.time($1) }
+        writer.optional(row.linkStartedAt) { $0.time($1) }
         writer.number(row.attempt)
         writer.number(row.checkpointSize)
         writer.number(row.children)
-        writer.number(row.outcomes.count)
-        for outcome in row.outcomes {
+        writer.list(row.outcomes) { writer, outcome in
             writer.number(outcome.link)
             writer.time(outcome.startedAt)
             writer.time(outcome.finishedAt)
             writer.number(outcome.attempts)
-            writer.byte(outcome.error == nil ? 0 : 1)
-            if let error = outcome.error { writer.error(error) }
+            writer.optional(outcome.error) { $0.error($1) }
         }
         writer.byte(row.failedLink == nil ? 0 : row.failedLink?.incoming == nil ? 1 : 2)
         if let failed = row.failedLink {
             writer.number(failed.link)
             if let incoming = failed.incoming { writer.carried(incoming) }
         }
-        writer.byte(row.lastFailure == nil ? 0 : 1)
-        if let error = row.lastFailure { writer.error(error) }
-        writer.number(row.blobs.count)
-        for blob in row.blobs {
+        writer.optional(row.lastFailure) { $0.error($1) }
+        writer.list(row.blobs) { writer, blob in
             writer.number(blob.link)
             writer.blob(blob.blob)
         }
@@ -138,129 +128,94 @@ enum JobColumns {
     /// The id in the present row of a statement that selects ``selected``.
     static func id(_ row: PreparedStatement) -> JobID { row.integer(Column.id.rawValue) }
 
-    /// The job in the present row of a statement that selects ``selected``; nil where the row is damaged.
-    static func row(_ row: PreparedStatement) -> JobRow? {
+    /// The job in the present row of a statement that selects ``selected``.
+    static func row(_ row: PreparedStatement) throws(DamagedRow) -> JobRow {
         func number(_ column: Column) -> Int64 { row.integer(column.rawValue) }
-        func count(_ column: Column) -> Int? {
-            let value = number(column)
-            return (0...Int64(Int32.max)).contains(value) ? Int(value) : nil
-        }
-        guard let owner = UInt32(exactly: number(.owner)), let state = JobState(code: number(.state)),
-            let waiting = JobRow.Waiting(rawValue: Int(number(.waiting))), let link = count(.link),
-            let crashes = count(.crashes), let parentLink = count(.parentLink), let index = count(.parentIndex),
-            let queue = row.text(Column.queue.rawValue),
+        func count(_ column: Column) throws(DamagedRow) -> Int { try row.count(column.rawValue) }
+        var job = try submitted(row)
+        guard let waiting = JobRow.Waiting(rawValue: Int(number(.waiting))),
             // It grows by one with each change.
             (0...1 << 56).contains(number(.version))
-        else { return nil }
-        let parent = row.optionalInteger(Column.parent.rawValue).map {
-            JobRow.Parent(job: $0, link: parentLink, list: number(.list), index: index, depth: 0)
-        }
-        let submitted = row.withBytes(Column.submitted.rawValue) { bytes in
-            Self.row(
-                bytes, id: number(.id), owner: owner, parent: parent, queue: queue, priority: Int(number(.priority)),
-                key: row.text(Column.key.rawValue), state: state)
-        }
-        guard var job = submitted else { return nil }
+        else { throw DamagedRow() }
         job.waiting = waiting
         job.isRemoving = number(.removing) != 0
-        job.crashes = crashes
+        job.crashes = try count(.crashes)
         job.version = number(.version)
-        job.link = link
+        job.link = try count(.link)
         job.host = row.text(Column.host.rawValue)
         job.due = row.optionalInteger(Column.due.rawValue)
         job.notBefore = row.time(Column.notBefore.rawValue)
         job.deadline = row.optionalInteger(Column.deadline.rawValue)
         job.finishedAt = row.time(Column.finishedAt.rawValue)
         let runLife = row.optionalInteger(Column.runLife.rawValue)
-        guard row.withBytes(Column.life.rawValue, { read($0, runLife: runLife, into: &job) }) else { return nil }
-        if !row.isNull(Column.carried.rawValue) {
-            let carried = row.withBytes(Column.carried.rawValue) { bytes -> Carried? in
-                var reader = ByteReader(bytes)
-                guard let carried = reader.carried(), reader.isAtEnd else { return nil }
-                return carried
-            }
-            guard let carried else { return nil }
-            job.carried = carried
+        try row.decoded(Column.life.rawValue) { reader throws(DamagedRow) in
+            try read(&reader, runLife: runLife, into: &job)
         }
+        job.carried = try row.optionalCarried(Column.carried.rawValue)
         return job
     }
 
-    private static func row(
-        _ submitted: UnsafeRawBufferPointer, id: JobID, owner: UInt32, parent: JobRow.Parent?, queue: String,
-        priority: Int, key: String?, state: JobState
-    ) -> JobRow? {
-        var reader = ByteReader(submitted)
-        guard reader.byte() == form, let createdAt = reader.time(), let specSize = reader.count(),
-            let storedSpecSize = reader.count(), let depth = reader.count(), let hasGroups = reader.byte()
-        else { return nil }
-        var groups: CallerGroups?
-        if hasGroups == 1 {
-            // Without them more might be allowed than with them.
-            guard let known = reader.text().flatMap(CallerGroups.init(stored:)) else { return nil }
-            groups = known
-        }
-        guard let tagCount = reader.count() else { return nil }
-        var tags: [String] = []
-        for _ in 0..<tagCount {
-            guard let tag = reader.text() else { return nil }
-            tags.append(tag)
-        }
-        guard let plan = reader.plan(), reader.isAtEnd else { return nil }
-        var parent = parent
-        parent?.depth = depth
-        return JobRow(
-            id: id, owner: owner, groups: groups, parent: parent,
-            terms: JobTerms(plan: plan, queue: queue, priority: priority, key: key, tags: tags), specSize: specSize,
-            storedSpecSize: storedSpecSize, createdAt: createdAt, state: state)
-    }
-
-    private static func read(_ life: UnsafeRawBufferPointer, runLife: Int64?, into job: inout JobRow) -> Bool {
-        var reader = ByteReader(life)
-        guard reader.byte() == form, let run = reader.number(), let stop = reader.byte(), stop < 3,
-            let startedAt = reader.optionalTime(), let linkStartedAt = reader.optionalTime(),
-            let attempt = reader.count(), let checkpointSize = reader.count(), let children = reader.count(),
-            let outcomeCount = reader.count()
-        else { return false }
-        job.run = runLife.map { RunID(life: $0, number: run) }
-        job.stop = stop == 0 ? nil : stop == 1 ? .cancelled : .deadline
-        job.startedAt = startedAt.time
-        job.linkStartedAt = linkStartedAt.time
-        job.attempt = attempt
-        job.checkpointSize = checkpointSize
-        job.children = children
-        for _ in 0..<outcomeCount {
-            guard let link = reader.count(), let started = reader.time(), let finished = reader.time(),
-                let attempts = reader.count(), let hasError = reader.byte()
-            else { return false }
-            let error = hasError == 1 ? reader.error() : nil
-            guard hasError == 0 || error != nil else { return false }
-            job.outcomes.append(
-                LinkOutcome(link: link, error: error, startedAt: started, finishedAt: finished, attempts: attempts))
-        }
-        return readRest(&reader, into: &job)
-    }
-
-    private static func readRest(_ reader: inout ByteReader, into job: inout JobRow) -> Bool {
-        guard let failed = reader.byte() else { return false }
-        if failed > 0 {
-            guard let link = reader.count() else { return false }
-            job.failedLink = JobRow.FailedLink(link: link, incoming: nil)
-            if failed == 2 {
-                guard let incoming = reader.carried() else { return false }
-                job.failedLink?.incoming = incoming
+    /// The job with what never changes, and its state.
+    private static func submitted(_ row: PreparedStatement) throws(DamagedRow) -> JobRow {
+        guard let queue = row.text(Column.queue.rawValue) else { throw DamagedRow() }
+        let (owner, state) = (try row.owner(Column.owner.rawValue), try row.state(Column.state.rawValue))
+        let (link, index) = (try row.count(Column.parentLink.rawValue), try row.count(Column.parentIndex.rawValue))
+        return try row.decoded(Column.submitted.rawValue) { reader throws(DamagedRow) in
+            guard try reader.byte() == form else { throw DamagedRow() }
+            let createdAt = try reader.time()
+            let (specSize, storedSpecSize, depth) = (try reader.count(), try reader.count(), try reader.count())
+            let groups = try reader.optional { reader throws(DamagedRow) in
+                // Without them more might be allowed than with them.
+                guard let groups = CallerGroups(stored: try reader.text()) else { throw DamagedRow() }
+                return groups
             }
+            let tags = try reader.list { reader throws(DamagedRow) in try reader.text() }
+            let terms = JobTerms(
+                plan: try reader.plan(), queue: queue, priority: Int(row.integer(Column.priority.rawValue)),
+                key: row.text(Column.key.rawValue), tags: tags)
+            let parent = row.optionalInteger(Column.parent.rawValue).map {
+                JobRow.Parent(
+                    job: $0, link: link, list: row.integer(Column.list.rawValue), index: index, depth: depth)
+            }
+            return JobRow(
+                id: id(row), owner: owner, groups: groups, parent: parent, terms: terms, specSize: specSize,
+                storedSpecSize: storedSpecSize, createdAt: createdAt, state: state)
         }
-        guard let hasFailure = reader.byte() else { return false }
-        if hasFailure == 1 {
-            guard let error = reader.error() else { return false }
-            job.lastFailure = error
+    }
+
+    private static func read(
+        _ reader: inout ByteReader, runLife: Int64?, into job: inout JobRow
+    ) throws(DamagedRow) {
+        guard try reader.byte() == form else { throw DamagedRow() }
+        let number = try reader.number()
+        job.run = runLife.map { RunID(life: $0, number: number) }
+        switch try reader.byte() {
+        case 0: job.stop = nil
+        case 1: job.stop = .cancelled
+        case 2: job.stop = .deadline
+        default: throw DamagedRow()
         }
-        guard let blobCount = reader.count() else { return false }
-        for _ in 0..<blobCount {
-            guard let link = reader.count(), let blob = reader.blob() else { return false }
-            job.blobs.append(LinkBlob(link: link, blob: blob))
+        job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
+        job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
+        job.attempt = try reader.count()
+        job.checkpointSize = try reader.count()
+        job.children = try reader.count()
+        job.outcomes = try reader.list { reader throws(DamagedRow) in
+            let link = try reader.count()
+            let (startedAt, finishedAt, attempts) = (try reader.time(), try reader.time(), try reader.count())
+            let error = try reader.optional { reader throws(DamagedRow) in try reader.error() }
+            return LinkOutcome(
+                link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts)
         }
-        return reader.isAtEnd
+        let failed = try reader.byte()
+        if failed > 0 {
+            job.failedLink = JobRow.FailedLink(
+                link: try reader.count(), incoming: try failed == 2 ? reader.carried() : nil)
+        }
+        job.lastFailure = try reader.optional { reader throws(DamagedRow) in try reader.error() }
+        job.blobs = try reader.list { reader throws(DamagedRow) in
+            LinkBlob(link: try reader.count(), blob: try reader.blob())
+        }
     }
 }
 

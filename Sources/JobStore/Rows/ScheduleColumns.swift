@@ -37,31 +37,24 @@ enum ScheduleColumns {
         ]
     }
 
-    /// The schedule in the present row of a statement that begins with ``select``; nil, after a report, if it is damaged.
-    static func row(_ statement: PreparedStatement, _ damage: DamageReport) -> ScheduleRow? {
-        if let found = row(statement) { return found }
-        damage.tell(of: name(statement))
-        return nil
-    }
-
     /// The subject of a sentence about the schedule in the present row.
     static func name(_ row: PreparedStatement) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
     }
 
-    /// The schedule in the present row of a statement that begins with ``select``; nil if it is damaged.
-    static func row(_ row: PreparedStatement) -> ScheduleRow? {
-        guard let owner = UInt32(exactly: row.integer(0)), let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
+    /// The schedule in the present row of a statement that begins with ``select``.
+    static func row(_ row: PreparedStatement) throws(DamagedRow) -> ScheduleRow {
+        guard let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
             let catchUp = row.text(6).flatMap(ScheduleCatchUp.init(rawValue:)),
             let overlap = row.text(7).flatMap(ScheduleOverlap.init(rawValue:)), let timing = timing(row),
             let size = Int(exactly: row.integer(16)), size >= 0
-        else { return nil }
+        else { throw DamagedRow() }
         var schedule = Schedule(
-            key: ScheduleKey(owner: owner, name: name), timing: timing, catchUp: catchUp, overlap: overlap,
+            key: ScheduleKey(owner: try row.owner(0), name: name), timing: timing, catchUp: catchUp, overlap: overlap,
             isSuspended: row.integer(8) != 0, setAt: Timestamp(milliseconds: row.integer(9)), specSize: size)
         if let text = row.text(2) {
             // Without its groups, more could be allowed.
-            guard let groups = CallerGroups(stored: text) else { return nil }
+            guard let groups = CallerGroups(stored: text) else { throw DamagedRow() }
             schedule.groups = groups
         }
         schedule.doneUntil = Timestamp(milliseconds: row.integer(10))
@@ -73,7 +66,7 @@ enum ScheduleColumns {
         schedule.waiting = row.withBytes(15) { bytes in
             var reader = ByteReader(bytes)
             var times: [Timestamp] = []
-            while !reader.isAtEnd, let time = reader.time() { times.append(time) }
+            while !reader.isAtEnd, let time = try? reader.time() { times.append(time) }
             return times
         }
         var found = ScheduleRow(schedule, next: row.time(17))

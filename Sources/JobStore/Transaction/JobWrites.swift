@@ -25,14 +25,10 @@ final class JobWrites {
             "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], keptIn: texts,
             on: connection)
         update = try connection.prepare(JobColumns.update)
-        var deletes: [PreparedStatement] = []
-        for condition in [
+        deletes = try [
             "jobs WHERE id = ?1", "documents WHERE job = ?1", "checkpoints WHERE job = ?1",
             "blobs WHERE job = ?1 AND list_link = \(Self.ownRow)",
-        ] {
-            deletes.append(try connection.prepare("DELETE FROM \(condition)"))
-        }
-        self.deletes = deletes
+        ].map { (condition) throws(StoreError) in try connection.prepare("DELETE FROM \(condition)") }
         deleteTag = try connection.prepare("DELETE FROM tags WHERE owner = ?1 AND tag = ?2 AND job = ?3")
     }
 

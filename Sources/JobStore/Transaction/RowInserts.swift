@@ -15,13 +15,10 @@ struct RowInserts {
         on connection: SQLiteConnection
     ) throws(StoreError) {
         let row = "(\(columns.map { _ in "?" }.joined(separator: ",")))"
-        var statements: [PreparedStatement] = []
-        for size in Self.sizes {
-            let rows = Array(repeating: row, count: size).joined(separator: ",")
-            statements.append(
-                try connection.prepare("\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES \(rows)"))
+        let insert = "\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES "
+        statements = try Self.sizes.map { (size) throws(StoreError) in
+            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","))
         }
-        self.statements = statements
         self.columns = Int32(columns.count)
         self.texts = texts
     }

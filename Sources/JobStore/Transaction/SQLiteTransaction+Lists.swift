@@ -27,9 +27,7 @@ extension SQLiteTransaction {
             FROM lists WHERE job = ?1
             """, job)
         let found = try select.row { row throws(StoreError) in
-            let list = ListRow(row)
-            if list == nil { damage.tell(of: "The list of job \(job)") }
-            return list
+            damage.legible("The list of job \(job)") { () throws(DamagedRow) in try ListRow(row) }
         }
         guard let found else { return nil }
         lists.entries[job] = ListBuffer.Entry(row: found, stored: found.id)
@@ -87,29 +85,19 @@ extension SQLiteTransaction {
 }
 
 extension ListRow {
-    /// The list in the present row; nil if it is damaged.
-    fileprivate init?(_ row: PreparedStatement) {
-        func count(_ column: Int32) -> Int? {
-            let value = row.integer(column)
-            return (0...Int64(Int32.max)).contains(value) ? Int(value) : nil
-        }
-        guard let link = count(2), let phase = Phase(rawValue: Int(row.integer(3))),
-            let mode = row.text(4).flatMap(ListMode.init(rawValue:)), let total = count(6), let made = count(7),
-            let ended = count(8), let failed = count(9), let admitted = count(11)
-        else { return nil }
-        var template: StoredValue?
-        if row.integer(13) != 0 {
-            guard let value = row.withBytes(14, StoredValue.init(encoded:)) else { return nil }
-            template = value
-        }
+    /// The list in the present row.
+    fileprivate init(_ row: PreparedStatement) throws(DamagedRow) {
+        guard let phase = Phase(rawValue: Int(row.integer(3))), let mode = row.text(4).flatMap(ListMode.init(rawValue:))
+        else { throw DamagedRow() }
         self.init(
-            job: row.integer(0), id: row.integer(1), link: link, phase: phase, mode: mode,
-            concurrency: row.optionalInteger(5).map(Int.init), total: total, template: template)
-        self.made = made
-        self.ended = ended
-        self.failed = failed
+            job: row.integer(0), id: row.integer(1), link: try row.count(2), phase: phase, mode: mode,
+            concurrency: row.optionalInteger(5).map(Int.init), total: try row.count(6),
+            template: try row.integer(13) != 0 ? row.value(14) : nil)
+        made = try row.count(7)
+        ended = try row.count(8)
+        failed = try row.count(9)
         decided = row.optionalInteger(10).map(Int.init)
-        self.admitted = admitted
+        admitted = try row.count(11)
         bytes = row.integer(12)
     }
 }

@@ -60,22 +60,14 @@ extension SQLiteTransaction {
 
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
-        let select = try statement(
-            """
-            SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_by_life \
-            WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id
-            """, life)
-        return try rows(select, atMost: limit)
+        return try rows(
+            "jobs_by_life WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id", life,
+            atMost: limit)
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
-        let select = try statement(
-            """
-            SELECT \(JobColumns.selected) FROM jobs INDEXED BY jobs_suspected \
-            WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id
-            """, after)
-        return try rows(select, atMost: limit)
+        return try rows("jobs_suspected WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id", after, atMost: limit)
     }
 
     // MARK: Children
@@ -95,12 +87,9 @@ extension SQLiteTransaction {
             case .unfinished:
                 "jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 ORDER BY id"
             case .gated:
-                """
-                jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 3 AND waiting = 1 AND id > ?3 ORDER BY id
-                """
+                "jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 3 AND waiting = 1 AND id > ?3 ORDER BY id"
             }
-        let select = try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)", job, list, after)
-        return try rows(select, atMost: limit)
+        return try rows(condition, job, list, after, atMost: limit)
     }
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
@@ -153,6 +142,14 @@ extension SQLiteTransaction {
     }
 
     // MARK: Damaged rows
+
+    /// The jobs of an index that fit a condition, without damaged ones.
+    private func rows(
+        _ condition: String, _ values: (any Bindable)?..., atMost limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)", values)
+            .rows(atMost: limit, row)
+    }
 
     private func ids(_ select: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobID] {
         try select.rows(atMost: limit) { row throws(StoreError) in

@@ -57,18 +57,13 @@ extension SQLiteTransaction {
     func counts() throws(StoreError) -> [CountKey: CountValue] {
         try flushCounts()
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
-            row throws(StoreError) -> (CountKey, CountValue)? in
-            guard let owner = UInt32(exactly: row.integer(0)), let state = JobState(code: row.integer(2)),
+            row throws(StoreError) in
+            damage.legible("A count of jobs") { () throws(DamagedRow) -> (CountKey, CountValue) in
+                let key = CountKey(owner: try row.owner(0), queue: row.text(1) ?? "", state: try row.state(2))
                 // Sums of the numbers in a damaged file must not overflow.
-                (0...Int64(Int32.max)).contains(row.integer(3)), (0...1 << 56).contains(row.integer(4))
-            else {
-                damage.tell(of: "A count of jobs")
-                return nil
+                guard (0...1 << 56).contains(row.integer(4)) else { throw DamagedRow() }
+                return (key, CountValue(jobs: try row.count(3), bytes: row.integer(4)))
             }
-            return (
-                CountKey(owner: owner, queue: row.text(1) ?? "", state: state),
-                CountValue(jobs: Int(row.integer(3)), bytes: row.integer(4))
-            )
         }
         return Dictionary(counts) { $1 }
     }
@@ -130,12 +125,11 @@ extension SQLiteTransaction {
     func endWork(_ id: Int64) throws(StoreError) { try statement("DELETE FROM work WHERE id = ?1", id).run() }
 
     private func work(_ row: PreparedStatement) throws(StoreError) -> WorkRow? {
-        guard let kind = WorkRow.Kind(rawValue: Int(row.integer(1))), let owner = UInt32(exactly: row.integer(3)) else {
-            damage.tell(of: "The piece of work \(row.integer(0))")
-            return nil
+        damage.legible("The piece of work \(row.integer(0))") { () throws(DamagedRow) in
+            guard let kind = WorkRow.Kind(rawValue: Int(row.integer(1))) else { throw DamagedRow() }
+            return WorkRow(
+                id: row.integer(0), kind: kind, job: row.integer(2), owner: try row.owner(3), list: row.integer(4),
+                position: row.integer(5), payload: row.bytes(6) ?? [])
         }
-        return WorkRow(
-            id: row.integer(0), kind: kind, job: row.integer(2), owner: owner, list: row.integer(4),
-            position: row.integer(5), payload: row.bytes(6) ?? [])
     }
 }

@@ -44,6 +44,8 @@ extension SQLiteTransaction {
 
     /// The schedules that a statement selects, without damaged ones.
     private func schedules(_ select: PreparedStatement, atMost limit: Int = 1) throws(StoreError) -> [ScheduleRow] {
-        try select.rows(atMost: limit) { row throws(StoreError) in ScheduleColumns.row(row, damage) }
+        try select.rows(atMost: limit) { row throws(StoreError) in
+            damage.legible(ScheduleColumns.name(row)) { () throws(DamagedRow) in try ScheduleColumns.row(row) }
+        }
     }
 }

@@ -93,9 +93,9 @@ final class SQLiteTransaction: JobTransaction {
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
         selectDocument.bind(job, at: 1)
         return try selectDocument.row { row throws(StoreError) in
-            let document = NewJobRow.Document(row, from: 0)
-            if document == nil { damage.tell(of: "The spec of job \(job)") }
-            return document
+            damage.legible("The spec of job \(job)") { () throws(DamagedRow) in
+                try NewJobRow.Document(row, from: 0)
+            }
         }
     }
 
@@ -174,15 +174,9 @@ final class SQLiteTransaction: JobTransaction {
         try writes.insert([blob], of: job, listLink: Int64(listLink))
     }
 
-    /// The jobs that a statement selects, without damaged ones.
-    func rows(_ statement: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobRow] {
-        try statement.rows(atMost: limit, row)
-    }
-
-    private func row(_ row: PreparedStatement) throws(StoreError) -> JobRow? {
-        if let found = JobColumns.row(row) { return found }
-        damage.tell(of: JobColumns.id(row))
-        return nil
+    /// The job in the present row; nil, after a report, if that is damaged.
+    func row(_ row: PreparedStatement) throws(StoreError) -> JobRow? {
+        damage.legible(JobColumns.id(row)) { () throws(DamagedRow) in try JobColumns.row(row) }
     }
 }
 
@@ -193,13 +187,8 @@ struct Numbers: Equatable {
 }
 
 extension NewJobRow.Document {
-    /// What the columns `is_item` and `text` hold; nil where they are damaged.
-    init?(_ row: PreparedStatement, from column: Int32) {
-        if row.integer(column) == 0 {
-            self = .spec(row.bytes(column + 1) ?? [])
-        } else {
-            guard let value = row.withBytes(column + 1, StoredValue.init(encoded:)) else { return nil }
-            self = .item(value)
-        }
+    /// What the columns `is_item` and `text` hold.
+    init(_ row: PreparedStatement, from column: Int32) throws(DamagedRow) {
+        self = try row.integer(column) == 0 ? .spec(row.bytes(column + 1) ?? []) : .item(row.value(column + 1))
     }
 }
