@@ -28,7 +28,7 @@ final class Connection: Sendable {
     struct Wait {
         let call: Call
         let charge: BudgetCharge
-        var timer: Scheduled<Void>?
+        let timer: Scheduled<Void>?
     }
 
     struct State {
@@ -152,16 +152,27 @@ final class Connection: Sendable {
 
     // MARK: - Waits
 
-    /// Registers a wait for `jobs` jobs; returns its request, or throws the reason for a refusal.
-    func beginWait(_ call: Call, jobs: Int) throws(ProtocolError) -> RequestID {
+    /// Registers a wait for `jobs` jobs that ends after `timeout` seconds at the latest; returns its request, or throws the
+    /// reason for a refusal.
+    func beginWait(_ call: Call, jobs: Int, timeout: Double?) throws(ProtocolError) -> RequestID {
         let charge = try register(bytes: jobs * Self.bytesPerID)
         let id = engine.nextID()
+        let timer = timeout.map { timeout in
+            loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] in
+                guard let self, let call = endWait(id) else { return }
+                engine.abandon(id, of: peer.uid)
+                call.fail(Self.outOfTime)
+            }
+        }
         let isOpen = state.withLock { state in
             // A wait begun after the others were ended would never end.
-            if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge) }
+            if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
             return !state.isShuttingDown
         }
-        guard isOpen else { throw Self.shuttingDown }
+        guard isOpen else {
+            timer?.cancel()
+            throw Self.shuttingDown
+        }
         return id
     }
 
@@ -173,15 +184,6 @@ final class Connection: Sendable {
     }
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
-
-    /// Sets a wait's timer, or cancels it if the wait is over.
-    func set(_ timer: Scheduled<Void>, of id: RequestID) {
-        let isOpen = state.withLock { state in
-            state.waits[id]?.timer = timer
-            return state.waits[id] != nil
-        }
-        if !isOpen { timer.cancel() }
-    }
 
     /// Removes a wait to answer it; returns nil if it is already answered.
     func endWait(_ id: RequestID) -> Call? {

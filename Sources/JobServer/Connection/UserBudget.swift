@@ -184,11 +184,11 @@ final class BudgetCharge: Sendable {
         return more <= 0 || budget.mayGrow
     }
 
+    /// Raises the charge to at least `least` bytes; returns false if the connection has to end.
+    func raise(to least: Int) -> Bool { grow(by: max(0, least - bytes.load(ordering: .relaxed))) }
+
     /// Reduces the charge to at most `most` bytes.
-    func shrink(to most: Int) {
-        let excess = bytes.load(ordering: .relaxed) - most
-        if excess > 0 { _ = grow(by: -excess) }
-    }
+    func shrink(to most: Int) { _ = grow(by: min(0, most - bytes.load(ordering: .relaxed))) }
 
     deinit { budget.add(-bytes.load(ordering: .relaxed), as: kind) }
 }

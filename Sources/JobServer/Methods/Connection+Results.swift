@@ -20,8 +20,8 @@ extension Connection {
         let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
         switch try await look({ try $0.result(of: id) }) {
-        case .bytes(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
-        case .blob(let blob):
+        case .inline(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
+        case .file(let blob):
             do throws(Errno) {
                 answer(call, try await engine.read(blob, offset: offset, length: wanted, for: caller.uid), at: offset)
             } catch {

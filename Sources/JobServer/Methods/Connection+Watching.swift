@@ -24,7 +24,9 @@ extension Connection {
             "jobs", beginning.page.text,
             beginning.isTruncated ? [JSONObject.Member(name: "truncated", value: true)] : [], watch: watch.name
         ) {
-            watch.open(unfinished: beginning.unfinished, versions: beginning.versions, isAll: beginning.knowsAll)
+            watch.open(
+                unfinished: beginning.unfinished, versions: beginning.versions,
+                isAll: !beginning.isTruncated || scope.isFixed && !scope.includesChildren)
         }
     }
 
@@ -59,15 +61,7 @@ extension Connection {
             guard let jobs = found else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)
         }
-        let id = try beginWait(call, jobs: ids.count)
-        wait(for: ids, isList: isList, id)
-        guard let timeout else { return }
-        let timer = loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] in
-            guard let self, let call = endWait(id) else { return }
-            engine.abandon(id, of: caller.uid)
-            call.fail(Self.outOfTime)
-        }
-        set(timer, of: id)
+        wait(for: ids, isList: isList, try beginWait(call, jobs: ids.count, timeout: timeout))
     }
 }
 
@@ -106,7 +100,7 @@ extension Connection {
     /// The approximate memory of the jobs of one wait while they are written.
     private static let answerBytes = 4 << 20
 
-    private static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
+    static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 
     private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
         if !isList, let job = jobs.first { return call.succeed(job: job) }

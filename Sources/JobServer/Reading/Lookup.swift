@@ -111,9 +111,7 @@ struct Lookup: Sendable {
         fileprivate(set) var page: JobPage
         fileprivate(set) var versions: [JobID: Int64] = [:]
         fileprivate(set) var unfinished: Set<JobID> = []
-        /// Whether `unfinished` has all unfinished jobs that the watch covers.
-        fileprivate(set) var knowsAll = true
-        /// Whether the page leaves out a job.
+        /// Whether the page leaves out a job. Then `unfinished` has all jobs only where the watch names them.
         fileprivate(set) var isTruncated = false
         /// Further jobs that the watch does not name.
         fileprivate var left = Lookup.snapshots
@@ -149,9 +147,7 @@ struct Lookup: Sendable {
             try addUnfinished(filter, to: &beginning)
         case .all: try addUnfinished(filter, to: &beginning)
         }
-        guard scope.includesChildren else { return beginning }
-        if beginning.isTruncated { beginning.knowsAll = false }
-        while !beginning.parents.isEmpty, beginning.knowsAll {
+        while scope.includesChildren, !beginning.parents.isEmpty, !beginning.isTruncated {
             for parent in exchange(&beginning.parents, with: []) {
                 filter = JobFilter()
                 filter.parent = parent
@@ -172,9 +168,7 @@ struct Lookup: Sendable {
             beginning.left -= jobs.count
             guard hasMore else { return }
             guard let last = jobs.last, beginning.left > 0, !beginning.isTruncated else {
-                beginning.isTruncated = true
-                beginning.knowsAll = false
-                return
+                return beginning.isTruncated = true
             }
             filter.after = last.row.id
         }
@@ -182,26 +176,20 @@ struct Lookup: Sendable {
 
     // MARK: - Results
 
-    /// A result, or the file with its bytes.
-    enum Result: Sendable {
-        case bytes([UInt8])
-        case blob(BlobReference)
-    }
-
-    /// The result of a succeeded job: the body of a response, else the JSON of its value.
-    func result(of id: JobID) throws -> Result {
+    /// The bytes of the result of a succeeded job: the body of a response, else the JSON of its value.
+    func result(of id: JobID) throws -> StoredValue {
         let row = try job(id).row
         guard row.state == .succeeded, case .success(let value) = row.carried else {
             throw ProtocolError(
                 CoreError(.wrongState(row.state), "Job \(id) has no result; it is \(row.state.rawValue)."))
         }
-        guard case .inline(let text) = value else { return value.blob.map(Result.blob) ?? .bytes([]) }
+        guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
-        guard row.plan.mayBeResponse(link) else { return .bytes(text) }
-        if let body = row.blobs.last(where: { $0.link == link }) { return .blob(body.blob) }
+        guard row.plan.mayBeResponse(link) else { return value }
+        if let body = row.blobs.last(where: { $0.link == link }) { return .file(body.blob) }
         let json = JSON(stored: text)
-        guard let body = json["body"]?.string else { return .bytes(text) }
-        return .bytes(json["encoding"] == "base64" ? Base64.decode(body) ?? [] : Array(body.utf8))
+        guard let body = json["body"]?.string else { return value }
+        return .inline(json["encoding"] == "base64" ? Base64.decode(body) ?? [] : Array(body.utf8))
     }
 
     // MARK: - Schedules

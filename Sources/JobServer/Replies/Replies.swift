@@ -17,7 +17,6 @@ final class Replies: Sendable {
         var isFull = false
         /// Counts the answers of a batch, which may wait for years: at first the least that they take.
         var charge: BudgetCharge?
-        var charged: Int
         var afterwards: [@Sendable () -> Void] = []
     }
 
@@ -43,7 +42,7 @@ final class Replies: Sendable {
         calls: Int = 1, batch least: Int? = nil, charge: BudgetCharge? = nil, limit: Int = .max, outbox: Outbox,
         sent: @escaping @Sendable () -> Void
     ) {
-        state = Mutex(State(missing: calls, reserved: least ?? 0, charge: charge, charged: least ?? 0))
+        state = Mutex(State(missing: calls, reserved: least ?? 0, charge: charge))
         isBatch = least != nil
         self.limit = limit
         self.outbox = outbox
@@ -80,7 +79,7 @@ final class Replies: Sendable {
         let whole = state.withLock { state -> State? in
             state.missing -= 1
             if isBatch { state.reserved -= Self.refusal + ownID }
-            if isBatch, let id, let written = answer, !keeps(written.count + 1, &state) {
+            if isBatch, let id, let written = answer, !keeps(written.count + 1, state) {
                 state.isFull = true
                 answer = Answer.failure(id: id, error: Self.full)
             }
@@ -105,10 +104,7 @@ final class Replies: Sendable {
     }
 
     /// Whether there is room for so many more bytes, beside refusals of the missing answers.
-    private func keeps(_ bytes: Int, _ state: inout State) -> Bool {
-        guard bytes <= limit - state.size - state.reserved else { return false }
-        let more = max(0, state.size + bytes - state.charged)
-        state.charged += more
-        return state.charge?.grow(by: more) ?? true
+    private func keeps(_ bytes: Int, _ state: State) -> Bool {
+        bytes <= limit - state.size - state.reserved && state.charge?.raise(to: state.size + bytes) ?? true
     }
 }
