@@ -136,7 +136,7 @@ let package = Package(
             swiftSettings: ours
         ),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
-        // A store in memory for the tests of the core and the simulator.
+        // A store in memory for the tests of the core and the engine, and for the simulator.
         .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),
         .target(name: "FakeDaemon", dependencies: ["JobModel"], path: "Tests/FakeDaemon", swiftSettings: ours),
         .executableTarget(
@@ -203,8 +203,8 @@ let package = Package(
         .testTarget(
             name: "JobEngineTests",
             dependencies: [
-                "DataSources", "DeferredKit", "JobModel", "JobCore", "JobEngine", "TestOrigin", "TestSupport", log,
-                system,
+                "DataSources", "DeferredKit", "InMemoryStore", "JobModel", "JobCore", "JobEngine", "TestOrigin",
+                "TestSupport", log, system,
             ] + nio,
             swiftSettings: ours),
         .testTarget(

@@ -112,7 +112,7 @@ struct FaultRun {
 
     private func submit(_ specs: [JSON], to engine: Engine, _ ends: Ends) async throws -> [JobID] {
         let jobs = try specs.map { spec in
-            var job = try engine.admission.job(spec, from: Self.caller)
+            var job = try NewJob(engine.admission.spec(spec, from: Self.caller), engine.admission.limits)
             let subscription = engine.nextID()
             engine.register(ends, as: subscription, of: Self.caller.uid)
             job.subscription = subscription
@@ -169,10 +169,8 @@ private final class Ends: JobSubscriber {
 
     var isGone: Bool { false }
 
-    func receive(_ batch: ProgressBatch) {}
-
-    func receive(_ event: JobEvent) {
-        if event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }
+    func receive(_ update: JobUpdate) {
+        if case .event(let event) = update, event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }
     }
 
     func count(_ job: JobID) -> Int { counts.withLock { $0[job, default: 0] } }

@@ -57,6 +57,8 @@ package final class InMemoryStore: JobStore {
         unsettled = nil
     }
 
+    /// Sets what each transaction call runs.
+    package func onCall(_ body: (() -> Void)?) { faults.onCall = body }
     /// Sets whether the store is full: inserting jobs fails, and all else works.
     package func setFull(_ isFull: Bool) { faults.isFull = isFull }
     /// Sets whether a job's row is damaged: it then counts as missing.

@@ -12,11 +12,13 @@ extension InMemoryTransaction {
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
         try check()
         tables.setSchedule(schedule.schedule.key, schedule)
+        if let spec { tables.setSpec(schedule.schedule.key, spec) }
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
         try check()
         tables.setSchedule(key, nil)
+        tables.setSpec(key, nil)
     }
 
     func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {

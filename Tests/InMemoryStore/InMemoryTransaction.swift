@@ -25,6 +25,7 @@ final class InMemoryTransaction: JobTransaction {
     func check() throws(StoreError) {
         guard isOpen else { throw StoreError(.closed, "The round is over; read and write within it.") }
         if let failure { throw failure }
+        faults.onCall?()
         guard let left = callsLeft else { return }
         callsLeft = left - 1
         if left == 1 { throw fail(.read, "A read failed, as was asked for.") }

@@ -36,6 +36,7 @@ struct Journals {
     var checkpoints = Journal<JobPart, [UInt8]>()
     var downloads = Journal<Name, [UInt8]>()
     var schedules = Journal<ScheduleKey, ScheduleRow>()
+    var specs = Journal<ScheduleKey, [UInt8]>()
     var queues = Journal<Name, QueueSettings>()
     var work = Journal<Int64, WorkRow>()
     var counts = Journal<CountKey, CountValue>()
@@ -44,7 +45,7 @@ struct Journals {
 
     var isEmpty: Bool {
         jobs.before.isEmpty && lists.before.isEmpty && templates.before.isEmpty && checkpoints.before.isEmpty
-            && downloads.before.isEmpty && schedules.before.isEmpty
+            && downloads.before.isEmpty && schedules.before.isEmpty && specs.before.isEmpty
             && queues.before.isEmpty && work.before.isEmpty && counts.before.isEmpty
     }
 }

@@ -12,6 +12,8 @@ struct StoreFaults {
     var commit: Commit?
     /// Transaction calls until one fails: any call, because a write also reads.
     var callsLeft: Int?
+    /// Run in each transaction call.
+    var onCall: (() -> Void)?
     /// Whether the store is full: inserting jobs fails, and all else works.
     var isFull = false
     /// Jobs with damaged rows, which count as missing.

@@ -48,6 +48,7 @@ final class StoreTables {
         for (key, row) in journals.checkpoints.before { rows.checkpoints.place(key, row) }
         for (key, row) in journals.downloads.before { rows.downloads.place(key, row) }
         for (key, row) in journals.schedules.before { place(key, row) }
+        for (key, spec) in journals.specs.before { rows.specs.place(key, spec) }
         for (key, row) in journals.queues.before { rows.queues.place(key, row) }
         for (key, row) in journals.work.before { place(key, row) }
         for (key, row) in journals.counts.before { rows.counts[key] = row }
@@ -109,6 +110,11 @@ final class StoreTables {
     func setSchedule(_ key: ScheduleKey, _ schedule: ScheduleRow?) {
         journals.schedules.note(key, rows.schedules[key])
         place(key, schedule)
+    }
+
+    func setSpec(_ key: ScheduleKey, _ spec: [UInt8]?) {
+        journals.specs.note(key, rows.specs[key])
+        rows.specs.place(key, spec)
     }
 
     private func place(_ key: ScheduleKey, _ schedule: ScheduleRow?) {

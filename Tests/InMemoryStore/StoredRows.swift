@@ -10,6 +10,8 @@ package struct StoredRows: Sendable {
     var checkpoints = SortedRows<JobPart, [UInt8]>()
     var downloads = SortedRows<Name, [UInt8]>()
     var schedules = SortedRows<ScheduleKey, ScheduleRow>()
+    /// The specs of schedules.
+    var specs = SortedRows<ScheduleKey, [UInt8]>()
     var queues = SortedRows<Name, QueueSettings>()
     var work = SortedRows<Int64, WorkRow>()
     package var counts: [CountKey: CountValue] = [:]
@@ -60,6 +62,7 @@ extension StoredRows {
     package func download(to path: String) -> [UInt8]? { downloads[Name(path)] }
     /// By key.
     package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
+    package func spec(of schedule: ScheduleKey) -> [UInt8]? { specs[schedule] }
     /// By name.
     package var allQueues: some Sequence<QueueSettings> { queues.rows().lazy.map(\.value) }
     /// Leftover work, by id.

@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func sweep_removesWhatEarlierLivesLeft_andNothingElse() async throws {
-        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        let (store, directory) = (TestStore(), try TemporaryDirectory())
         var kept: BlobReference?
         try await TestEngine.with(store: store, life: 1, in: directory) { test in
             kept = try await test.run(["source": ["type": "value", "value": Self.long]]).carried?.blob

@@ -1,5 +1,6 @@
 import DataSources
 import Dispatch
+import InMemoryStore
 import JobModel
 import JobCore
 import JobEngine
@@ -13,7 +14,7 @@ import Testing
     private static func cancel(_ job: JobID, _ test: TestEngine) async throws -> JobRow {
         let answer = await test.engine.ask(.cancel(job), for: TestEngine.user)
         guard case .changed = answer else { throw TestEngine.Refused(answer: answer) }
-        return try #require(test.store.row(job))
+        return try #require(test.store.rows.job(job))
     }
 
     @Test func queued_endsAtOnce() async throws {
@@ -50,7 +51,7 @@ import Testing
     @Test func timer_endsAtOnce() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
-            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            await test.store.until { $0.job(job)?.waiting == .timer }
             #expect(try await Self.cancel(job, test).state == .cancelled)
         }
     }
@@ -100,7 +101,7 @@ import Testing
                 async let cancelled = Self.cancel(job, test)
                 for await _ in unlinks { break }
                 #expect(await test.engine.probe())
-                #expect(test.store.row(job)?.state == .running)
+                #expect(test.store.rows.job(job)?.state == .running)
                 test.clock.milliseconds.withLock { $0 += 1000 }
                 // The engine looks at the clock with each round.
                 #expect(await test.engine.probe())
@@ -115,9 +116,9 @@ import Testing
         try await TestEngine.with { test in
             let child: JSON = ["source": ["type": "timer", "seconds": 3600]]
             let job = try await test.submit(["source": ["type": "list", "jobs": [child, child, child]]])
-            await test.store.until { $0.jobs.values.count { $0.waiting == .timer } == 3 }
+            await test.store.until { $0.allJobs.count { $0.waiting == .timer } == 3 }
             #expect(try await Self.cancel(job, test).state == .cancelled)
-            await test.store.until { $0.jobs.values.allSatisfy { $0.state == .cancelled } }
+            await test.store.until { $0.allJobs.allSatisfy { $0.state == .cancelled } }
         }
     }
 
@@ -127,7 +128,7 @@ import Testing
                 "source": ["type": "timer", "seconds": 3600],
                 "then": [["finally": ["source": ["type": "value", "value": 1]]]],
             ])
-            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            await test.store.until { $0.job(job)?.waiting == .timer }
             _ = try await Self.cancel(job, test)
             let row = try await test.end(of: job)
             #expect(row.state == .cancelled)

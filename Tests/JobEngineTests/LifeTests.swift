@@ -1,4 +1,5 @@
 import DataSources
+import InMemoryStore
 import JobModel
 import JobCore
 import JobEngine
@@ -15,12 +16,16 @@ import Testing
         let events = AsyncStream.makeStream(of: JobEvent.self)
         let batches = AsyncStream.makeStream(of: ProgressBatch.self)
         var isGone: Bool { false }
-        func receive(_ event: JobEvent) { events.continuation.yield(event) }
-        func receive(_ batch: ProgressBatch) { batches.continuation.yield(batch) }
+        func receive(_ update: JobUpdate) {
+            switch update {
+            case .event(let event): events.continuation.yield(event)
+            case .progress(let batch): batches.continuation.yield(batch)
+            }
+        }
     }
 
     @Test func jobAtWork_runsAgain_afterAStop() async throws {
-        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        let (store, directory) = (TestStore(), try TemporaryDirectory())
         let (asked, ask) = AsyncStream.makeStream(of: Void.self)
         let holds = Mutex(true)
         try await ScriptedOrigin.run({ _, _ in
@@ -33,7 +38,7 @@ import Testing
                 job = try await test.submit(["source": ["type": "url", "url": .string(origin.url("/x"))]])
                 for await _ in asked { break }
             }
-            #expect(store.row(job)?.state == .running)
+            #expect(store.rows.job(job)?.state == .running)
             holds.withLock { $0 = false }
             try await TestEngine.with(store: store, life: 2, in: directory) { test in
                 let row = try await test.end(of: job)
@@ -83,7 +88,7 @@ import Testing
             let source: JSON = ["type": "timer", "seconds": "{{item}}"]
             let job = try await test.submit(
                 ["source": ["type": "each", "in": [0, 0, 3600], "job": ["source": source]]])
-            await test.store.until { $0.lists[job]?.ended == 2 }
+            await test.store.until { $0.list(of: job)?.ended == 2 }
             // The effects of that round are carried out before the next one.
             #expect(await test.engine.probe())
             let progress = try #require(test.engine.board.progress(of: job))
@@ -124,13 +129,13 @@ import Testing
     }
 
     @Test func list_isShown_afterAStart() async throws {
-        let (store, directory) = (MemoryStore(), try TemporaryDirectory())
+        let (store, directory) = (TestStore(), try TemporaryDirectory())
         try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
             let child: JSON = ["source": ["type": "url", "url": .string(origin.url("/x"))]]
             var job: JobID = 0
             try await TestEngine.with(store: store, in: directory) { test in
                 job = try await test.submit(["source": ["type": "list", "jobs": [child, child]]])
-                await store.until { [job] in $0.lists[job]?.phase == .open }
+                await store.until { [job] in $0.list(of: job)?.phase == .open }
             }
             try await TestEngine.with(store: store, life: 2, in: directory) { test in
                 #expect(await test.engine.probe())
@@ -140,7 +145,7 @@ import Testing
     }
 
     @Test func stop_storesWhatTransfersGoOnWith() async throws {
-        let store = MemoryStore()
+        let store = TestStore()
         let (writes, written) = AsyncStream.makeStream(of: Int32.self)
         var files = FileOperations.real
         files.writeAt = { file, offset, bytes throws(Errno) in
@@ -160,7 +165,7 @@ import Testing
                 store.faults.withLock { $0.isSlow = true }
             }
         }
-        #expect(store.tables.withLock { $0.checkpoints.values.count { $0[0] != nil } } == 3)
+        #expect(store.rows.checkpointOwners.count { $0.link == 0 } == 3)
     }
 
     @Test func schedule_submitsItsJob_byHand() async throws {

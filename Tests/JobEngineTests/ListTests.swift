@@ -1,4 +1,5 @@
 import Foundation
+import InMemoryStore
 import JobModel
 import JobCore
 import JobEngine
@@ -46,7 +47,7 @@ import Testing
             #expect(error.kind == .list)
             #expect(error.cause?.kind.rawValue == "x")
             #expect(error.cause?.index == 1)
-            let children = test.store.tables.withLock { $0.jobs.values.filter { $0.parent != nil } }
+            let children = test.store.rows.allJobs.filter { $0.parent != nil }
             #expect(Set(children.map(\.state)) == [.cancelled, .failed])
         }
     }
@@ -126,7 +127,7 @@ import Testing
             guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }
-            await test.store.until { $0.jobs.isEmpty }
+            await test.store.until { $0.jobCount == 0 }
             await test.settle(0)
             #expect(try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs").isEmpty)
         }
@@ -152,7 +153,7 @@ import Testing
                     "source": ["type": "value", "value": ["{{item}}", value]], "then": [["then": ["return": value]]],
                 ]
                 let list = try await test.run(["source": ["type": "each", "in": [1, "two"], "job": child]])
-                let children = test.store.tables.withLock { $0.rows { $0.parent?.job == list.id } }
+                let children = test.store.rows.allJobs.filter { $0.parent?.job == list.id }
                 #expect(children.count == 2)
                 for row in children {
                     let whole = try #require(test.store.job(row.id)).job.spec

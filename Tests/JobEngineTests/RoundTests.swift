@@ -1,5 +1,6 @@
 import DataSources
 import Dispatch
+import InMemoryStore
 import JobModel
 import JobCore
 import JobEngine
@@ -14,12 +15,12 @@ import Testing
         "source": ["type": "value", "value": 1], "then": [["then": ["return": "{{input}}"]]],
     ]
 
-    @Test(arguments: [RoundEnd.undone(MemoryStore.error), .unknown(MemoryStore.error)])
+    @Test(arguments: [RoundEnd.undone(TestStore.error), .unknown(TestStore.error)])
     func request_fails_whenItsRoundIsNotCommitted(_ end: RoundEnd) async throws {
         try await TestEngine.with { test in
             test.store.faults.withLock { $0.ends = [end] }
             let answer = await test.engine.ask(
-                .submit([try test.engine.admission.job(Self.value, from: TestEngine.user)]), for: TestEngine.user)
+                .submit([try test.job(Self.value)]), for: TestEngine.user)
             guard case .failed(let error) = answer else { throw TestEngine.Unexpected("It did not fail.") }
             #expect(error.code == .storage)
             // The store works again, and nothing is left of it.
@@ -32,27 +33,18 @@ import Testing
     @Test func endOfARun_comesAgain_whenItsRoundIsNotCommitted() async throws {
         try await TestEngine.with { test in
             // The submission is committed, and what its link comes to is not.
-            test.store.faults.withLock { $0.ends = [nil, .undone(MemoryStore.error)] }
+            test.store.faults.withLock { $0.ends = [nil, .undone(TestStore.error)] }
             let row = try await test.run(Self.chain)
             #expect(row.state == .succeeded)
             #expect(row.outcomes.count == 2)
         }
     }
 
-    @Test func endOfARun_comesAgainAlone_whenItFailsTwice() async throws {
-        try await TestEngine.with { test in
-            let failure = RoundEnd.undone(MemoryStore.error)
-            // Between them the probe is committed.
-            test.store.faults.withLock { $0.ends = [nil, failure, nil, failure] }
-            let last = try await test.run(Self.chain)
-            #expect(last.state == .succeeded)
-        }
-    }
-
     @Test func inputThatFailsAlone_failsItsOwnJobOnly() async throws {
         try await TestEngine.with { test in
-            let failure = RoundEnd.undone(MemoryStore.error)
-            test.store.faults.withLock { $0.ends = [nil, failure, nil, failure, nil, failure] }
+            let failure = RoundEnd.undone(TestStore.error)
+            // Between them the probe is committed.
+            test.store.faults.withLock { $0.ends = [nil, failure, nil, failure] }
             let row = try await test.run(Self.chain)
             #expect(row.state == .failed)
             #expect(row.carried?.error?.kind == .storage)
@@ -64,7 +56,7 @@ import Testing
     @Test func jobThatCannotBeRead_holdsNoOtherUp() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
-            await test.store.until { $0.jobs[job]?.waiting == .timer }
+            await test.store.until { $0.job(job)?.waiting == .timer }
             test.store.faults.withLock { _ = $0.unreadable.insert(job) }
             guard case .failed(let error) = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was cancelled.")
@@ -80,12 +72,12 @@ import Testing
             test.store.faults.withLock { $0.isBroken = true }
             await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
             #expect(test.engine.status.storageFailure != nil)
-            let begun = test.store.rounds.withLock(\.begun)
+            let begun = test.store.begun.withLock(\.self)
             for _ in 0..<10 {
                 await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
             }
             #expect(await !test.engine.probe())
-            #expect(test.store.rounds.withLock(\.begun) == begun)
+            #expect(test.store.begun.withLock(\.self) == begun)
             // A second later it works again.
             test.store.faults.withLock { $0.isBroken = false }
             test.clock.milliseconds.withLock { $0 += 1000 }
@@ -96,20 +88,21 @@ import Testing
     }
 
     @Test func removalOfFiles_comesAgain_whenItsEndFailsAlone() async throws {
-        let store = MemoryStore()
-        let work = WorkRow(id: 1, kind: .removeParts, job: 1, owner: 7)
-        store.tables.withLock { $0.work[1] = work }
-        // In the first round, with what was in that, and alone.
-        store.faults.withLock { $0.failingWorkEnds = 3 }
+        let store = TestStore()
+        _ = store.round { transaction throws(StoreError) in
+            _ = try transaction.add(WorkRow(id: 0, kind: .removeParts, job: 1, owner: 7))
+        }
+        // In the first round, and alone.
+        store.faults.withLock { $0.failingWorkEnds = 2 }
         let (rounds, round) = AsyncStream.makeStream(of: Void.self)
         store.inRound.withLock { $0 = { round.yield() } }
         try await TestEngine.with(store: store, hasRealClock: false) { test in
             for await _ in rounds { if store.faults.withLock({ $0.failingWorkEnds == 0 }) { break } }
             #expect(await test.engine.probe())
-            #expect(store.tables.withLock { $0.work[1] != nil })
+            #expect(store.rows.workCount == 1)
             test.clock.milliseconds.withLock { $0 += 10_000 }
             #expect(await test.engine.probe())
-            await store.until { $0.work.isEmpty }
+            await store.until { $0.workCount == 0 }
         }
     }
 
@@ -118,13 +111,13 @@ import Testing
         try await TestEngine.with(hasRealClock: false) { test in
             #expect(await test.engine.probe())
             test.store.faults.withLock { faults in
-                faults.ends = [.unknown(MemoryStore.error)]
+                faults.ends = [.unknown(TestStore.error)]
                 faults.isBroken = true
             }
             let (rounds, round) = AsyncStream.makeStream(of: Void.self)
             test.store.inRound.withLock { $0 = { round.yield() } }
             let told = Mutex<CoreAnswer?>(nil)
-            let job = try test.engine.admission.job(Self.value, from: TestEngine.user)
+            let job = try test.job(Self.value)
             test.engine.ask(.submit([job]), for: TestEngine.user) { answer in told.withLock { $0 = answer } }
             var begun = 0
             for await _ in rounds {
@@ -137,7 +130,7 @@ import Testing
             test.clock.milliseconds.withLock { $0 += 1000 }
             #expect(await test.engine.probe())
             guard case .failed? = told.withLock(\.self) else { throw TestEngine.Unexpected("It was not told.") }
-            #expect(test.store.tables.withLock { $0.jobs.isEmpty })
+            #expect(test.store.rows.jobCount == 0)
         }
     }
 
@@ -153,7 +146,7 @@ import Testing
                     throw TestEngine.Unexpected("It was not removed.")
                 }
             }
-            #expect(test.store.tables.withLock { $0.jobs.isEmpty && $0.work.isEmpty })
+            #expect(test.store.rows.jobCount == 0 && test.store.rows.workCount == 0)
             #expect(test.engine.status.storageFailure != nil)
         }
     }
@@ -189,10 +182,10 @@ import Testing
             }
             for await _ in blocks { break }
             await test.settle(TestEngine.user.uid)
-            let begun = test.store.rounds.withLock(\.begun)
+            let begun = test.store.begun.withLock(\.self)
             release.signal()
-            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) }
-            #expect(test.store.rounds.withLock(\.begun) - begun >= count / 2)
+            await test.store.until { $0.allJobs.allSatisfy(\.state.isTerminal) }
+            #expect(test.store.begun.withLock(\.self) - begun >= count / 2)
         }
     }
 
@@ -201,7 +194,7 @@ import Testing
             $0.core.queues[0].concurrency = 1
         } _: { test in
             let job = try await test.submit(Self.chain)
-            test.store.faults.withLock { $0.ends = [.undone(MemoryStore.error)] }
+            test.store.faults.withLock { $0.ends = [.undone(TestStore.error)] }
             _ = await test.engine.probe()
             try await test.end(of: job)
             for _ in 0..<3 {
@@ -232,14 +225,14 @@ import Testing
                 }
                 if number % 7 == 0 { _ = await test.engine.ask(.cancel(jobs[number]), for: TestEngine.user) }
             }
-            await test.store.until { $0.jobs.values.allSatisfy(\.state.isTerminal) && $0.work.isEmpty }
+            await test.store.until { $0.allJobs.allSatisfy(\.state.isTerminal) && $0.workCount == 0 }
             test.store.faults.withLock { $0.random = nil }
             #expect(await test.engine.probe())
-            let (rows, counts) = test.store.tables.withLock { ($0.jobs.values.map(\.state), $0.counts) }
+            let (rows, counts) = (test.store.rows.allJobs.map(\.state), test.store.rows.counts)
             #expect(counts.values.reduce(0) { $0 + $1.jobs } == rows.count)
             #expect(test.engine.status.counts == counts)
             #expect(test.engine.status.runs == 0)
-            // Hardly any input fails three times, and only those fail their jobs.
+            // Few inputs fail twice, and only those fail their jobs.
             #expect(rows.count { $0 == .failed } < rows.count / 4)
         }
     }
@@ -249,7 +242,7 @@ import Testing
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<500 { group.addTask { _ = try? await test.submit(Self.value) } }
             }
-            await test.store.until { $0.jobs.values.filter(\.state.isTerminal).count == 500 }
+            await test.store.until { $0.allJobs.count(where: \.state.isTerminal) == 500 }
             // What others see follows the commit.
             _ = await test.engine.probe()
             #expect(test.engine.status.jobs()[.succeeded] == 500)

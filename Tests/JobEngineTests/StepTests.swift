@@ -1,4 +1,5 @@
 import Glibc
+import InMemoryStore
 import JobModel
 import JobCore
 import JobEngine
@@ -67,7 +68,7 @@ import Testing
         try await TestEngine.with { test in
             let row = try await test.run(["source": ["type": "timer", "seconds": 0.01]])
             #expect(row.state == .succeeded)
-            #expect(test.store.tables.withLock { $0.counts.values.reduce(0) { $0 + $1.jobs } } == 1)
+            #expect(test.store.rows.counts.values.reduce(0) { $0 + $1.jobs } == 1)
         }
     }
 

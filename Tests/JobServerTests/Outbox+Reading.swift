@@ -28,6 +28,12 @@ extension Outbox {
     }
 }
 
+extension ConnectionWatch {
+    func receive(_ event: JobEvent) { receive(.event(event)) }
+
+    func receive(_ batch: ProgressBatch) { receive(.progress(batch)) }
+}
+
 extension JobEvent {
     /// A change to `state` of a job whose label says which change it is.
     static func state(

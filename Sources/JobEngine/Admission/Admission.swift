@@ -50,11 +50,6 @@ package struct Admission: Sendable {
         return [NamedQueue(name: queue, pointer: pointer.appending("queue"))] + admitted.queues
     }
 
-    /// The job that a client wrote.
-    package func job(_ json: JSON, from caller: Caller) throws(CoreError) -> NewJob {
-        NewJob(try spec(json, from: caller), limits)
-    }
-
     /// The job that a schedule submits for a time; without a key where it is submitted by hand.
     func scheduled(
         _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool

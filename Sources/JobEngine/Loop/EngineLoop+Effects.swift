@@ -65,14 +65,13 @@ extension EngineLoop {
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
         // No progress follows an end.
         if change.isLast { engine.board.end(change.row.id) }
-        let event = JobEvent(change, inlineResult: engine.limits.inlineResult)
-        tell(ids) { $0.receive(event) }
+        tell(ids, .event(JobEvent(change, inlineResult: engine.limits.inlineResult)))
     }
 
-    func tell(_ ids: [SubscriptionID], _ receive: (any JobSubscriber) -> Void) {
+    func tell(_ ids: [SubscriptionID], _ update: JobUpdate) {
         for id in ids {
             guard let subscriber = subscribers[id] else { continue }
-            receive(subscriber)
+            subscriber.receive(update)
             if subscriber.isGone { unsubscribe(id) }
         }
     }

@@ -6,41 +6,6 @@ import Logging
 import JobCore
 import Synchronization
 
-/// Inputs of a round that was not committed, which come again in one round, and if that fails too one by one.
-struct Replay {
-    private var inputs: Deque<CoreInput> = []
-    private var isSingle = false
-    private var present: [CoreInput] = []
-
-    /// The inputs of the next round; nil if there are none.
-    mutating func next() -> [CoreInput]? {
-        if inputs.isEmpty { return nil }
-        present = isSingle ? [inputs.removeFirst()] : Array(inputs)
-        if !isSingle { inputs = [] }
-        return present
-    }
-
-    mutating func committed() {
-        present = []
-        if inputs.isEmpty { isSingle = false }
-    }
-
-    /// Called when a round was not committed; returns the input that was alone in it.
-    mutating func undone(_ handled: [CoreInput]) -> CoreInput? {
-        defer { present = [] }
-        if isSingle, present.count == 1 { return present[0] }
-        isSingle = !present.isEmpty
-        inputs = present.isEmpty ? Deque(handled.filter { !$0.isRequest }) : Deque(present)
-        return nil
-    }
-
-    /// Repeats an input that failed for another reason.
-    mutating func putBack(_ input: CoreInput) {
-        inputs.prepend(input)
-        isSingle = true
-    }
-}
-
 /// Handles rounds that were not committed.
 extension EngineLoop {
     /// Milliseconds between two probes of a failing store.
@@ -48,20 +13,19 @@ extension EngineLoop {
     /// Milliseconds before an input that could not be stored by itself is tried again.
     private static let postponement: Int64 = 10_000
 
-    /// Called when a round was not committed: its requests fail, and its other inputs come again once the store works. Until its
-    /// fate is settled, a crash could bring it back, so its requests are answered after the next commit.
-    func undone(_ handled: [CoreInput], _ error: StoreError, isSettled: Bool) {
+    /// Called when a round was not committed: its requests fail, and its other inputs come again, one by one, once the store
+    /// works. Until its fate is settled, a crash could bring it back, so its requests are answered after the next commit.
+    func undone(_ handled: [CoreInput], isAlone: Bool, _ error: StoreError, isSettled: Bool) {
         engine.logger.warning("A round was not stored: \(error.message)")
         core.undone()
-        let suspect = replay.undone(handled)
         for case .request(let id, _, _) in handled {
             if isSettled { fail(id, error) } else { unsettled.append(id) }
         }
-        guard probe(error) else {
-            if let suspect { replay.putBack(suspect) }
-            return
+        if probe(error), isAlone, let input = handled.first {
+            failAlone(input, error)
+        } else {
+            replay.prepend(contentsOf: handled.filter { !$0.isRequest })
         }
-        if let suspect { failAlone(suspect, error) }
     }
 
     private func fail(_ id: RequestID, _ error: StoreError) {
@@ -178,7 +142,6 @@ extension EngineLoop {
         default: break
         }
         switch input {
-        case .request: break
         case .run(let id, let event):
             if !fail(id, JobError(.storage, error.message)), case .ended = event { postpone(input) }
         case .prepared(let preparation, _) where preparation.request != nil:

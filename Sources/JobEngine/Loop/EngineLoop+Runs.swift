@@ -45,8 +45,6 @@ final class EngineRun {
     }
 
     var isTimer: Bool { if case .timer = state { true } else { false } }
-    fileprivate var isExpanding: Bool { if case .expanding = state { true } else { false } }
-    fileprivate var isStopping: Bool { if case .stopping = state { true } else { false } }
     fileprivate var isOver: Bool { if case .ended = state { true } else { isTimer } }
 }
 
@@ -76,7 +74,7 @@ extension EngineLoop {
 
     private func expanded(_ order: RunOrder, _ result: Expansion.Result) {
         let id = order.run
-        guard let run = runs[id], run.isExpanding else { return drop(result) }
+        guard let run = runs[id], case .expanding = run.state else { return drop(result) }
         switch result {
         case .ended(let end): self.end(id, end)
         case .timer(let seconds):
@@ -140,7 +138,7 @@ extension EngineLoop {
     func giveUp(at now: SteadyTime) {
         while let first = patience.first, first.end <= now {
             patience.removeFirst()
-            if runs[first.run]?.isStopping == true { end(first.run, .cancelled) }
+            if case .stopping? = runs[first.run]?.state { end(first.run, .cancelled) }
         }
         while let first = postponed.first, first.end <= now {
             postponed.removeFirst()

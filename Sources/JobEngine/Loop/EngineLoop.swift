@@ -26,8 +26,8 @@ final class EngineLoop {
     var phase = Phase.serving
     /// Inputs that were taken and are not handled yet.
     var upcoming: Deque<CoreInput> = []
-    /// Inputs of a round that was not committed, which come again before all others.
-    var replay = Replay()
+    /// Inputs of rounds that were not committed, which come again before all others, each in a round of its own.
+    var replay: Deque<CoreInput> = []
     /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
     var suspectTick: SteadyTime?
 
@@ -79,17 +79,17 @@ final class EngineLoop {
     }
 
     private func serve() {
-        if let inputs = replay.next() { return round(inputs) }
+        if let input = replay.popFirst() { return round(alone: input) }
         collect()
         let now = now
         giveUp(at: now.steady)
         if mustTick(at: now) {
-            if suspectTick != nil { return round([.tick]) }
+            if suspectTick != nil { return round(alone: .tick) }
             feed(.tick)
         }
         if reporting.next == nil, !core.progressIntervals.isEmpty, !engine.board.rest() { progressWasMade() }
-        if reporting.isDue(at: now.steady) { reportProgress(at: now.steady) }
-        if !upcoming.isEmpty { return round(nil) }
+        if let next = reporting.next, next <= now.steady { reportProgress(at: now.steady) }
+        if !upcoming.isEmpty { return round() }
         if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
@@ -136,16 +136,14 @@ final class EngineLoop {
 
     // MARK: - A round
 
-    /// Runs a round: of these inputs, or of what is upcoming and what comes meanwhile.
-    func round(_ inputs: [CoreInput]?) {
+    /// Runs a round: of this input alone, or of what is upcoming and what comes meanwhile.
+    private func round(alone input: CoreInput? = nil) {
         var handled: [CoreInput] = []
         let end = store.round { (transaction) throws(StoreError) in
-            if let inputs {
-                try transaction.load(inputs.flatMap(Core.keys))
-                for input in inputs {
-                    handled.append(input)
-                    try handle(input, transaction)
-                }
+            if let input {
+                handled = [input]
+                try transaction.load(Core.keys(of: input))
+                try handle(input, transaction)
             } else {
                 try handleUpcoming(&handled, transaction)
             }
@@ -153,8 +151,8 @@ final class EngineLoop {
         }
         switch end {
         case .committed: committed(handled)
-        case .undone(let error): undone(handled, error, isSettled: true)
-        case .unknown(let error): undone(handled, error, isSettled: false)
+        case .undone(let error): undone(handled, isAlone: input != nil, error, isSettled: true)
+        case .unknown(let error): undone(handled, isAlone: input != nil, error, isSettled: false)
         }
     }
 
@@ -184,7 +182,6 @@ final class EngineLoop {
     }
 
     private func committed(_ inputs: [CoreInput]) {
-        replay.committed()
         let effects = core.committed()
         publish()
         var isStop = false

@@ -41,14 +41,19 @@ package final class JobEvent: Sendable {
     }
 }
 
+/// What a subscriber is told of.
+package enum JobUpdate: Sendable {
+    /// Events are told in order.
+    case event(JobEvent)
+    /// The progress of an interval.
+    case progress(ProgressBatch)
+}
+
 /// A client that watches jobs.
 package protocol JobSubscriber: AnyObject, Sendable {
     /// Whether its client is gone; it never comes back.
     var isGone: Bool { get }
 
-    /// Receives an event, in order, on the engine's thread; must return quickly.
-    func receive(_ event: JobEvent)
-
-    /// Receives the progress of an interval, on the engine's thread.
-    func receive(_ batch: ProgressBatch)
+    /// Receives an update on the engine's thread; must return quickly.
+    func receive(_ update: JobUpdate)
 }

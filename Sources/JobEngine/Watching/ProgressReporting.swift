@@ -15,8 +15,6 @@ struct ProgressReporting {
     /// When ``look(_:_:at:)`` is due; nil while there is no progress to tell.
     private(set) var next: SteadyTime?
 
-    func isDue(at now: SteadyTime) -> Bool { next.map { $0 <= now } ?? false }
-
     /// Schedules a look at the end of the shortest interval, as there is progress.
     mutating func wake(_ lengths: some Collection<Int>, at now: SteadyTime) {
         guard let shortest = lengths.min() else { return }
@@ -46,12 +44,6 @@ struct ProgressReporting {
         }
         return due
     }
-
-    /// Whether the next look comes within the shortest interval, so that no progress has to wake the engine before.
-    func looksSoon(_ lengths: some Collection<Int>, after now: SteadyTime) -> Bool {
-        guard let next, let shortest = lengths.min() else { return false }
-        return next <= now.saturatingAdding(Int64(shortest))
-    }
 }
 
 extension EngineLoop {
@@ -61,7 +53,7 @@ extension EngineLoop {
     func reportProgress(at now: SteadyTime) {
         let lengths = core.progressIntervals
         let due = reporting.look(engine.board.takeChanges(), lengths, at: now)
-        if !reporting.looksSoon(lengths, after: now), !engine.board.rest() { progressWasMade() }
+        if !engine.board.rest() { progressWasMade() }
         guard !due.isEmpty else { return }
         var rows: [[SubscriptionID]: [ProgressRow]] = [:]
         // The round only reads, so nothing is synced.
@@ -81,8 +73,7 @@ extension EngineLoop {
         }
         guard case .committed = end else { return }
         for (ids, rows) in rows.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            let batch = ProgressBatch(rows)
-            tell(ids) { $0.receive(batch) }
+            tell(ids, .progress(ProgressBatch(rows)))
         }
     }
 }

@@ -5,21 +5,10 @@ import Synchronization
 
 /// One watch of one connection; it passes events on once the answer that names it is on its way.
 final class ConnectionWatch: JobSubscriber {
-    fileprivate enum Notification {
-        case event(JobEvent)
-        case batch(ProgressBatch)
-    }
-
-    fileprivate enum Buffering {
-        case open
-        case buffered
-        case full
-    }
-
     fileprivate struct State {
         var isEnded = false
-        /// Notifications that came before the answer.
-        var buffered: [Notification]? = []
+        /// Updates that came before the answer.
+        var buffered: [JobUpdate]? = []
         var bufferedBytes = 0
         /// Jobs whose end is not yet reported.
         var unfinished: Set<JobID> = []
@@ -55,32 +44,29 @@ final class ConnectionWatch: JobSubscriber {
 
     var isGone: Bool { outbox.isClosed || state.withLock(\.isEnded) }
 
-    func receive(_ event: JobEvent) { receive(.event(event)) }
-
-    func receive(_ batch: ProgressBatch) { receive(.batch(batch)) }
-
-    private func receive(_ notification: Notification) {
+    func receive(_ update: JobUpdate) {
         // The outbox closes before the engine learns that the client is gone, and the engine may have much to report.
         guard !outbox.isClosed else { return }
-        switch state.withLock({ $0.buffer(notification, within: outbox.most) }) {
-        case .open: if tell(notification) { settled() }
-        case .buffered: break
-        case .full: if case .event = notification { outbox.overflow() }
-        }
-        if !state.withLock({ $0.recount() }) { outbox.overflow() }
+        let isBuffered = state.withLock { $0.buffer(update, within: outbox.most) }
+        if !isBuffered, tell(update) { settled() }
+        recount()
     }
 
     /// Passes on what the answer does not show; returns whether all watched jobs are finished.
-    private func tell(_ notification: Notification) -> Bool {
+    private func tell(_ update: JobUpdate) -> Bool {
         let (isNews, isSettled) = state.withLock { state in
-            state.isNews(notification) ? (true, state.count(notification)) : (false, false)
+            state.isNews(update) ? (true, state.count(update)) : (false, false)
         }
         guard isNews else { return false }
-        switch notification {
+        switch update {
         case .event(let event): outbox.send(event, watch: number)
-        case .batch(let batch): outbox.send(batch, watch: number)
+        case .progress(let batch): outbox.send(batch, watch: number)
         }
         return isSettled
+    }
+
+    private func recount() {
+        if !state.withLock({ $0.recount(within: outbox.most) }) { outbox.overflow() }
     }
 
     /// Stops passing events on and releases its memory.
@@ -100,14 +86,14 @@ final class ConnectionWatch: JobSubscriber {
             state.knowsAll = isAll
         }
         while let buffered = drain() {
-            for notification in buffered { _ = tell(notification) }
+            for update in buffered { _ = tell(update) }
         }
-        if !state.withLock({ $0.recount() }) { outbox.overflow() }
+        recount()
         if isSettled { settled() }
     }
 
     /// Returns the buffered events; once it returns nil, events are no longer buffered.
-    private func drain() -> [Notification]? {
+    private func drain() -> [JobUpdate]? {
         state.withLock { state in
             state.bufferedBytes = 0
             defer { state.buffered = state.buffered?.isEmpty == false ? [] : nil }
@@ -121,49 +107,50 @@ final class ConnectionWatch: JobSubscriber {
 
 extension ConnectionWatch.State {
     /// The approximate bytes of an unfinished job with the number of its last notification, and of a buffered
-    /// notification besides its text.
+    /// update besides its text.
     private static let bytesPerJob = 64
     /// The minimum number of bytes counted at a time.
     private static let countedAtOnce = 64 * bytesPerJob
 
     /// Updates the charge for buffered events and jobs; returns false if that is too much.
-    fileprivate mutating func recount() -> Bool {
+    fileprivate mutating func recount(within bytes: Int) -> Bool {
+        guard bufferedBytes <= bytes else { return false }
         let more = unfinished.count * Self.bytesPerJob + bufferedBytes - charged
         guard let memory, abs(more) >= Self.countedAtOnce else { return true }
         charged += more
         return memory.grow(by: more)
     }
 
-    /// Buffers a notification, within the bound, until the answer is on its way.
-    fileprivate mutating func buffer(
-        _ notification: ConnectionWatch.Notification, within bytes: Int
-    ) -> ConnectionWatch.Buffering {
-        guard buffered != nil else { return .open }
-        guard bufferedBytes <= bytes else { return .full }
-        buffered?.append(notification)
-        switch notification {
+    /// Buffers an update until the answer is on its way, without progress beyond the bound; returns false if it is.
+    fileprivate mutating func buffer(_ update: JobUpdate, within bytes: Int) -> Bool {
+        guard buffered != nil else { return false }
+        switch update {
         // Others may share the text, or be gone before this one: it counts for each.
         case .event(let event): bufferedBytes += Self.bytesPerJob + OutboxWatch.size(of: event)
-        case .batch(let batch): bufferedBytes += batch.rows.count * Self.bytesPerJob
+        case .progress(let batch):
+            let size = batch.rows.count * Self.bytesPerJob
+            guard size <= bytes - bufferedBytes else { return true }
+            bufferedBytes += size
         }
-        return .buffered
+        buffered?.append(update)
+        return true
     }
 
     /// Returns whether the answer does not show it already.
-    fileprivate mutating func isNews(_ notification: ConnectionWatch.Notification) -> Bool {
+    fileprivate mutating func isNews(_ update: JobUpdate) -> Bool {
         if isEnded { return false }
-        guard case .event(let event) = notification, let version = versions[event.job] else { return true }
+        guard case .event(let event) = update, let version = versions[event.job] else { return true }
         guard event.version > version else { return false }
         versions[event.job] = nil
         return true
     }
 
     /// Updates the unfinished jobs; returns whether none is left.
-    fileprivate mutating func count(_ notification: ConnectionWatch.Notification) -> Bool {
-        switch notification {
+    fileprivate mutating func count(_ update: JobUpdate) -> Bool {
+        switch update {
         case .event(let event):
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
-        case .batch(let batch):
+        case .progress(let batch):
             // A batch has very many rows, and usually all jobs are known.
             if !knowsAll { for row in batch.rows { unfinished.insert(row.job) } }
         }

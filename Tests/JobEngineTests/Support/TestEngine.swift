@@ -1,6 +1,7 @@
 import DataSources
 import Dispatch
 import Glibc
+import InMemoryStore
 import JobModel
 import Logging
 import NIOPosix
@@ -21,12 +22,12 @@ struct TestEngine: Sendable {
     }
 
     let engine: Engine
-    let store: MemoryStore
+    let store: TestStore
     let clock: Clock
     let directory: String
 
     static func with(
-        store: MemoryStore = MemoryStore(), life: Int64 = 1, in directory: TemporaryDirectory? = nil,
+        store: TestStore = TestStore(), life: Int64 = 1, in directory: TemporaryDirectory? = nil,
         start: Core.Start = .clean, hasRealClock: Bool = true,
         files: FileOperations = .real, _ change: (inout EngineSettings) -> Void = { _ in },
         _ body: (TestEngine) async throws -> Void
@@ -61,8 +62,12 @@ struct TestEngine: Sendable {
         try outcome.get()
     }
 
+    func job(_ spec: JSON, for caller: Caller = user) throws -> NewJob {
+        NewJob(try engine.admission.spec(spec, from: caller), engine.admission.limits)
+    }
+
     func submit(_ spec: JSON, for caller: Caller = user) async throws -> JobID {
-        let answer = await engine.ask(.submit([try engine.admission.job(spec, from: caller)]), for: caller)
+        let answer = await engine.ask(.submit([try job(spec, for: caller)]), for: caller)
         guard case .submitted(let jobs) = answer, let job = jobs.first else { throw Refused(answer: answer) }
         return try job.get().job
     }
@@ -80,8 +85,8 @@ struct TestEngine: Sendable {
     /// Waits until a job has ended, and gives its row.
     @discardableResult
     func end(of job: JobID) async throws -> JobRow {
-        await store.until { $0.jobs[job]?.state.isTerminal ?? true }
-        return try #require(store.row(job))
+        await store.until { $0.job(job)?.state.isTerminal ?? true }
+        return try #require(store.rows.job(job))
     }
 
     /// Submits a job, waits for its end, and gives its row.
