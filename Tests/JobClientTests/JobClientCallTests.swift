@@ -172,7 +172,7 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
             arrival.finish()
             daemon.waitForEnd()
         } _: { client in
-            try await withThrowingTaskGroup(of: Void.self) { group in
+            await withTaskGroup(of: Void.self) { group in
                 for _ in 1..<JobClient.maximumCalls {
                     group.addTask { _ = await failure { _ = try await client.call("a") } }
                 }
