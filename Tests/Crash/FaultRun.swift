@@ -137,7 +137,7 @@ struct FaultRun {
                 report.problems.append("job \(id) is not there")
                 continue
             }
-            let job = JobView(stored.job).json()
+            let job = JobView(stored.row, document: stored.document).json()
             if let ends, ends.count(id) != 1 { report.problems.append("job \(id) ended \(ends.count(id)) times") }
             if job["state"] == "succeeded" {
                 try await check(job["result"] ?? .null, of: stored.row, engine, &report)

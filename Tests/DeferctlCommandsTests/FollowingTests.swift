@@ -155,7 +155,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         #expect(outcome.jobs == [1, 4])
         #expect(
             outcome.said == [
-                "job 1", "line 2: No\\x1b.", "line 3: The spec is not JSON: this byte begins no value at byte 0.",
+                "job 1", "line 2: No\\x1b.", "line 3: The spec is not JSON: expected a value at byte 0.",
                 "job 4",
             ])
     }

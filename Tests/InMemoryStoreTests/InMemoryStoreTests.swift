@@ -153,7 +153,7 @@ extension JobRow {
             owner: 1, groups: nil, parent: nil,
             terms: JobTerms(
                 plan: JobPlan(
-                    source: JobPlan.Step(source: .url, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                    source: JobPlan.Step(source: .url, timeout: nil, retry: .standard), links: [],
                     deadline: nil),
                 queue: "q", priority: 0, key: key, tags: []),
             specSize: 2, createdAt: Timestamp(milliseconds: 0), state: .queued)

@@ -19,8 +19,7 @@ import Testing
             let part = try await test.engine.read(blob, offset: 1, length: 3, for: 7)
             #expect(part.bytes == Array("yyy".utf8))
             #expect(part.size == Self.long.size)
-            let view = Job(row, document: nil, template: nil)
-            #expect(view.storedResult == Self.long.size)
+            #expect(JobView(row, document: nil).json()["resultSize"]?.int == Self.long.size)
             guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }

@@ -156,9 +156,10 @@ import Testing
                 let children = test.store.rows.allJobs.filter { $0.parent?.job == list.id }
                 #expect(children.count == 2)
                 for row in children {
-                    let whole = try #require(test.store.job(row.id)).job.spec
-                    #expect(row.specSize == whole.json.utf8.count)
-                    let view = JobView(Job(row, document: try #require(test.store.job(row.id)).document, template: nil))
+                    let stored = try #require(test.store.job(row.id))
+                    let whole = JobView(row, document: stored.document, template: stored.template).json()
+                    #expect(whole["source"]?["value"]?[1] == value)
+                    let view = JobView(row, document: stored.document)
                     #expect(view.json(.brief)["specSize"] == JSON(row.specSize))
                 }
             }

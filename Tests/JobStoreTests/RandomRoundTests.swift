@@ -138,7 +138,7 @@ struct RandomRounds {
                     row.isRemoving = template.isRemoving
                     row.version += 1
                 })
-            return "\(row.hashValue)"
+            return row.text
         }
     }
 
@@ -197,7 +197,7 @@ struct RandomRounds {
         let wall = Self.wall.adding(seconds: Double(time))
         let position = random.chance(0.5) ? ReadyPosition(priority: number(-1...1), id: id) : nil
         switch number(0...9) {
-        case 0, 1: return { "\(try $0.job(id)?.hashValue ?? 0)" }
+        case 0, 1: return { try $0.job(id)?.text ?? "" }
         case 2, 3:
             return {
                 "\(try $0.ready(queue: queue, owner: owner, after: position, excluding: hosts, limit: limit))"
@@ -221,4 +221,9 @@ struct RandomRounds {
             }
         }
     }
+}
+
+extension JobRow {
+    /// Its values, as text that is the same for equal rows: the order of a set's elements varies.
+    fileprivate var text: String { "\(self) \(plan.source) \(queue) \(priority) \(key ?? "") \(tags)" }
 }

@@ -83,7 +83,7 @@ extension JobRow {
             owner: owner, groups: nil, parent: parent,
             terms: JobTerms(
                 plan: JobPlan(
-                    source: JobPlan.Step(source: source, timeout: nil, retry: .standard, isRepeatable: true), links: [],
+                    source: JobPlan.Step(source: source, timeout: nil, retry: .standard), links: [],
                     deadline: nil),
                 queue: queue, priority: priority, key: key, tags: tags),
             specSize: 100, createdAt: Timestamp(milliseconds: 1_700_000_000_000), state: state)
@@ -98,9 +98,9 @@ extension JobRow {
 
     /// A job with a value in each of its columns.
     static var full: JobRow {
-        let step = JobPlan.Step(source: .download, timeout: 30, retry: .none, isRepeatable: false)
+        let step = JobPlan.Step(source: .download, timeout: 30, retry: .none)
         let retry = RetryPolicy(max: 7, initial: 0.25, factor: 1.5, maxDelay: 1e9, jitter: false)
-        let retried = JobPlan.Step(source: nil, timeout: nil, retry: retry, isRepeatable: true)
+        let retried = JobPlan.Step(source: nil, timeout: nil, retry: retry)
         var row = JobRow(
             owner: 4_294_967_295, groups: CallerGroups([4, 24]),
             parent: Parent(job: 7, link: 2, list: 9, index: 3, depth: 1),

@@ -19,7 +19,7 @@ struct ProgramCommand: Sendable {
             "PATH": Self.path, "HOME": NSHomeDirectory(), "LANG": "C.UTF-8", "DEFERD_JOB": String(context.job),
             "DEFERD_ATTEMPT": String(context.attempt),
         ]
-        for variable in spec.environment { variables[variable.name] = variable.value }
+        variables.merge(spec.environment) { $1 }
         let entry: ProgramSettings.Entry
         switch spec.subject {
         case .named(let name):

@@ -3,7 +3,7 @@ package import JobModel
 /// A job to submit, its spec checked by ``Admission``.
 package struct NewJob: Sendable {
     /// The parts of a spec that the core's decisions depend on.
-    package struct Terms: Sendable, Hashable {
+    package struct Terms: Sendable, Equatable {
         package let lasting: JobTerms
         /// Seconds between submission and the earliest start.
         package let delay: Double?
@@ -14,7 +14,7 @@ package struct NewJob: Sendable {
         /// Creates the terms. A child's key is only displayed: matching it would join jobs of different lists.
         package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
             lasting = JobTerms(
-                plan: JobPlan(spec), queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
+                plan: spec.plan, queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
                 tags: spec.tags)
             delay = spec.delay
             notBefore = spec.notBefore

@@ -117,7 +117,7 @@ extension Core {
             }
             return NewJobRow(row: row, document: new.document)
         case .invalid(let error):
-            let step = JobPlan.Step(source: .error, timeout: nil, retry: .none, isRepeatable: true)
+            let step = JobPlan.Step(source: .error, timeout: nil, retry: .none)
             var row = JobRow(
                 owner: parent.owner, groups: parent.groups, parent: parentage,
                 terms: JobTerms(

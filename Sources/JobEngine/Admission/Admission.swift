@@ -180,7 +180,7 @@ extension NewJob {
 
     /// The outcome of a source that says it; nil for others, and for long values, which go into files.
     private static func immediate(_ spec: JobSpec, _ limits: JobLimits) -> Carried? {
-        guard case .source(let source) = spec.source.action, spec.source.type == .value || spec.source.type == .error,
+        guard [.value, .error].contains(spec.plan.source.source), let source = spec.json["source"],
             let parameters = try? SourceParameters(source, mode: .expanded, isStored: true, limits: limits)
         else { return nil }
         switch parameters {

@@ -21,17 +21,17 @@ struct ChildMaker: Sendable {
 
     init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ engine: Engine) {
         self.init(
-            ListOpening(mode: list.mode, concurrency: list.concurrency, total: list.jobs.count, template: nil),
-            .jobs(list.jobs), written, row, engine)
+            ListOpening(mode: list.mode, concurrency: list.concurrency, total: list.elements.count, template: nil),
+            .jobs(list.elements), written, row, engine)
     }
 
-    init(_ each: EachSpec, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
-        let template = each.job.inheriting(queue: row.queue, priority: row.priority)
+    init(_ items: ListSpec, _ job: JSON, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
+        let template = job.inheriting(queue: row.queue, priority: row.priority)
         self.init(
             ListOpening(
-                mode: each.mode, concurrency: each.concurrency, total: each.items.count,
+                mode: items.mode, concurrency: items.concurrency, total: items.elements.count,
                 template: try engine.stored(template.utf8)),
-            .items(each.items, template: Template(template)), written, row, engine)
+            .items(items.elements, template: Template(template)), written, row, engine)
     }
 
     private init(

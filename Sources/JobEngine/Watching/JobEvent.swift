@@ -32,8 +32,9 @@ package final class JobEvent: Sendable {
             switch form {
             case .text(let text): return text
             case .change(let change, let inlineResult):
-                let job = Job(change.row, document: change.document, template: change.template)
-                let text = write(JobView(job, inlineResult: inlineResult))
+                let text = write(
+                    JobView(
+                        change.row, document: change.document, template: change.template, inlineResult: inlineResult))
                 form = .text(text)
                 return text
             }

@@ -37,23 +37,6 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt8 {
-    /// The scalar that this byte denotes after a backslash; nil for `u` and for invalid escapes.
-    var escapedScalar: Unicode.Scalar? {
-        switch self {
-        case UInt8(ascii: "\""): "\""
-        case UInt8(ascii: "\\"): "\\"
-        case UInt8(ascii: "/"): "/"
-        case UInt8(ascii: "b"): "\u{8}"
-        case UInt8(ascii: "f"): "\u{C}"
-        case UInt8(ascii: "n"): "\n"
-        case UInt8(ascii: "r"): "\r"
-        case UInt8(ascii: "t"): "\t"
-        default: nil
-        }
-    }
-}
-
-extension UInt8 {
     /// The value of this byte as an ASCII hexadecimal digit, or nil.
     var hexDigit: UInt8? {
         switch self {
@@ -65,33 +48,10 @@ extension UInt8 {
     }
 }
 
-extension Unicode.Scalar {
-    /// Creates the scalar of a UTF-16 surrogate pair; `high` is its first unit.
-    init?(high: UInt32, low: UInt32) {
-        guard (0xDC00..<0xE000).contains(low) else { return nil }
-        self.init(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
-    }
-}
-
-extension JSONParser {
-    /// Parses the single value in `bytes`; anything but white space around it is an error.
-    package static func parse(
-        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
-    ) throws(JSONSyntaxError) -> JSON {
-        try parse(bytes, maximumDepth: maximumDepth, budget: .max).value
-    }
-}
-
 extension JSON {
     /// Parses the single value in `text`; the default depth allows for deferd's own text around client values.
     public init(parsing text: String, maximumDepth: Int = 256) throws(JSONSyntaxError) {
-        var text = text
-        let parsed = text.withUTF8 { utf8 in
-            Result { () throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(utf8), maximumDepth: maximumDepth)
-            }
-        }
-        self = try parsed.get()
+        try self.init(parsing: Array(text.utf8), maximumDepth: maximumDepth)
     }
 
     /// Parses the single value in `bytes`, in UTF-8 and nested at most `maximumDepth` levels deep.
@@ -101,12 +61,9 @@ extension JSON {
 
     /// Parses a value that takes at most about `budget` bytes of memory.
     package init(parsing bytes: [UInt8], maximumDepth: Int, budget: Int) throws(JSONSyntaxError) {
-        let parsed = bytes.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in
-                try JSONParser.parse(raw, maximumDepth: maximumDepth, budget: budget).value
-            }
+        self = try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
+            try JSONParser.parse(UnsafeRawBufferPointer(bytes), maximumDepth: maximumDepth, budget: budget).value
         }
-        self = try parsed.get()
     }
 
     /// Parses text that was checked before it was stored; damaged text becomes `null`.

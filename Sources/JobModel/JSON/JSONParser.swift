@@ -20,7 +20,7 @@ package struct JSONParser {
     /// Parses the single value in `bytes` and returns its approximate memory in bytes.
     /// Exceeding `budget` is an error: a value of a few bytes takes thirty times as many.
     package static func parse(
-        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int = .max
     ) throws(JSONSyntaxError) -> (value: JSON, cost: Int) {
         var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
         let value = try parser.value()
@@ -67,47 +67,32 @@ package struct JSONParser {
     }
 
     // MARK: Looking up one value
-    /// Returns the value at `tokens` within the next value.
-    private mutating func value(at tokens: ArraySlice<String>) throws(JSONSyntaxError) -> JSON? {
-        guard let token = tokens.first else { return try value() }
-        skipSpace()
-        switch current {
-        case UInt8(ascii: "{"):
-            var found: JSON?
-            try eachMember { (parser, name) throws(JSONSyntaxError) in
-                guard name.hasSameBytes(as: token) else { return try parser.skip() }
-                found = try parser.value(at: tokens.dropFirst())
-            }
-            return found
-        case UInt8(ascii: "["):
-            let wanted = JSONPointer.index(token)
-            var (found, index) = (JSON?.none, 0)
-            try eachElement { (parser) throws(JSONSyntaxError) in
-                defer { index += 1 }
-                guard index == wanted else { return try parser.skip() }
-                found = try parser.value(at: tokens.dropFirst())
-            }
-            return found
-        default:
-            try skip()
-            return nil
-        }
-    }
 
-    /// Checks the next value and discards it.
-    private mutating func skip() throws(JSONSyntaxError) {
+    /// Checks the next value, and returns the part of it at `tokens`; nil discards all of it.
+    private mutating func value(at tokens: ArraySlice<String>?) throws(JSONSyntaxError) -> JSON? {
+        if let tokens, tokens.isEmpty { return try value() }
         skipSpace()
+        var found: JSON?
         switch current {
         case UInt8(ascii: "{"):
-            try eachMember { (parser, _) throws(JSONSyntaxError) in try parser.skip() }
+            try eachMember { (parser, name) throws(JSONSyntaxError) in
+                let isWanted = tokens?.first.map(name.hasSameBytes) ?? false
+                let value = try parser.value(at: isWanted ? tokens?.dropFirst() : nil)
+                if isWanted { found = value }
+            }
         case UInt8(ascii: "["):
-            try eachElement { (parser) throws(JSONSyntaxError) in try parser.skip() }
-        case UInt8(ascii: "\""):
-            _ = try string()
-        case UInt8(ascii: "-"), (UInt8(ascii: "0")...UInt8(ascii: "9"))?:
-            _ = try number()
+            let wanted = tokens?.first.flatMap(JSONPointer.index)
+            var index = 0
+            try eachElement { (parser) throws(JSONSyntaxError) in
+                let value = try parser.value(at: index == wanted ? tokens?.dropFirst() : nil)
+                if index == wanted { found = value }
+                index += 1
+            }
+        case UInt8(ascii: "\""): _ = try string()
+        case UInt8(ascii: "-"), (UInt8(ascii: "0")...UInt8(ascii: "9"))?: _ = try number()
         default: _ = try scalar()
         }
+        return found
     }
 
     private mutating func eachMember(
@@ -176,7 +161,7 @@ package struct JSONParser {
         case UInt8(ascii: "f"): return try literal("false", .bool(false))
         case UInt8(ascii: "n"): return try literal("null", .null)
         case nil: throw fault("the value is missing")
-        default: throw fault("this byte begins no value")
+        default: throw fault("expected a value")
         }
     }
 
@@ -247,7 +232,7 @@ package struct JSONParser {
         guard end <= bytes.count,
             UnsafeBufferPointer(rebasing: bytes[position..<end])
                 .elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
-        else { throw fault("this byte begins no value") }
+        else { throw fault("expected a value") }
         position = end
         return value
     }
@@ -332,22 +317,25 @@ package struct JSONParser {
         guard let byte = current else { throw fault("a string is not closed") }
         position += 1
         switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
+        case UInt8(ascii: "b"): return "\u{8}"
+        case UInt8(ascii: "f"): return "\u{C}"
+        case UInt8(ascii: "n"): return "\n"
+        case UInt8(ascii: "r"): return "\r"
+        case UInt8(ascii: "t"): return "\t"
         case UInt8(ascii: "u"):
             let unit = try hexadecimal()
             if let scalar = Unicode.Scalar(unit) { return scalar }
-            guard (0xD800..<0xDC00).contains(unit), current == UInt8(ascii: "\\") else {
-                throw fault("half of a surrogate pair stands alone")
+            for byte in "\\u".utf8 {
+                guard current == byte else { throw fault("half of a surrogate pair stands alone") }
+                position += 1
             }
-            position += 1
-            guard current == UInt8(ascii: "u") else { throw fault("half of a surrogate pair stands alone") }
-            position += 1
             let second = try hexadecimal()
-            guard let scalar = Unicode.Scalar(high: unit, low: second) else {
-                throw fault("half of a surrogate pair stands alone")
-            }
+            guard (0xD800..<0xDC00).contains(unit), (0xDC00..<0xE000).contains(second),
+                let scalar = Unicode.Scalar(0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00))
+            else { throw fault("half of a surrogate pair stands alone") }
             return scalar
         default:
-            if let scalar = byte.escapedScalar { return scalar }
             position -= 1
             throw fault("this character cannot be escaped")
         }
@@ -357,9 +345,7 @@ package struct JSONParser {
         guard position + 4 <= bytes.count else { throw fault("a string is not closed") }
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            guard let digit = bytes[position].hexDigit else {
-                throw fault("a hexadecimal digit is missing")
-            }
+            guard let digit = bytes[position].hexDigit else { throw fault("a hexadecimal digit is missing") }
             unit = unit << 4 | UInt32(digit)
             position += 1
         }

@@ -74,15 +74,20 @@ package struct MemberReader {
         _ name: String, atMost limit: Int = longestString, flaw: (String) -> String? = { _ in nil }
     ) throws(SpecError) -> String? {
         guard let value = value(name) else { return nil }
-        guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
-        guard !isOpen(value) else { return text }
-        guard isStored || text.utf8.count <= limit else { throw fault(name, Self.tooLong(name, limit)) }
-        if let reason = flaw(text) { throw fault(name, reason) }
-        return text
+        return try string(name, value, atMost: limit, flaw: flaw)
     }
 
-    private static func tooLong(_ name: String, _ limit: Int) -> String {
-        "\"\(name.echoed)\" is longer than \(limit) bytes."
+    /// Reads the value of the member `name` like ``string(_:atMost:flaw:)``.
+    func string(
+        _ name: String, _ value: JSON, atMost limit: Int = longestString, flaw: (String) -> String?
+    ) throws(SpecError) -> String {
+        guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
+        guard !isOpen(value) else { return text }
+        guard isStored || text.utf8.count <= limit else {
+            throw fault(name, "\"\(name.echoed)\" is longer than \(limit) bytes.")
+        }
+        if let reason = flaw(text) { throw fault(name, reason) }
+        return text
     }
 
     /// Returns the text of a string member; after expansion, also of a number or boolean.
@@ -198,7 +203,7 @@ package struct MemberReader {
     package func missing(_ name: String) -> SpecError { fault(name, "\"\(name)\" is missing.") }
 
     private func mismatch(_ name: String, _ wanted: String, _ value: JSON) -> SpecError {
-        fault(name, "\"\(name)\" must be \(wanted), not \(value.typeName).")
+        fault(name, "\"\(name.echoed)\" must be \(wanted), not \(value.typeName).")
     }
 }
 

@@ -11,13 +11,11 @@ struct PointerSearch {
         /// Retained, so that no other object's members can get the same address.
         let object: JSONObject
         var looks = 0
-        /// The last position of each name.
-        var positions: [NameBytes: Int]?
+        /// The last position of each name, once it has an index.
+        var positions: [NameBytes: Int] = [:]
     }
 
     private var searched: [UnsafeRawPointer: Searched] = [:]
-    /// Names examined by search or for an index: tests bound these, as time depends on the machine.
-    private(set) var namesLookedAt = 0
 
     /// Returns the value at `pointer` in `root`, or nil; an array index is digits without a leading zero.
     mutating func value(at pointer: JSONPointer, in root: JSON) -> JSON? {
@@ -39,33 +37,16 @@ struct PointerSearch {
     private mutating func member(_ name: String, of object: JSONObject) -> JSON? {
         guard object.members.count > Self.few,
             let address = object.members.withUnsafeBufferPointer({ UnsafeRawPointer($0.baseAddress) })
-        else { return compare(name, with: object) }
-        if let positions = searched[address]?.positions { return ask(positions, for: name, of: object) }
-        var entry = searched[address] ?? Searched(object: object)
+        else { return object[name] }
+        var entry = searched.removeValue(forKey: address) ?? Searched(object: object)
+        defer { searched[address] = entry }
         entry.looks += 1
-        guard entry.looks > Self.looksWithout else {
-            searched[address] = entry
-            return compare(name, with: object)
+        guard entry.looks > Self.looksWithout else { return object[name] }
+        if entry.positions.isEmpty {
+            entry.positions.reserveCapacity(object.members.count)
+            for (position, member) in object.members.enumerated() { entry.positions[NameBytes(member.name)] = position }
         }
-        var positions: [NameBytes: Int] = [:]
-        positions.reserveCapacity(object.members.count)
-        for (position, member) in object.members.enumerated() { positions[NameBytes(member.name)] = position }
-        namesLookedAt += object.members.count
-        entry.positions = positions
-        searched[address] = entry
-        return ask(positions, for: name, of: object)
-    }
-
-    /// Searches linearly from the end, as the last of several members with one name counts.
-    private mutating func compare(_ name: String, with object: JSONObject) -> JSON? {
-        let position = object.members.lastIndex { $0.name.hasSameBytes(as: name) }
-        namesLookedAt += object.members.count - (position ?? 0)
-        return position.map { object.members[$0].value }
-    }
-
-    private mutating func ask(_ positions: [NameBytes: Int], for name: String, of object: JSONObject) -> JSON? {
-        namesLookedAt += 1
-        return positions[NameBytes(name)].map { object.members[$0].value }
+        return entry.positions[NameBytes(name)].map { object.members[$0].value }
     }
 }
 

@@ -10,20 +10,7 @@ package struct CallerGroups: Sendable, Hashable {
         text = Set(ids).sorted().prefix(Self.most).map(String.init).joined(separator: ",")
     }
 
-    /// Restores stored groups; nil if the text is malformed.
-    package init?(stored text: String) {
-        var id: UInt64?
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                let next = (id ?? 0) * 10 + UInt64(byte - UInt8(ascii: "0"))
-                guard next <= UInt32.max else { return nil }
-                id = next
-            case UInt8(ascii: ",") where id != nil: id = nil
-            default: return nil
-            }
-        }
-        guard text.isEmpty || id != nil else { return nil }
+    package init(stored text: String) {
         self.text = text
     }
 

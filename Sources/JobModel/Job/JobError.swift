@@ -70,14 +70,11 @@ package struct JobError: Error, Sendable, Hashable {
         }
 
         var json: JSON {
-            var object = JSONObject()
             switch reason {
-            case .exit(let status): object.append("exit", JSON(status))
-            case .signal(let number): object.append("signal", JSON(number))
-            case .none: break
+            case .exit(let status): ["exit": status.json, "stderr": standardError.json]
+            case .signal(let number): ["signal": number.json, "stderr": standardError.json]
+            case .none: ["stderr": standardError.json]
             }
-            object.append("stderr", .string(standardError))
-            return .object(object)
         }
 
         init?(json: JSON) {
@@ -156,22 +153,14 @@ extension JobError {
     /// The error as clients and the store see it.
     package var json: JSON {
         let told = particulars
-        var object = JSONObject()
-        object.append("kind", .string(told.kind.rawValue))
-        object.append("message", .string(told.message))
-        object.append("retryable", .bool(told.isRetryable))
-        object.append("link", JSON(told.link))
-        object.append("attempts", JSON(told.attempts))
-        if let http = told.http {
-            object.append("http", ["status": JSON(http.status), "reason": .string(http.reason)])
-        }
-        object.append("program", ifPresent: told.program?.json)
-        object.append("job", ifPresent: told.job.map { JSON(Int($0)) })
-        object.append("index", ifPresent: told.index.map { JSON($0) })
-        object.append("failures", ifPresent: told.failures.map { .array($0.map(\.json)) })
-        object.append("failuresOmitted", ifPresent: told.failuresOmitted.map { JSON($0) })
-        object.append("cause", ifPresent: told.cause?.json)
-        return .object(object)
+        return .object([
+            "kind": told.kind.rawValue.json, "message": told.message.json, "retryable": told.isRetryable.json,
+            "link": told.link.json, "attempts": told.attempts.json,
+            "http": told.http.map { ["status": $0.status.json, "reason": $0.reason.json] },
+            "program": told.program?.json, "job": told.job?.json, "index": told.index?.json,
+            "failures": told.failures.map { .array($0.map(\.json)) }, "failuresOmitted": told.failuresOmitted?.json,
+            "cause": told.cause?.json,
+        ])
     }
 
     /// Restores an error; members that an older daemon did not write get defaults.
@@ -222,3 +211,6 @@ extension JobError {
         return error
     }
 }
+
+/// The outcome of a source, a link or a job.
+package typealias Outcome = Result<JSON, JobError>

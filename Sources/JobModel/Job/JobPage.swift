@@ -4,14 +4,14 @@ package struct JobPage: Sendable {
     package static let mostResults = 1 << 20
 
     /// The maximum size of one of very many jobs without its result, in bytes.
-    fileprivate static let mostPlain = 128 << 10
+    private static let mostPlain = 128 << 10
 
     /// The elements of an array, separated by commas.
     package private(set) var text: [UInt8] = []
     /// The number of jobs included, counted from the first.
     package private(set) var count = 0
 
-    fileprivate let room: Int
+    private let room: Int
 
     /// Creates an empty page for as many jobs as fit into `room`.
     package init(within room: Int) {
@@ -29,14 +29,14 @@ package struct JobPage: Sendable {
         return true
     }
 
-    fileprivate mutating func append(_ element: [UInt8]) {
+    private mutating func append(_ element: [UInt8]) {
         if count > 0 { text.append(UInt8(ascii: ",")) }
         text += element
         count += 1
     }
 
     /// Returns the text of one job, or nil if there is no room for it.
-    fileprivate static func element(_ job: JobView, _ mayHaveResult: Bool, within room: Int) -> [UInt8]? {
+    private static func element(_ job: JobView, _ mayHaveResult: Bool, within room: Int) -> [UInt8]? {
         let whole = job.text(mayHaveResult ? .brief : .brief.withoutResult, within: max(room, JobPage.mostResults))
         if whole.count <= room { return whole }
         let plain = job.text(.brief.withoutResult, within: max(room, JobPage.mostResults))
@@ -44,56 +44,32 @@ package struct JobPage: Sendable {
     }
 }
 
-/// A page of all given jobs, written one by one; it shows less of some if room is short.
-package struct CompleteJobPage {
-    package private(set) var page: JobPage
-    private let jobs: [JobView]
-    /// The minimal text of each job: all but its result.
-    private var plain: [[UInt8]] = []
-    /// The room of each job, and the room left for results.
-    private var sizes: [Int] = []
-    private var left = 0
-
-    package init(_ jobs: [JobView], within room: Int) {
-        self.jobs = jobs
-        page = JobPage(within: room)
-    }
-
-    /// Processes the next job, in two passes; returns the number of bytes, or nil at the end.
-    package mutating func advance() -> Int? {
-        if plain.count < jobs.count {
-            plain.append(jobs[plain.count].text(.brief.withoutResult, within: JobPage.mostPlain))
-            if plain.count == jobs.count { allot() }
-            return plain[plain.count - 1].count
+extension JobPage {
+    /// Creates a page of all given jobs; it shows less of some if room is short.
+    package init(all jobs: [JobView], within room: Int) {
+        self.init(within: room)
+        // All of each but its result.
+        let plain = jobs.map { $0.text(.brief.withoutResult, within: Self.mostPlain) }
+        var sizes = plain.map(\.count)
+        var left = room - jobs.count - sizes.reduce(0, +)
+        if left < 0 {
+            left = room - jobs.count * (JobDetail.least + 1)
+            for (index, size) in sizes.enumerated() {
+                let more = max(0, size - JobDetail.least)
+                if more <= left { left -= more } else { sizes[index] = JobDetail.least }
+            }
+            left = 0
         }
-        guard page.count < jobs.count else { return nil }
-        let before = page.text.count
-        add(jobs[page.count], at: page.count)
-        return page.text.count - before
-    }
-
-    /// Allots the room; what remains goes to results, from the first job on.
-    private mutating func allot() {
-        sizes = plain.map(\.count)
-        left = page.room - jobs.count - sizes.reduce(0, +)
-        guard left < 0 else { return }
-        left = page.room - jobs.count * (JobDetail.least + 1)
-        for (index, size) in sizes.enumerated() {
-            let more = max(0, size - JobDetail.least)
-            sizes[index] = more <= left ? size : JobDetail.least
-            if more <= left { left -= more }
-        }
-        left = 0
-    }
-
-    private mutating func add(_ job: JobView, at index: Int) {
-        if left > 0, page.text.count < JobPage.mostResults, job.job.state == .succeeded,
-            let element = JobPage.element(job, true, within: sizes[index] + left)
-        {
-            left -= element.count - sizes[index]
-            page.append(element)
-        } else {
-            page.append(sizes[index] >= plain[index].count ? plain[index] : job.text(.brief, within: sizes[index]))
+        for (index, job) in jobs.enumerated() {
+            // What remains goes to results, from the first job on.
+            if left > 0, text.count < Self.mostResults, job.hasResult,
+                let element = Self.element(job, true, within: sizes[index] + left)
+            {
+                left -= element.count - sizes[index]
+                append(element)
+            } else {
+                append(sizes[index] >= plain[index].count ? plain[index] : job.text(.brief, within: sizes[index]))
+            }
         }
     }
 }

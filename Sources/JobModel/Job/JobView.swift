@@ -1,55 +1,65 @@
+/// A job's id; ids count up and are never reused.
+package typealias JobID = Int64
+
 /// A job as a caller may see it; it becomes JSON when an answer is written.
 package struct JobView: Sendable {
-    package let job: Job
+    /// Without a successful outcome, which ``result`` and ``resultSize`` describe.
+    private var row: JobRow
+    /// Nil for a spec that is shown by its size.
+    private var spec: JSON?
+    private let key: String?
+    private let label: String?
     /// The progress of a running job.
-    package let progress: Progress?
-    /// The maximum size of a result that is shown, in bytes of JSON.
-    package let inlineResult: Int
-    private let links: Int
-    /// The size of a result that is not kept.
-    private var droppedResult: Int?
+    private let progress: Progress?
+    /// The text of a result that may be shown.
+    private var result: [UInt8]?
+    private var resultSize: Int64?
 
-    package init(_ job: Job, progress: Progress? = nil, inlineResult: Int = JobLimits().inlineResult) {
-        self.job = job
+    /// Creates a view of a row and its stored spec; a spec of which a part is in a file is shown by its size.
+    /// `inlineResult` is the maximum size of a result that is shown, in bytes of JSON.
+    package init(
+        _ row: JobRow, document: NewJobRow.Document?, template: StoredValue? = nil, progress: Progress? = nil,
+        inlineResult: Int = JobLimits().inlineResult
+    ) {
+        self.row = row
         self.progress = progress
-        self.inlineResult = inlineResult
-        links = job.spec.links.count
-        droppedResult = job.storedResult
+        switch (document, template) {
+        case (.spec(let text), _): spec = JSON(stored: text)
+        case (.item(.inline(let item)), .inline(let template)?):
+            let values: [TemplateText.Name: JSON] = [.item: JSON(stored: item), .index: JSON(row.parent?.index ?? 0)]
+            spec = try? TemplateExpansion(values).child(JSON(stored: template))
+        default: spec = nil
+        }
+        let members = spec.flatMap { try? MemberReader($0, at: JSONPointer(), mode: .expanded, isStored: true) }
+        // A child's row has no key, as it is only shown.
+        key = (try? members?.string("key")) ?? row.key
+        label = try? members?.string("label")
+        guard case .success(let value) = row.carried else { return }
+        self.row.carried = nil
+        guard row.state == .succeeded else { return }
+        resultSize = value.size
+        if case .inline(let text) = value, text.count <= inlineResult { result = text }
     }
 
-    private init(_ job: Job, of view: JobView, droppedResult: Int?) {
-        self.job = job
-        progress = view.progress
-        inlineResult = view.inlineResult
-        links = view.links
-        self.droppedResult = droppedResult
-    }
+    /// Whether a result is shown if there is room.
+    var hasResult: Bool { result != nil }
 
     /// Returns the view without the parts that ``JobDetail/brief`` never shows, so that very many take little memory.
     /// A short result is kept if `results` bytes are left for it.
     package func brief(results: inout Int) -> JobView {
-        var job = job
-        if job.spec.size > JobDetail.longestBriefSpec { job.spec = job.spec.withoutSteps }
-        job.outcomes = job.outcomes.suffix(JobDetail.briefOutcomes).map { outcome in
+        var brief = self
+        if row.specSize > JobDetail.longestBriefSpec { brief.spec = nil }
+        brief.row.outcomes = row.outcomes.suffix(JobDetail.briefOutcomes).map { outcome in
             var outcome = outcome
             outcome.error = outcome.error?.brief
             return outcome
         }
-        job.lastFailure = job.lastFailure?.brief
-        var dropped = droppedResult
-        switch job.carried {
-        case .failure(let error): job.carried = .failure(error.brief)
-        case .success(let result) where job.state == .succeeded:
-            let size = result.size
-            if dropped == nil, size <= min(inlineResult, results) {
-                results -= size
-            } else {
-                dropped = dropped ?? size
-                job.carried = .success(.null)
-            }
-        default: job.carried = nil
-        }
-        return JobView(job, of: self, droppedResult: dropped)
+        brief.row.lastFailure = row.lastFailure?.brief
+        brief.row.failedLink = nil
+        brief.row.carried = row.carried?.error.map { .failure($0.brief) }
+        let size = result?.count ?? 0
+        if size <= results { results -= size } else { brief.result = nil }
+        return brief
     }
 
     /// Returns the job object as JSON text: as much of `detail` as fits into `room` bytes, but at least the least.
@@ -61,70 +71,50 @@ package struct JobView: Sendable {
 
     /// Returns the job object of the wire contract, credentials masked.
     package func json(_ detail: JobDetail = .whole) -> JSON {
-        let spec = job.spec
-        var object = JSONObject()
-        object.append("job", JSON(Int(job.id)))
-        object.append("state", .string(job.state.rawValue))
-        if !spec.isPresent || detail.spec.map({ spec.size > $0 }) ?? false {
-            object.append("specSize", JSON(spec.size))
-        } else {
-            if case .source(let source) = spec.source.action { object.append("source", Masking.masked(source)) }
-            if let links = spec.json["then"], !links.isNull { object.append("then", Masking.masked(links)) }
+        let source = row.specSize <= detail.spec ?? .max ? spec?["source"] : nil
+        var links = source == nil ? nil : spec?["then"]
+        if links?.isNull == true { links = nil }
+        let tags = detail.hasTexts && !row.tags.isEmpty ? row.tags : nil
+        let result = detail.hasResult ? result.map(JSON.init(stored:)) : nil
+        let outcomes = row.outcomes.suffix(detail.outcomes ?? row.outcomes.count).map { outcome in
+            var outcome = outcome
+            if !detail.hasCauses { outcome.error = outcome.error?.withoutCauses }
+            return Masking.masked(outcome.json)
         }
-        object.append("queue", .string(detail.hasTexts ? spec.queue : spec.queue.shortened(to: 64)))
-        object.append("priority", JSON(spec.priority))
-        if detail.hasTexts {
-            object.append("key", ifPresent: spec.key.map(Self.shown))
-            if !spec.tags.isEmpty { object.append("tags", .array(spec.tags.map(Self.shown))) }
-            object.append("label", ifPresent: spec.label.map(Self.shown))
-        }
-        object.append("owner", JSON(Int(job.owner)))
-        object.append("parent", ifPresent: job.parent.map { JSON(Int($0)) })
-        if job.children > 0 { object.append("children", JSON(job.children)) }
-        object.append("createdAt", .string(job.createdAt.description))
-        object.append("notBefore", ifPresent: job.notBefore.map { .string($0.description) })
-        object.append("startedAt", ifPresent: job.startedAt.map { .string($0.description) })
-        object.append("finishedAt", ifPresent: job.finishedAt.map { .string($0.description) })
-        object.append("attempt", JSON(job.attempt))
-        object.append("link", JSON(job.link))
-        object.append("links", JSON(links))
-        object.append("progress", ifPresent: detail.hasTexts ? progress?.json : nil)
-        appendEnd(to: &object, detail)
-        let outcomes = job.outcomes.suffix(detail.outcomes ?? job.outcomes.count)
-        object.append(
-            "outcomes",
-            .array(
-                outcomes.map { outcome in
-                    var outcome = outcome
-                    if !detail.hasCauses { outcome.error = outcome.error?.withoutCauses }
-                    return Masking.masked(outcome.json)
-                }))
-        return .object(object)
+        func shown(_ text: String?) -> JSON? { detail.hasTexts ? text.map { Masking.masked(url: $0).json } : nil }
+        return .object([
+            "job": row.id.json,
+            "state": row.state.rawValue.json,
+            "specSize": (source == nil ? row.specSize : nil)?.json,
+            "source": source.map(Masking.masked),
+            "then": links.map(Masking.masked),
+            "queue": (detail.hasTexts ? row.queue : row.queue.shortened(to: 64)).json,
+            "priority": row.priority.json,
+            "key": shown(key),
+            "tags": tags?.map { Masking.masked(url: $0) }.json,
+            "label": shown(label),
+            "owner": Int(row.owner).json,
+            "parent": row.parent?.job.json,
+            "children": (row.children > 0 ? row.children : nil)?.json,
+            "createdAt": row.createdAt.json,
+            "notBefore": row.notBefore?.json,
+            "startedAt": row.startedAt?.json,
+            "finishedAt": row.finishedAt?.json,
+            "attempt": row.attempt.json,
+            "link": row.link.json,
+            "links": row.plan.links.count.json,
+            "progress": detail.hasTexts ? progress?.json : nil,
+            "result": result,
+            "resultSize": result == nil ? resultSize?.json : nil,
+            "error": error.map { Masking.masked(detail.hasTexts ? $0.json : $0.firstSentence.json) },
+            "outcomes": .array(outcomes),
+        ])
     }
 
-    /// Appends the outcome, or the reason for another attempt.
-    private func appendEnd(to object: inout JSONObject, _ detail: JobDetail) {
-        func append(_ error: JobError) {
-            object.append("error", Masking.masked(detail.hasTexts ? error.json : error.firstSentence.json))
-        }
-        if job.state.isTerminal {
-            switch job.carried {
-            case .success(let result) where job.state == .succeeded:
-                let size = droppedResult ?? result.size
-                if droppedResult == nil, detail.hasResult, size <= inlineResult {
-                    object.append("result", result)
-                } else {
-                    object.append("resultSize", JSON(size))
-                }
-            case .failure(let error): append(error)
-            default: break
-            }
-        } else if job.state == .scheduled, let error = job.lastFailure {
-            append(error)
-        }
+    /// The failure of a job that ended, or the reason for another attempt.
+    private var error: JobError? {
+        row.state.isTerminal ? row.carried?.error : row.state == .scheduled ? row.lastFailure : nil
     }
-
-    private static func shown(_ text: String) -> JSON { .string(Masking.masked(url: text)) }
 }
 
 extension JobError {

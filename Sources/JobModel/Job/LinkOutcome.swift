@@ -19,13 +19,9 @@ package struct LinkOutcome: Sendable, Hashable {
     }
 
     package var json: JSON {
-        var object = JSONObject()
-        object.append("link", JSON(link))
-        object.append("ok", .bool(error == nil))
-        object.append("error", ifPresent: error?.json)
-        object.append("startedAt", .string(startedAt.description))
-        object.append("finishedAt", .string(finishedAt.description))
-        object.append("attempts", JSON(attempts))
-        return .object(object)
+        .object([
+            "link": link.json, "ok": (error == nil).json, "error": error?.json, "startedAt": startedAt.json,
+            "finishedAt": finishedAt.json, "attempts": attempts.json,
+        ])
     }
 }

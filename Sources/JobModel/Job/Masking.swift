@@ -23,28 +23,51 @@ package enum Masking {
     }
 
     /// Masks the user information of every URL in `text`.
-    ///
-    /// Works on bytes, as Swift joins accents to the preceding character, and reads each byte a fixed number of times.
     package static func masked(url text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
+        return masked(text) { bytes, start in
+            let (end, at) = authority(in: bytes, from: start)
+            // The last byte can be the colon of another "://".
+            return (at.map { start..<$0 }, max(start, end - 1))
+        }
+    }
+
+    /// Returns `text` for a log, with the user information and query of every URL masked.
+    /// Many services expect keys and tokens in queries.
+    package static func masked(log text: String) -> String {
+        let text = masked(url: text)
+        guard text.utf8.contains(UInt8(ascii: "?")) else { return text }
+        return masked(text) { bytes, start in
+            // A URL ends where the surrounding text continues.
+            let end = bytes[start...].firstIndex { $0 <= 0x20 || $0 == UInt8(ascii: "\"") } ?? bytes.endIndex
+            guard let mark = bytes[start..<end].firstIndex(of: UInt8(ascii: "?")), mark + 1 < end else {
+                return (nil, end)
+            }
+            return (mark + 1..<(bytes[mark..<end].firstIndex(of: UInt8(ascii: "#")) ?? end), end)
+        }
+    }
+
+    /// Masks the secret that `find` returns for the text after each "://", with the position to continue from.
+    ///
+    /// Works on bytes, as Swift joins accents to the preceding character, and reads each byte a fixed number of times.
+    private static func masked(
+        _ text: String, _ find: (_ bytes: [UInt8], _ start: Int) -> (secret: Range<Int>?, next: Int)
+    ) -> String {
         let bytes = Array(text.utf8)
         var masked: [UInt8] = []
-        var copied = 0
-        var index = 0
+        var (copied, index) = (0, 0)
         while index + 2 < bytes.count {
             guard bytes[index] == UInt8(ascii: ":"), bytes[index...].starts(with: "://".utf8) else {
                 index += 1
                 continue
             }
-            let start = index + 3
-            let (end, at) = authority(in: bytes, from: start)
-            if let at {
-                masked += bytes[copied..<start]
+            let (secret, next) = find(bytes, index + 3)
+            if let secret {
+                masked += bytes[copied..<secret.lowerBound]
                 masked += mask.utf8
-                copied = at
+                copied = secret.upperBound
             }
-            // The last byte can be the colon of another "://".
-            index = max(start, end - 1)
+            index = next
         }
         guard copied > 0 else { return text }
         return String(decoding: masked + bytes[copied...], as: UTF8.self)

@@ -47,75 +47,39 @@ package struct Progress: Sendable, Hashable {
         return (Double(max(0, total.saturatingSubtracting(completed))) / rate * 10).rounded() / 10
     }
 
-    /// A value in the wire contract's `progress`; nil is written as `null`.
-    fileprivate enum Value {
-        case count(Int64?)
-        case word(String)
-        /// Rounded to this many parts of one.
-        case rounded(Double?, parts: Double)
-    }
-
-    /// Calls `body` with each member of the wire contract's `progress`.
-    ///
-    /// Inlined, so that ``write(to:)`` allocates no closure and no list for each of many jobs.
-    @inline(__always)
-    private func forEachMember(_ body: (_ name: StaticString, Value) -> Void) {
-        body("completed", .count(completed))
-        body("total", .count(total))
-        body("unit", .word(unit.rawValue))
-        body("fraction", .rounded(fraction, parts: 10_000))
-        body("rate", .rounded(rate, parts: 1))
-        body("eta", .rounded(eta, parts: 10))
-    }
-
     /// The `progress` of the wire contract; unknown values are `null`.
     package var json: JSON {
-        var object = JSONObject()
-        forEachMember { name, value in object.append(name.description, value.json) }
-        return .object(object)
+        var writer = JSONWriter()
+        write(to: &writer)
+        return JSON(stored: writer.bytes)
     }
 
-    /// Writes ``json`` without building it.
+    /// Writes ``json`` without building it, as it is written for many jobs several times a second.
     package func write(to writer: inout JSONWriter) {
-        writer.raw("{")
-        var isFirst = true
-        forEachMember { name, value in
-            if isFirst { writer.raw("\"") } else { writer.raw(",\"") }
-            isFirst = false
-            writer.raw(name)
-            writer.raw("\":")
-            value.write(to: &writer)
-        }
+        writer.raw("{\"completed\":")
+        writer.write(Int(completed))
+        writer.raw(",\"total\":")
+        if let total { writer.write(Int(total)) } else { writer.raw("null") }
+        writer.raw(",\"unit\":\"")
+        writer.raw(text: unit.rawValue)
+        writer.raw("\",\"fraction\":")
+        Self.write(fraction, parts: 10_000, to: &writer)
+        writer.raw(",\"rate\":")
+        Self.write(rate, parts: 1, to: &writer)
+        writer.raw(",\"eta\":")
+        Self.write(eta, parts: 10, to: &writer)
         writer.raw("}")
     }
-}
 
-extension Progress.Value {
-    fileprivate var json: JSON {
-        switch self {
-        case .count(let count): count.map { JSON(Int($0)) } ?? .null
-        case .word(let word): .string(word)
-        case .rounded(let value, let parts): value.map { JSON(($0 * parts).rounded() / parts) } ?? .null
-        }
-    }
-
-    @inline(__always)
-    fileprivate func write(to writer: inout JSONWriter) {
-        switch self {
-        case .count(.some(let count)): writer.write(Int(count))
-        case .word(let word):
-            writer.raw("\"")
-            writer.raw(text: word)
-            writer.raw("\"")
-        case .rounded(.some(let value), let parts):
-            let count = (value * parts).rounded()
-            // Numbers of up to 15 digits read like the nearest `Double`.
-            if count >= 0, count < 1e15 {
-                writer.write(Int(count), over: Int(parts))
-            } else {
-                writer.write(JSON(count / parts))
-            }
-        case .count(nil), .rounded(nil, _): writer.raw("null")
+    /// Writes a value rounded to this many parts of one.
+    private static func write(_ value: Double?, parts: Double, to writer: inout JSONWriter) {
+        guard let value else { return writer.raw("null") }
+        let count = (value * parts).rounded()
+        // Numbers of up to 15 digits read like the nearest `Double`.
+        if count >= 0, count < 1e15 {
+            writer.write(Int(count), over: Int(parts))
+        } else {
+            writer.write(JSON(count / parts))
         }
     }
 }

@@ -33,18 +33,18 @@ package enum ResultShape: Sendable, Equatable {
         case .unknown: return true
         case .members(let names): return names.contains(token)
         case .elements(let element):
-            return Int(token).map { $0 >= 0 && String($0) == token } == true && element.admits(rest, &search)
+            return JSONPointer.index(token) != nil && element.admits(rest, &search)
         case .literal(let value): return search.value(at: pointer, in: value) != nil
         }
     }
 
     /// Creates the shape of a source's result; `source` is not expanded.
-    init(of type: SourceType, _ source: JSON) {
+    init(of type: SourceType?, _ source: JSON) {
         switch type {
         case .url: self = Self.response
         case .download: self = Self.download
         case .upload: self = Self.upload
-        case .json, .error, .program: self = .unknown
+        case .json, .error, .program, nil: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)
         case .list, .each:
@@ -57,32 +57,8 @@ package enum ResultShape: Sendable, Equatable {
         }
     }
 
-    /// Creates the shape of a step's result.
-    init(of step: Step) {
-        switch step.action {
-        case .source(let source): self = step.type.map { ResultShape(of: $0, source) } ?? .unknown
-        case .return(let value): self = Self.literalUnlessOpen(value)
-        case .throw: self = .unknown
-        }
-    }
-
-    /// Creates the shape of a link's successful result, given the shape of its input.
-    init(after link: Link, _ incoming: ResultShape) {
-        switch link {
-        case .finally: self = incoming
-        case .both(let step): self = ResultShape(of: step)
-        case .pair(let then, let fail, _):
-            let success = then.map(ResultShape.init(of:)) ?? incoming
-            // Not compared with itself: that would sort the members of a long literal once per link.
-            guard let fail else {
-                self = success
-                return
-            }
-            self = success == ResultShape(of: fail) ? success : .unknown
-        }
-    }
-
-    private static func literalUnlessOpen(_ value: JSON) -> ResultShape {
+    /// The shape of a value that a spec gives.
+    static func literalUnlessOpen(_ value: JSON) -> ResultShape {
         hasExpression(value) ? .unknown : .literal(value)
     }
 

@@ -25,6 +25,8 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 }
 
 extension Timestamp: CustomStringConvertible {
+    package var json: JSON { .string(description) }
+
     /// RFC 3339 in UTC with milliseconds: `2026-11-20T17:35:35.123Z`.
     ///
     /// In the row `time, write` of `make bench-libraries` Foundation's ISO8601FormatStyle takes three times as long.
@@ -56,50 +58,46 @@ extension Timestamp: CustomStringConvertible {
 
     /// Parses an RFC 3339 time with any offset; fractions finer than milliseconds are truncated.
     package init?(rfc3339 text: String) {
-        let bytes = Array(text.utf8)
-        func digits(_ range: Range<Int>) -> Int? {
-            guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (48...57).contains($0) }) else {
-                return nil
-            }
-            return bytes[range].reduce(0) { $0 * 10 + Int($1 - 48) }
-        }
-        guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
-            [UInt8(ascii: "T"), UInt8(ascii: "t")].contains(bytes[10]), bytes[13] == UInt8(ascii: ":"),
-            bytes[16] == UInt8(ascii: ":"), let year = digits(0..<4), let month = digits(5..<7),
-            let day = digits(8..<10), let hour = digits(11..<13), let minute = digits(14..<16),
-            let second = digits(17..<19), (1...12).contains(month),
-            (1...Self.length(ofMonth: month, year: year)).contains(day), hour < 24, minute < 60, second < 61
-        else { return nil }
-        var index = 19
-        var fraction = 0
-        if bytes[index] == UInt8(ascii: ".") {
-            let start = index + 1
-            index = start
-            while index < bytes.count, (48...57).contains(bytes[index]) { index += 1 }
-            guard index > start else { return nil }
-            let kept = (Array(bytes[start..<index]) + [48, 48, 48]).prefix(3)
-            fraction = kept.reduce(0) { $0 * 10 + Int($1 - 48) }
-        }
-        guard index < bytes.count else { return nil }
-        var offset = 0
-        switch bytes[index] {
-        case UInt8(ascii: "Z"), UInt8(ascii: "z"):
-            guard index + 1 == bytes.count else { return nil }
-        case UInt8(ascii: "+"), UInt8(ascii: "-"):
-            guard index + 6 == bytes.count, bytes[index + 3] == UInt8(ascii: ":"),
-                let hours = digits(index + 1..<index + 3), let minutes = digits(index + 4..<index + 6),
-                hours < 24, minutes < 60
+        var rest = Array(text.utf8)[...]
+        /// Takes `width` digits and, unless `ends` is empty, one of its characters.
+        func number(_ width: Int, before ends: String) -> Int? {
+            let digits = rest.prefix(width)
+            rest = rest.dropFirst(width)
+            guard digits.count == width, digits.allSatisfy(Self.isDigit),
+                ends.isEmpty || rest.popFirst().map(ends.utf8.contains) == true
             else { return nil }
-            offset = (hours * 60 + minutes) * (bytes[index] == UInt8(ascii: "-") ? -1 : 1)
+            return digits.reduce(0) { $0 * 10 + Int($1 - 48) }
+        }
+        guard let year = number(4, before: "-"), let month = number(2, before: "-"), let day = number(2, before: "Tt"),
+            let hour = number(2, before: ":"), let minute = number(2, before: ":"), let second = number(2, before: ""),
+            (1...12).contains(month), (1...Self.length(ofMonth: month, year: year)).contains(day), hour < 24,
+            minute < 60, second < 61
+        else { return nil }
+        var fraction = 0
+        if rest.first == UInt8(ascii: ".") {
+            let digits = rest.dropFirst().prefix(while: Self.isDigit)
+            guard !digits.isEmpty else { return nil }
+            rest = rest[digits.endIndex...]
+            fraction = (Array(digits.prefix(3)) + [48, 48]).prefix(3).reduce(0) { $0 * 10 + Int($1 - 48) }
+        }
+        var offset = 0
+        switch rest.popFirst() {
+        case UInt8(ascii: "Z"), UInt8(ascii: "z"): break
+        case let sign where sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"):
+            guard let hours = number(2, before: ":"), let minutes = number(2, before: ""), hours < 24, minutes < 60
+            else { return nil }
+            offset = (hours * 60 + minutes) * (sign == UInt8(ascii: "-") ? -1 : 1)
         default: return nil
         }
         let days = Self.days(fromCivil: year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offset
         // The number of digits is bounded above, so nothing can overflow.
         let milliseconds = Int64((minutes * 60 + second) * 1000 + fraction)
-        guard Self.writable.contains(milliseconds) else { return nil }
+        guard rest.isEmpty, Self.writable.contains(milliseconds) else { return nil }
         self.init(milliseconds: milliseconds)
     }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
     static func length(ofMonth month: Int, year: Int) -> Int {
         switch month {

@@ -7,14 +7,11 @@ package struct JobPlan: Sendable, Hashable {
         /// The maximum duration of an attempt, in seconds.
         package var timeout: Double?
         package var retry: RetryPolicy
-        /// Whether a source that was running when the daemon died may run again.
-        package var isRepeatable: Bool
 
-        package init(source: SourceType?, timeout: Double?, retry: RetryPolicy, isRepeatable: Bool) {
+        package init(source: SourceType?, timeout: Double?, retry: RetryPolicy) {
             self.source = source
             self.timeout = timeout
             self.retry = retry
-            self.isRepeatable = isRepeatable
         }
     }
 
@@ -42,24 +39,6 @@ package struct JobPlan: Sendable, Hashable {
         self.source = source
         self.links = links
         self.deadline = deadline
-    }
-
-    package init(_ spec: JobSpec) {
-        func step(_ step: JobModel.Step) -> Step {
-            Step(
-                source: step.type, timeout: step.timeout ?? spec.timeout, retry: spec.retryPolicy(of: step),
-                isRepeatable: true)
-        }
-        self.init(
-            source: step(spec.source),
-            links: spec.links.map { link in
-                switch link {
-                case .pair(let then, let fail, let on): .pair(then: then.map(step), fail: fail.map(step), on: on)
-                case .both(let inner): .both(step(inner))
-                case .finally(let inner): .finally(step(inner))
-                }
-            },
-            deadline: spec.deadline)
     }
 
     /// Returns the step that link `number` runs for its input; link 0 is the source.

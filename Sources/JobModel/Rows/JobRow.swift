@@ -1,7 +1,7 @@
 /// A job as the core sees it: its row, without its spec and the values that flow through it.
 ///
 /// The row is the truth about a job. Nothing in memory alone decides what happens to it.
-package struct JobRow: Sendable, Hashable {
+package struct JobRow: Sendable, Equatable {
     /// The condition that a job waits for; ``nothing`` for ready and finished jobs, and during a run.
     package enum Waiting: Int, Sendable, CaseIterable {
         case nothing

@@ -16,18 +16,10 @@ package final class JobTerms: Sendable {
     }
 }
 
-extension JobTerms: Hashable {
+extension JobTerms: Equatable {
     package static func == (left: JobTerms, right: JobTerms) -> Bool {
         left === right
             || left.plan == right.plan && left.queue == right.queue && left.priority == right.priority
                 && left.key == right.key && left.tags == right.tags
-    }
-
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(plan)
-        hasher.combine(queue)
-        hasher.combine(priority)
-        hasher.combine(key)
-        hasher.combine(tags)
     }
 }

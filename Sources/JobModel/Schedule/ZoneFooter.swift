@@ -18,20 +18,21 @@ struct ZoneFooter: Sendable, Hashable {
         let time: Int64
     }
 
+    /// The time of year with another offset.
+    struct Summer: Sendable, Hashable {
+        /// Seconds ahead of UTC.
+        let offset: Int64
+        let begin: Change
+        let end: Change
+    }
+
     /// The maximum offset from UTC in either direction, in seconds.
     static let largestOffset: Int64 = 26 * 3600
 
     /// Seconds ahead of UTC.
     let standard: Int64
-    /// The offset in summer, in seconds ahead of UTC, with its begin and end; nil if clocks never change.
-    let summer: (offset: Int64, begin: Change, end: Change)?
-
-    static func == (left: ZoneFooter, right: ZoneFooter) -> Bool {
-        left.standard == right.standard && left.summer?.offset == right.summer?.offset
-            && left.summer?.begin == right.summer?.begin && left.summer?.end == right.summer?.end
-    }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(standard) }
+    /// Nil if clocks never change.
+    let summer: Summer?
 
     init(_ text: [UInt8]) throws(ZoneRules.Flaw) {
         var reader = FooterReader(text)
@@ -51,21 +52,19 @@ struct ZoneFooter: Sendable, Hashable {
         }
         guard reader.skip(","), let begin = reader.change(), reader.skip(","), let end = reader.change(), reader.isAtEnd
         else { throw Self.flaw(text) }
-        summer = (offset, begin, end)
+        summer = Summer(offset: offset, begin: begin, end: end)
     }
 
     private static func flaw(_ text: [UInt8]) -> ZoneRules.Flaw {
-        ZoneRules.Flaw(reason: "its last line \"\(String(decoding: text, as: UTF8.self).echoed)\" makes no sense")
+        ZoneRules.Flaw(reason: "its last line \"\(String(decoding: text, as: UTF8.self).echoed)\" is malformed")
     }
 
     /// Returns the period around `time`, which is after the last listed change `last` (`Int64.min` for none).
     /// `offset` applies from that change on.
     func period(at time: Int64, after last: Int64, offset: Int64) -> ZoneRules.Period {
-        guard let summer else {
-            return ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
-        }
-        let year = Timestamp.civil(fromDays: Int((time &+ standard).flooredQuotient(by: 86_400))).0
         var period = ZoneRules.Period(start: last, end: .max, offset: last == .min ? standard : offset)
+        guard let summer else { return period }
+        let year = Timestamp.civil(fromDays: Int((time &+ standard).flooredQuotient(by: 86_400))).0
         // A year's changes can fall up to a week outside it.
         var changes: [(time: Int64, offset: Int64)] = []
         for year in year - 1...year + 1 {
@@ -149,13 +148,10 @@ private struct FooterReader {
         if !isNegative { _ = skip("+") }
         guard let hours = number(in: 0...167) else { return nil }
         var seconds = hours * 3600
-        if skip(":") {
-            guard let minutes = number(in: 0...59) else { return nil }
-            seconds += minutes * 60
-            if skip(":") {
-                guard let rest = number(in: 0...59) else { return nil }
-                seconds += rest
-            }
+        for unit in [60, 1] {
+            guard skip(":") else { break }
+            guard let part = number(in: 0...59) else { return nil }
+            seconds += part * unit
         }
         return Int64(isNegative ? -seconds : seconds)
     }

@@ -55,7 +55,7 @@ package struct ZoneRules: Sendable, Hashable {
         }
         try reader.skip(header.characters + header.leaps * (timeSize + 4) + header.standards + header.universals)
         guard let first = types.first, indexes.allSatisfy({ Int($0) < types.count }) else {
-            throw Flaw(reason: "it names a time that it does not describe")
+            throw Flaw(reason: "it refers to a time type that it does not define")
         }
         guard types.allSatisfy({ abs($0) <= ZoneFooter.largestOffset }),
             zip(changes, changes.dropFirst()).allSatisfy(<), changes.allSatisfy({ abs($0) < 1 << 60 })
@@ -112,7 +112,7 @@ private struct TZifReader {
     }
 
     mutating func header() throws(ZoneRules.Flaw) -> Header {
-        guard try Array(bytes(4)) == Array("TZif".utf8) else { throw ZoneRules.Flaw(reason: "it is no TZif file") }
+        guard try Array(bytes(4)) == Array("TZif".utf8) else { throw ZoneRules.Flaw(reason: "it is not a TZif file") }
         let version = try bytes(1).first ?? 0
         try skip(15)
         var counts: [Int] = []

@@ -21,8 +21,7 @@ package struct HeaderField: Sendable, Equatable {
 
     /// Reads the member `headers`, an object of strings.
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
-        guard let json = reader.value("headers") else { return [] }
-        if reader.isOpen("headers") { return [] }
+        guard let json = reader.value("headers"), !reader.isOpen("headers") else { return [] }
         let members = try MemberReader(
             json, at: reader.pointer(to: "headers"), mode: reader.mode, isStored: reader.isStored)
         var fields: [HeaderField] = []
@@ -30,32 +29,26 @@ package struct HeaderField: Sendable, Equatable {
         var indices: [String: Int] = [:]
         for member in members.object.members {
             let name = member.name
-            guard name.utf8.count <= limit else { throw tooLarge(reader) }
             guard isToken(name) else {
                 throw members.fault(name, "\"\(name.echoed)\" cannot be the name of a header field.")
             }
             guard !reserved.contains(name.lowercased()) else {
                 throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
             }
-            let alone = try MemberReader(
-                .object(JSONObject([member])), at: members.pointer, mode: reader.mode, isStored: reader.isStored)
-            guard let value = try alone.string(name, flaw: flaw(ofValue:)) else {
-                throw members.fault(name, "The header field \"\(name.echoed)\" must be a string, not null.")
-            }
-            if let index = indices.updateValue(fields.count, forKey: name) {
-                indices[name] = index
-                fields[index] = HeaderField(name: name, value: value)
+            let value = try members.string(name, member.value, flaw: flaw(ofValue:))
+            let field = HeaderField(name: name, value: value)
+            if let index = indices[name] {
+                fields[index] = field
             } else {
-                fields.append(HeaderField(name: name, value: value))
+                indices[name] = fields.count
+                fields.append(field)
             }
         }
         let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-        guard size <= limit else { throw tooLarge(reader) }
+        guard size <= limit else {
+            throw reader.fault("headers", "The header fields are larger than \(limit) bytes.")
+        }
         return fields
-    }
-
-    private static func tooLarge(_ reader: MemberReader) -> SpecError {
-        reader.fault("headers", "The header fields are larger than \(limit) bytes.")
     }
 
     /// Returns the flaw in a field's value, or nil.

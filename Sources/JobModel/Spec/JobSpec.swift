@@ -4,8 +4,7 @@
 package final class JobSpec: Sendable {
     /// The whole spec as written, for showing, storing and comparing.
     package let json: JSON
-    package let source: Step
-    package let links: [Link]
+    package let plan: JobPlan
     package let queue: String
     /// Higher starts first; -1000 to 1000.
     package let priority: Int
@@ -14,8 +13,6 @@ package final class JobSpec: Sendable {
     package let notBefore: Timestamp?
     /// The bound on one attempt of one source, in seconds.
     package let timeout: Double?
-    /// The bound on the whole job from its submission, in seconds.
-    package let deadline: Double?
     package let retry: RetryPolicy?
     package let key: String?
     package let tags: [String]
@@ -31,13 +28,14 @@ package final class JobSpec: Sendable {
         "label",
     ]
 
-    init(reader: MemberReader, source: Step, links: [Link], isNew: Bool) throws(SpecError) {
+    init(
+        reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], timeout: Double?, retry: RetryPolicy?,
+        isNew: Bool
+    ) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
         // Both give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
-        self.source = source
-        self.links = links
         queue = try Self.word(reader, "queue", atMost: 64) ?? "default"
         priority = try reader.integer("priority", in: -1000...1000) ?? 0
         delay = try reader.number("delay", in: 0...Self.longest)
@@ -46,49 +44,13 @@ package final class JobSpec: Sendable {
         guard reader.value("delay") == nil || reader.value("notBefore") == nil else {
             throw reader.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
         }
-        timeout = try Self.duration(reader, "timeout")
-        deadline = try Self.duration(reader, "deadline")
-        retry = try RetryPolicy(reader, "retry")
+        plan = JobPlan(source: source, links: links, deadline: try Self.duration(reader, "deadline"))
+        self.timeout = timeout
+        self.retry = retry
         key = try Self.word(reader, "key", atMost: 256)
-        tags = try Self.tags(reader)
+        tags = try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? []
         label = try Self.word(reader, "label", atMost: 256)
     }
-
-    /// Creates a stand-in for a spec that was not read; it is shown by its size and cannot run.
-    private init(
-        size: Int, links: Int, queue: String, priority: Int, key: String?, tags: [String], label: String? = nil
-    ) {
-        json = .object(JSONObject())
-        text = nil
-        self.size = size
-        source = Step(.return(.null))
-        self.links = Array(repeating: .pair(then: nil, fail: nil, on: nil), count: links)
-        self.queue = queue
-        self.priority = priority
-        delay = nil
-        notBefore = nil
-        timeout = nil
-        deadline = nil
-        retry = nil
-        self.key = key
-        self.tags = tags
-        self.label = label
-    }
-
-    /// Creates a stand-in from a row.
-    convenience init(unreadOf row: JobRow) {
-        self.init(
-            size: row.specSize, links: row.plan.links.count, queue: row.queue, priority: row.priority, key: row.key,
-            tags: row.tags)
-    }
-
-    /// The stand-in for a spec that is too long to be shown.
-    var withoutSteps: JobSpec {
-        JobSpec(size: size, links: 0, queue: queue, priority: priority, key: key, tags: tags, label: label)
-    }
-
-    /// Whether this is a whole spec, not a stand-in.
-    var isPresent: Bool { json["source"] != nil }
 
     /// The longest time in a spec, in seconds: ten years.
     static let longest = 315_360_000.0
@@ -107,52 +69,23 @@ package final class JobSpec: Sendable {
         }
     }
 
-    private static func tags(_ reader: MemberReader) throws(SpecError) -> [String] {
-        try reader.strings("tags", atMost: 32, flaw: flaw(inTag:)) ?? []
-    }
-
     /// Returns why a text is not a tag, or nil if it is.
     package static func flaw(inTag tag: String) -> String? {
         tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
     }
 
-    /// Returns the retry policy of `step`; a possible POST or PATCH is retried only if the spec says so.
-    package func retryPolicy(of step: Step) -> RetryPolicy {
-        if let policy = step.retry ?? retry { return policy }
-        var policy = RetryPolicy.standard
-        if case .source(let source) = step.action, let method = source["method"]?.string,
-            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.hasExpression(method)
-        {
-            policy.max = 0
-        }
-        return policy
-    }
-}
-
-extension JobSpec {
     /// Returns the spec of a job that fails with `error`, in place of a child that cannot be made.
     package static func failing(with error: JobError) -> JSON {
         ["source": ["type": "error", "kind": .string(error.kind.rawValue), "message": .string(error.message)]]
     }
 }
 
-extension JobSpec: CustomStringConvertible {
-    /// The spec as JSON text.
-    package var description: String { json.description }
-}
-
-extension RetryPolicy {
-    /// Reads the member `name`; omitted parts get standard values.
-    init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
-        guard let json = reader.value(name) else { return nil }
-        self = .standard
-        if reader.isOpen(name) { return }
-        let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
-        try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])
-        max = try members.integer("max", in: 0...1000) ?? max
-        initial = try members.number("initial", in: 0...JobSpec.longest) ?? initial
-        factor = try members.number("factor", in: 1...1000) ?? factor
-        maxDelay = try members.number("maxDelay", in: 0...JobSpec.longest) ?? maxDelay
-        jitter = try members.flag("jitter") ?? jitter
+extension JSON {
+    /// Returns a child's spec with its parent's queue and priority where it names none.
+    package func inheriting(queue: String, priority: Int) -> JSON {
+        guard var members = object else { return self }
+        if members["queue"] == nil { members["queue"] = .string(queue) }
+        if members["priority"] == nil, priority != 0 { members["priority"] = JSON(priority) }
+        return .object(members)
     }
 }

@@ -5,23 +5,19 @@ package struct JobSpecReader {
     package typealias Inspection =
         (_ source: SourceParameters, _ pointer: JSONPointer, _ isOpen: Bool) throws(SpecError) -> Void
 
-    private let limits: JobLimits
+    private var limits: JobLimits
     private let inspect: Inspection?
     /// The queues that children name, each once. One that an expression names is known only when that is filled in.
     package private(set) var queues: [NamedQueue] = []
     /// Children that the spec may hold in all, those of its children included.
-    private let mostChildren: Int
+    private var mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
-    private(set) var search = PointerSearch()
+    private var search = PointerSearch()
 
     package init(limits: JobLimits, inspect: Inspection? = nil) {
-        self.init(limits: limits, mostChildren: limits.children * limits.depth, inspect)
-    }
-
-    private init(limits: JobLimits, mostChildren: Int, _ inspect: Inspection?) {
         self.limits = limits
-        self.mostChildren = mostChildren
+        mostChildren = limits.children * limits.depth
         self.inspect = inspect
     }
 
@@ -47,6 +43,9 @@ package struct JobSpecReader {
         var isStored = false
         /// Whether it is a whole spec to be stored.
         var isNew = false
+        /// The job's bound on an attempt and its retry policy, or the step's own.
+        var timeout: Double?
+        var retry: RetryPolicy?
     }
 
     /// Reads a client's spec; `pointer` is its location in the params.
@@ -63,7 +62,7 @@ package struct JobSpecReader {
         if let key = spec.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
             throw SpecError(
                 pointer.appending("key"),
-                "Keys that begin with \"\(ScheduleKey.jobKeyPrefix)\" are those of schedules; use another one.")
+                "Keys that begin with \"\(ScheduleKey.jobKeyPrefix)\" are reserved for schedules; use another one.")
         }
         return spec
     }
@@ -109,19 +108,13 @@ package struct JobSpecReader {
             // Only here, as hardly any is refused and each would be measured.
             guard let accepted, !error.isForbidden else { throw error }
             let shape = SpecShape(of: accepted, depth: depth)
-            let raised = limits.raised(to: shape)
-            let mostChildren = max(mostChildren, shape.allChildren)
-            guard raised != limits || mostChildren > self.mostChildren else { throw error }
-            self = JobSpecReader(limits: raised, mostChildren: mostChildren, inspect)
+            limits.children = max(limits.children, shape.children)
+            limits.links = max(limits.links, shape.links)
+            limits.depth = max(limits.depth, shape.depth)
+            mostChildren = max(mostChildren, shape.allChildren)
+            (queues, children) = ([], 0)
             return try job(json, at: pointer, context)
         }
-    }
-
-    /// Reads a spec that was accepted and stored, whatever the limits are now.
-    package static func stored(_ json: JSON) throws(SpecError) -> JobSpec {
-        var reader = ofStored()
-        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true)
-        return try reader.job(json, at: JSONPointer(), context)
     }
 
     private mutating func job(
@@ -137,14 +130,18 @@ package struct JobSpecReader {
         guard let written = reader.value("source") else { throw reader.missing("source") }
         var inside = context
         inside.isNew = false
+        inside.timeout = try JobSpec.duration(reader, "timeout")
+        inside.retry = try RetryPolicy(reader, "retry")
         let source = try source(written, at: reader.pointer(to: "source"), inside)
-        let links = try links(reader, inside, after: source)
-        return try JobSpec(reader: reader, source: source, links: links, isNew: context.isNew)
+        let links = try links(reader, inside, after: ResultShape(of: source.source, written))
+        return try JobSpec(
+            reader: reader, source: source, links: links, timeout: inside.timeout, retry: inside.retry,
+            isNew: context.isNew)
     }
 
     private mutating func links(
-        _ reader: MemberReader, _ context: Context, after source: Step
-    ) throws(SpecError) -> [Link] {
+        _ reader: MemberReader, _ context: Context, after source: @autoclosure () -> ResultShape
+    ) throws(SpecError) -> [JobPlan.Link] {
         guard let written = reader.value("then") else { return [] }
         guard let elements = written.array else {
             throw reader.fault("then", "\"then\" must be an array of links, not \(written.typeName).")
@@ -155,22 +152,21 @@ package struct JobSpecReader {
         var inner = context
         inner.mode = .template
         inner.scope = context.isChecked ? nil : context.scope?.intoLinks ?? TemplateScope()
-        var shape = ResultShape(of: source)
-        var links: [Link] = []
+        var shape = source()
+        var links: [JobPlan.Link] = []
         for (index, element) in elements.enumerated() {
-            let link = try link(element, at: reader.pointer(to: "then").appending(index), inner, shape)
-            shape = ResultShape(after: link, shape)
-            links.append(link)
+            links.append(try link(element, at: reader.pointer(to: "then").appending(index), inner, &shape))
         }
         return links
     }
 
+    /// Reads a link; `shape` is that of its successful input, then of its successful result.
     private mutating func link(
-        _ json: JSON, at pointer: JSONPointer, _ context: Context, _ shape: ResultShape
-    ) throws(SpecError) -> Link {
+        _ json: JSON, at pointer: JSONPointer, _ context: Context, _ shape: inout ResultShape
+    ) throws(SpecError) -> JobPlan.Link {
         let reader = try MemberReader(json, at: pointer, isStored: context.isStored)
         try reader.allow(["then", "fail", "on", "both", "finally"])
-        var steps: [String: Step] = [:]
+        var steps: [String: (plan: JobPlan.Step, shape: ResultShape)] = [:]
         for name in ["then", "fail", "both", "finally"] {
             guard let written = reader.value(name) else { continue }
             var inner = context
@@ -181,15 +177,22 @@ package struct JobSpecReader {
         }
         let kinds = try reader.strings("on", atMost: 64) { kind in
             JobError.Kind(rawValue: kind).isWellFormed || context.isChecked
-                ? nil : "\"\(kind.echoed)\" is no error kind: those are lower-case words joined by hyphens."
+                ? nil : "\"\(kind.echoed)\" is not an error kind; use lower-case words joined by hyphens."
         }
         guard kinds == nil || steps["fail"] != nil else {
             throw reader.fault("on", "\"on\" limits a \"fail\" link; this link has none.")
         }
         switch (steps["both"], steps["finally"], steps.count) {
-        case (let step?, nil, 1): return .both(step)
-        case (nil, let step?, 1): return .finally(step)
-        case (nil, nil, 1...2): return .pair(then: steps["then"], fail: steps["fail"], on: kinds.map(Set.init))
+        case (let both?, nil, 1):
+            shape = both.shape
+            return .both(both.plan)
+        case (nil, let finally?, 1): return .finally(finally.plan)
+        case (nil, nil, 1...2):
+            let (then, fail) = (steps["then"], steps["fail"])
+            shape = then?.shape ?? shape
+            // Not compared with itself: that would sort the members of a long literal once per link.
+            if let fail, fail.shape != shape { shape = .unknown }
+            return .pair(then: then?.plan, fail: fail?.plan, on: kinds.map(Set.init))
         default:
             throw SpecError(
                 pointer, "A link is \"then\", \"fail\", both of these, or one of \"both\" and \"finally\" alone.")
@@ -198,63 +201,63 @@ package struct JobSpecReader {
 
     private mutating func step(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
-    ) throws(SpecError) -> Step {
+    ) throws(SpecError) -> (plan: JobPlan.Step, shape: ResultShape) {
         let reader = try MemberReader(json, at: pointer, mode: .literal, isStored: context.isStored)
         try reader.allow(["source", "return", "throw", "timeout", "retry"])
         let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
         guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
             throw SpecError(pointer, "A step is exactly one of \"source\", \"return\" and \"throw\".")
         }
-        let timeout = try JobSpec.duration(reader, "timeout")
-        let retry = try RetryPolicy(reader, "retry")
+        var context = context
+        context.timeout = try JobSpec.duration(reader, "timeout") ?? context.timeout
+        context.retry = try RetryPolicy(reader, "retry") ?? context.retry
         let inside = reader.pointer(to: action)
-        switch action {
-        case "source":
-            var step = try source(written, at: inside, context)
-            step.timeout = timeout
-            step.retry = retry
-            return step
-        case "return":
-            try context.scope?.check(written, at: inside, &search)
-            return Step(.return(written), timeout: timeout, retry: retry)
-        default:
-            try context.scope?.check(written, at: inside, &search)
+        if action == "source" {
+            let step = try source(written, at: inside, context)
+            return (step, ResultShape(of: step.source, written))
+        }
+        try context.scope?.check(written, at: inside, &search)
+        let step = JobPlan.Step(
+            source: nil, timeout: context.timeout, retry: context.retry ?? .standard)
+        if action == "throw" {
             let members = try MemberReader(written, at: inside, mode: context.mode, isStored: context.isStored)
             try members.allow(["kind", "message"])
             _ = try SourceParameters.kind(members)
             _ = try members.requiredString("message", atMost: .max)
-            return Step(.throw(written), timeout: timeout, retry: retry)
+            return (step, .unknown)
         }
+        return (step, .literalUnlessOpen(written))
     }
 
     private mutating func source(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
-    ) throws(SpecError) -> Step {
+    ) throws(SpecError) -> JobPlan.Step {
         let parameters = try SourceParameters(
             json, at: pointer, mode: context.mode, isStored: context.isStored, limits: limits)
         try inspect?(parameters, pointer, context.mode == .template)
         switch parameters {
         case .list(let list):
-            try enter(list.jobs.count, at: pointer, context)
+            try enter(list.elements.count, at: pointer, context)
             try check(json, at: pointer, context, except: "jobs")
             var inner = context
             inner.depth += 1
-            for (index, child) in list.jobs.enumerated() {
+            for (index, child) in list.elements.enumerated() {
                 try self.child(child, at: pointer.appending("jobs").appending(index), inner)
             }
-        case .each(let each):
+        case .each(_, let job):
             try enter(1, at: pointer, context)
             try check(json, at: pointer, context, except: "job")
             var inner = context
             inner.depth += 1
             inner.mode = .template
             inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
-            try child(each.job, at: pointer.appending("job"), inner)
+            try child(job, at: pointer.appending("job"), inner)
         default:
             try check(json, at: pointer, context, except: nil)
             if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
         }
-        return Step(source: json, type: parameters.type)
+        return JobPlan.Step(
+            source: parameters.type, timeout: context.timeout, retry: context.retry ?? .standard(of: json))
     }
 
     private mutating func child(_ json: JSON, at pointer: JSONPointer, _ context: Context) throws(SpecError) {

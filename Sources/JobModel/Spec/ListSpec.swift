@@ -8,37 +8,18 @@ package enum ListMode: String, Sendable, CaseIterable {
     case first
 }
 
-/// The children of a `list` source.
+/// The children of a `list` or `each` source.
 package struct ListSpec: Sendable, Equatable {
-    package var jobs: [JSON]
-    package var mode: ListMode
+    /// The specs of a `list`, or the items of an `each`.
+    package let elements: [JSON]
+    package let mode: ListMode
     /// The number that run at once; nil leaves it to the queues.
-    package var concurrency: Int?
+    package let concurrency: Int?
 
-    static let members = ["type", "jobs", "mode", "concurrency"]
-
-    init(_ reader: MemberReader, children: Int) throws(SpecError) {
-        guard let jobs = try reader.array("jobs", atMost: children) else { throw reader.missing("jobs") }
-        self.jobs = jobs
-        mode = try reader.choice("mode") ?? .settled
-        concurrency = try reader.integer("concurrency", in: 1...1_000_000)
-    }
-}
-
-/// The items of an `each` source and the spec of each item's child.
-package struct EachSpec: Sendable, Equatable {
-    package var items: [JSON]
-    package var job: JSON
-    package var mode: ListMode
-    package var concurrency: Int?
-
-    static let members = ["type", "in", "job", "mode", "concurrency"]
-
-    init(_ reader: MemberReader, children: Int) throws(SpecError) {
-        guard let items = try reader.array("in", atMost: children) else { throw reader.missing("in") }
-        self.items = items
-        guard let job = reader.value("job") else { throw reader.missing("job") }
-        self.job = job
+    /// Reads the members of a source; `name` is that of the elements.
+    init(_ reader: MemberReader, _ name: String, atMost limit: Int) throws(SpecError) {
+        guard let elements = try reader.array(name, atMost: limit) else { throw reader.missing(name) }
+        self.elements = elements
         mode = try reader.choice("mode") ?? .settled
         concurrency = try reader.integer("concurrency", in: 1...1_000_000)
     }

@@ -13,8 +13,8 @@ package struct ProgramSpec: Sendable, Equatable {
     package var arguments: [String]
     /// Standard input, as one line of JSON; nil for nothing.
     package var input: JSON?
-    /// Variables added to the environment, in the order of the spec.
-    package var environment: [(name: String, value: String)]
+    /// Variables added to the environment.
+    package var environment: [String: String]
 
     /// Returns a command without the directory that `deferctl run` puts before it.
     package static func shown(_ command: [String]) -> ArraySlice<String> {
@@ -63,24 +63,21 @@ package struct ProgramSpec: Sendable, Equatable {
 
     /// Returns why a string cannot be passed to a program: a NUL would end it.
     private static func flaw(ofText text: String) -> String? {
-        text.utf8.contains(0) ? "What a program is started with holds no NUL character." : nil
+        text.utf8.contains(0) ? "A program's arguments and variables cannot contain NUL characters." : nil
     }
 
-    private static func environment(_ reader: MemberReader) throws(SpecError) -> [(name: String, value: String)] {
-        guard let written = reader.value("environment") else { return [] }
-        if reader.isOpen("environment") { return [] }
+    private static func environment(_ reader: MemberReader) throws(SpecError) -> [String: String] {
+        guard let written = reader.value("environment"), !reader.isOpen("environment") else { return [:] }
         let variables = try MemberReader(
             written, at: reader.pointer(to: "environment"), mode: reader.mode, isStored: reader.isStored)
         guard variables.object.members.count <= mostVariables else {
             throw reader.fault("environment", "\"environment\" holds more than \(mostVariables) variables.")
         }
-        var environment: [(name: String, value: String)] = []
+        var environment: [String: String] = [:]
         for member in variables.object.members {
             if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }
-            guard let value = try variables.string(member.name, atMost: longestText, flaw: flaw(ofText:)) else {
-                throw variables.fault(member.name, "The value of a variable must be a string, not null.")
-            }
-            environment.append((member.name, value))
+            environment[member.name] = try variables.string(
+                member.name, member.value, atMost: longestText, flaw: flaw(ofText:))
         }
         return environment
     }
@@ -91,16 +88,11 @@ package struct ProgramSpec: Sendable, Equatable {
     package static func flaw(ofVariable name: String) -> String? {
         if name.isEmpty { return "A variable needs a name." }
         if name.utf8.contains(UInt8(ascii: "=")) || name.utf8.contains(0) {
-            return "The name of a variable holds neither \"=\" nor a NUL character."
+            return "A variable's name cannot contain \"=\" or NUL characters."
         }
         if let prefix = ["LD_", "DEFERD_"].first(where: { name.utf8.starts(with: $0.utf8) }) {
             return "A variable whose name begins with \(prefix) cannot be set; choose another name."
         }
         return nil
-    }
-
-    package static func == (one: ProgramSpec, other: ProgramSpec) -> Bool {
-        one.subject == other.subject && one.arguments == other.arguments && one.input == other.input
-            && one.environment.elementsEqual(other.environment, by: ==)
     }
 }

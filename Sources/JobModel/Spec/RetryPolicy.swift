@@ -12,6 +12,7 @@ package struct RetryPolicy: Sendable, Hashable {
     package var jitter: Bool
 
     package static let standard = RetryPolicy(max: 4, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
+    package static let none = RetryPolicy(max: 0, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
 
     package init(max: Int, initial: Double, factor: Double, maxDelay: Double, jitter: Bool) {
         self.max = max
@@ -35,11 +36,29 @@ package struct RetryPolicy: Sendable, Hashable {
             "jitter": .bool(jitter),
         ]
     }
-}
 
-extension RetryPolicy {
-    /// No retry, with the standard's pauses.
-    package static let none = RetryPolicy(
-        max: 0, initial: RetryPolicy.standard.initial, factor: RetryPolicy.standard.factor,
-        maxDelay: RetryPolicy.standard.maxDelay, jitter: RetryPolicy.standard.jitter)
+    /// Returns the policy of a source without one; a possible POST or PATCH is not retried.
+    static func standard(of source: JSON) -> RetryPolicy {
+        var policy = standard
+        if let method = source["method"]?.string,
+            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.hasExpression(method)
+        {
+            policy.max = 0
+        }
+        return policy
+    }
+
+    /// Reads the member `name`; omitted parts get standard values.
+    init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
+        guard let json = reader.value(name) else { return nil }
+        self = .standard
+        if reader.isOpen(name) { return }
+        let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
+        try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])
+        max = try members.integer("max", in: 0...1000) ?? max
+        initial = try members.number("initial", in: 0...JobSpec.longest) ?? initial
+        factor = try members.number("factor", in: 1...1000) ?? factor
+        maxDelay = try members.number("maxDelay", in: 0...JobSpec.longest) ?? maxDelay
+        jitter = try members.flag("jitter") ?? jitter
+    }
 }

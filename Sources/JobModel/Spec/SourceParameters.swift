@@ -4,7 +4,7 @@ package enum SourceParameters: Sendable, Equatable {
     case download(DownloadSpec)
     case json(HTTPRequestSpec, select: JSONPointer)
     case list(ListSpec)
-    case each(EachSpec)
+    case each(ListSpec, job: JSON)
     case value(JSON)
     case error(JobError.Kind, String)
     /// Seconds.
@@ -19,7 +19,10 @@ package enum SourceParameters: Sendable, Equatable {
         isStored: Bool = false, limits: JobLimits
     ) throws(SpecError) {
         let reader = try MemberReader(json, at: pointer, mode: mode, isStored: isStored)
-        guard let type = try SourceType(reader) else { throw reader.missing("type") }
+        guard let type: SourceType = try reader.choice("type") else {
+            throw reader.isOpen("type")
+                ? reader.fault("type", "\"type\" cannot be an expression.") : reader.missing("type")
+        }
         switch type {
         case .url:
             try reader.allow(HTTPRequestSpec.members)
@@ -34,11 +37,13 @@ package enum SourceParameters: Sendable, Equatable {
             }
             self = .json(try HTTPRequestSpec(reader), select: select.flatMap(JSONPointer.init(text:)) ?? JSONPointer())
         case .list:
-            try reader.allow(ListSpec.members)
-            self = .list(try ListSpec(reader, children: limits.children))
+            try reader.allow(["type", "jobs", "mode", "concurrency"])
+            self = .list(try ListSpec(reader, "jobs", atMost: limits.children))
         case .each:
-            try reader.allow(EachSpec.members)
-            self = .each(try EachSpec(reader, children: limits.children))
+            try reader.allow(["type", "in", "job", "mode", "concurrency"])
+            let items = try ListSpec(reader, "in", atMost: limits.children)
+            guard let job = reader.value("job") else { throw reader.missing("job") }
+            self = .each(items, job: job)
         case .value:
             try reader.allow(["type", "value"])
             guard let value = reader.object["value"] else { throw reader.missing("value") }
@@ -82,34 +87,28 @@ package enum SourceParameters: Sendable, Equatable {
     ///
     /// Data that a source sends may look like an expression.
     func refuseExpressions(at pointer: JSONPointer) throws(SpecError) {
+        func refuse(in text: String, _ member: String, _ index: Int? = nil) throws(SpecError) {
+            guard text.holdsBrace, let expression = TemplateText.firstExpression(in: text) else { return }
+            let reason =
+                expression.name == .schedule
+                ? "because no schedule submits this job; give the spec to schedule.set (deferctl schedule add)."
+                : "because this is the job's own source; move it into a link."
+            let place = pointer.appending(member)
+            throw SpecError(
+                index.map { place.appending($0) } ?? place,
+                "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
+        }
         switch self {
-        case .url(let request), .json(let request, _):
-            try Self.refuseExpressions(in: request.url, at: pointer.appending("url"))
+        case .url(let request), .json(let request, _): try refuse(in: request.url, "url")
         case .download(let download):
-            try Self.refuseExpressions(in: download.url, at: pointer.appending("url"))
-            try Self.refuseExpressions(in: download.path, at: pointer.appending("path"))
-            for (index, mirror) in download.mirrors.enumerated() {
-                try Self.refuseExpressions(in: mirror, at: pointer.appending("mirrors").appending(index))
-            }
+            try refuse(in: download.url, "url")
+            try refuse(in: download.path, "path")
+            for (index, mirror) in download.mirrors.enumerated() { try refuse(in: mirror, "mirrors", index) }
         case .upload(let upload):
-            try Self.refuseExpressions(in: upload.url, at: pointer.appending("url"))
-            try Self.refuseExpressions(in: upload.path, at: pointer.appending("path"))
+            try refuse(in: upload.url, "url")
+            try refuse(in: upload.path, "path")
         case .list, .each, .value, .error, .timer, .program: break
         }
-    }
-
-    private static func refuseExpressions(
-        in text: String, at pointer: @autoclosure () -> JSONPointer
-    ) throws(SpecError) {
-        guard text.holdsBrace, let expression = TemplateText.firstExpression(in: text) else {
-            return
-        }
-        let reason =
-            expression.name == .schedule
-            ? "as no schedule submits this job; give the spec to schedule.set (deferctl schedule add)."
-            : "as the source of the job itself is no link; move the source into a link."
-        throw SpecError(
-            pointer(), "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
     }
 
     /// Reads the member `kind` of an `error` source or a `throw` step.
@@ -122,16 +121,7 @@ package enum SourceParameters: Sendable, Equatable {
     }
 }
 
-extension SourceType {
-    /// Reads the member `type`, which cannot be an expression.
-    init?(_ reader: MemberReader) throws(SpecError) {
-        let literal = try MemberReader(.object(reader.object), at: reader.pointer, isStored: reader.isStored)
-        guard let type = try literal.choice("type", of: SourceType.self) else { return nil }
-        self = type
-    }
-}
-
-/// The types of source.
+/// The types of source; stored plans have their positions in this list, so new ones go to its end.
 package enum SourceType: String, Sendable, CaseIterable {
     case url
     case download
@@ -150,6 +140,15 @@ package enum SourceType: String, Sendable, CaseIterable {
     /// Whether a stop takes time, seconds for a program that ignores it; all others end at once.
     package var endsLater: Bool { self == .program }
 
+    /// The number that stands for it in stored plans.
+    package var code: UInt8 { UInt8(Self.byCode.firstIndex(of: self) ?? 0) }
+
+    package init?(code: UInt8) {
+        guard code < Self.byCode.count else { return nil }
+        self = Self.byCode[Int(code)]
+    }
+
+    private static let byCode = allCases
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
     /// Returns the type of this name.

@@ -36,17 +36,6 @@ struct SpecShape {
     }
 }
 
-extension JobLimits {
-    /// Returns limits raised to the contents of a spec accepted under others.
-    func raised(to shape: SpecShape) -> JobLimits {
-        var raised = self
-        raised.children = max(children, shape.children)
-        raised.links = max(links, shape.links)
-        raised.depth = max(depth, shape.depth)
-        return raised
-    }
-}
-
 extension JSON {
     /// The number of children of a `list` or `each` source, before expansion.
     package var writtenChildren: Int { (self["jobs"] ?? self["in"])?.array?.count ?? 0 }

@@ -27,7 +27,7 @@ package struct UploadSpec: Sendable, Equatable {
 extension MemberReader {
     /// Reads the path of a file.
     func path(_ name: String) throws(SpecError) -> String {
-        try requiredString(name) { $0.utf8.contains(0) ? "A path holds no NUL character." : nil }
+        try requiredString(name) { $0.utf8.contains(0) ? "A path cannot contain NUL characters." : nil }
     }
 
     /// Reads a SHA-256 written as `sha256:` and 64 digits; returns the digits in lower case.

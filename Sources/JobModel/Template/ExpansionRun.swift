@@ -11,16 +11,10 @@ struct ExpansionRun {
 
     let values: [TemplateText.Name: JSON]
     /// Bytes that may still be inserted.
-    private var left: Int
+    var left: Int
     /// The memory that values still to be inserted may take once they are parsed again.
-    private var budget: Int
-    private(set) var search = PointerSearch()
-
-    init(values: [TemplateText.Name: JSON], left: Int, budget: Int) {
-        self.values = values
-        self.left = left
-        self.budget = budget
-    }
+    var budget: Int
+    var search = PointerSearch()
 
     mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         guard let object = json.object else { return try strings(json, pass, inURL: false) }
@@ -42,9 +36,7 @@ struct ExpansionRun {
             json = try strings(json, Pass(names: pass.names, isLast: false), inURL: false)
         }
         guard let jobs = json.array else { return json }
-        var expanded: [JSON] = []
-        for child in jobs { expanded.append(try self.child(child, pass)) }
-        return .array(expanded)
+        return .array(try jobs.map { (job) throws(JobError) in try child(job, pass) })
     }
 
     /// Expands a child of a list; an invalid one becomes a child that fails, so that the others can be made.
@@ -65,9 +57,7 @@ struct ExpansionRun {
                 case "source": return try source(member.value, pass)
                 case "then":
                     guard let links = member.value.array else { return member.value }
-                    var expanded: [JSON] = []
-                    for item in links { expanded.append(try link(item, pass.intoLinks)) }
-                    return .array(expanded)
+                    return .array(try links.map { (item) throws(JobError) in try link(item, pass.intoLinks) })
                 default: return try strings(member.value, pass, inURL: false)
                 }
             })
@@ -90,10 +80,8 @@ struct ExpansionRun {
         switch json {
         case .string(let text): return try string(text, pass, inURL: inURL)
         case .array(let elements):
-            var expanded: [JSON] = []
-            expanded.reserveCapacity(elements.count)
-            for element in elements { expanded.append(try strings(element, pass, inURL: inURL)) }
-            return .array(expanded)
+            return .array(
+                try elements.map { (element) throws(JobError) in try strings(element, pass, inURL: inURL) })
         case .object(let object):
             return .object(
                 try object.mapValues { (member) throws(JobError) in try strings(member.value, pass, inURL: false) })
@@ -131,16 +119,8 @@ struct ExpansionRun {
     private mutating func spend(_ size: Int, cost: Int) throws(JobError) {
         left = left.saturatingSubtracting(size)
         budget = budget.saturatingSubtracting(cost)
-        guard left >= 0 else {
-            throw JobError(
-                .tooLarge,
-                "The expressions fill in more than \(TemplateExpansion.largest) bytes; point into what came in.")
-        }
-        guard budget >= 0 else {
-            throw JobError(
-                .tooLarge,
-                "The expressions fill in values that take too much memory once they are read again; point into what came in."
-            )
+        guard left >= 0, budget >= 0 else {
+            throw JobError(.tooLarge, "The expressions fill in too much; point to smaller parts of the values.")
         }
     }
 
@@ -167,7 +147,7 @@ struct ExpansionRun {
         case .array, .object:
             throw JobError(
                 .template,
-                "The expression {{\(source.echoed)}} gives \(value.typeName), which cannot be part of a longer string; point into it."
+                "The expression {{\(source.echoed)}} gives \(value.typeName), which cannot be part of a longer string; point to a value in it."
             )
         }
     }

@@ -51,7 +51,7 @@ package struct TemplateExpansion: Sendable {
         guard expanded.nests(atMost: Self.deepest) else {
             throw JobError(
                 .tooLarge,
-                "The expressions make a value that nests deeper than \(Self.deepest) levels; point into what came in.")
+                "The expressions make a value that nests deeper than \(Self.deepest) levels; point to a part of it.")
         }
         return expanded
     }

@@ -47,7 +47,7 @@ package struct TemplateScope: Sendable {
         }
         for segment in parsed.segments {
             if case .quoted = segment {
-                throw SpecError(location, "An expression begins with the name of a value; {{= is not for specs.")
+                throw SpecError(location, "An expression begins with the name of a value; {{= is reserved.")
             }
             guard case .expression(let name, let pointer, let source) = segment else { continue }
             guard let shape = names[name] else {

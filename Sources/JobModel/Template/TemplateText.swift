@@ -56,7 +56,7 @@ package struct TemplateText: Sendable {
             plain += before
             guard let closing = rest[opening.upperBound...].firstRange(ofBraces: "}}") else {
                 throw Flaw(
-                    reason: "The expression that begins with \"{{\" is not closed; write \\{{ for braces that are none."
+                    reason: "The expression that begins with \"{{\" is not closed; write \\{{ for literal braces."
                 )
             }
             if !plain.isEmpty { segments.append(.text(plain)) }
@@ -88,13 +88,8 @@ package struct TemplateText: Sendable {
     static func unknown(_ source: String, among names: some Sequence<Name>) -> String {
         let name = source[..<(source.utf8.firstIndex(of: UInt8(ascii: "/")) ?? source.endIndex)]
         let known = names.map { "\"\($0.rawValue)\"" }.sorted()
-        let rest =
-            switch known.count {
-            case 0: "no expression can stand here."
-            case 1: "only \(known[0]) is known."
-            default: "known are \(known.joined(separator: ", "))."
-            }
-        return "There is no \"\(String(name).echoed)\" here for the expression {{\(source.echoed)}}; \(rest)"
+        let rest = known.isEmpty ? "no expression can stand here" : "known are \(known.joined(separator: ", "))"
+        return "There is no \"\(String(name).echoed)\" here for the expression {{\(source.echoed)}}; \(rest)."
     }
 
     /// Returns whether `text` has an expression, or something like the beginning of one.
@@ -146,7 +141,8 @@ package struct TemplateText: Sendable {
             switch segment {
             case .text(let text), .quoted(let text): plain += text
             case .expression(_, _, let source):
-                let quoted = plain.utf8.suffix(while: mayNotPrecedeBraces)
+                let end = plain.utf8.lastIndex { !mayNotPrecedeBraces($0) }.map(plain.utf8.index(after:))
+                let quoted = plain.utf8[(end ?? plain.startIndex)...]
                 written += escaped(String(plain[..<quoted.startIndex]))
                 if !quoted.isEmpty { written += "{{=\(Substring(quoted))}}" }
                 written += "{{\(source)}}"
@@ -177,15 +173,6 @@ package struct TemplateText: Sendable {
         case .object(let object): .object(object.mapValues { escaped($0.value) })
         default: json
         }
-    }
-}
-
-extension BidirectionalCollection {
-    /// Returns the longest suffix whose elements satisfy the predicate.
-    fileprivate func suffix(while isSo: (Element) -> Bool) -> SubSequence {
-        var start = endIndex
-        while start > startIndex, isSo(self[index(before: start)]) { start = index(before: start) }
-        return self[start...]
     }
 }
 

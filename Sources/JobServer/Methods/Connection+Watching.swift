@@ -104,9 +104,8 @@ extension Connection {
 
     private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
         if !isList, let job = jobs.first { return call.succeed(job: job) }
-        var complete = CompleteJobPage(jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
-        while complete.advance() != nil {}
-        call.succeed("jobs", complete.page.text)
+        let page = JobPage(all: jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
+        call.succeed("jobs", page.text)
     }
 }
 

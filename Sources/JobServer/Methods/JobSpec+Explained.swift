@@ -5,7 +5,7 @@ extension JobSpec {
     /// The spec with defaults filled in and links numbered.
     var explained: JSON {
         var object = JSONObject()
-        if case .source(let source) = source.action { object.append("source", Self.explained(source)) }
+        object.append("source", ifPresent: json["source"].map(Self.explained))
         let written = (json["then"]?.array ?? []).enumerated().map { index, link -> JSON in
             guard var members = link.object else { return link }
             members["link"] = JSON(index + 1)
@@ -17,14 +17,14 @@ extension JobSpec {
                 })
         }
         object.append("then", Masking.masked(.array(written)))
-        object.append("links", JSON(links.count))
+        object.append("links", JSON(plan.links.count))
         object.append("queue", .string(queue))
         object.append("priority", JSON(priority))
         object.append("delay", JSON(delay ?? 0))
         object.append("notBefore", ifPresent: notBefore.map { .string($0.description) })
         object.append("timeout", timeout.map { JSON($0) } ?? .null)
-        object.append("deadline", deadline.map { JSON($0) } ?? .null)
-        object.append("retry", retryPolicy(of: source).json)
+        object.append("deadline", plan.deadline.map { JSON($0) } ?? .null)
+        object.append("retry", plan.source.retry.json)
         object.append("key", ifPresent: key.map(JSON.string))
         object.append("tags", .array(tags.map(JSON.string)))
         object.append("label", ifPresent: label.map(JSON.string))

@@ -17,7 +17,8 @@ struct Lookup: Sendable {
 
     func view(_ job: StoredJob) -> JobView {
         JobView(
-            job.job, progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
+            job.row, document: job.document, template: job.template,
+            progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
             inlineResult: inlineResult)
     }
 

@@ -129,7 +129,7 @@ struct Snapshot {
         var found: [UnfinishedTransfer] = []
         while found.count < limit, try select.step() {
             if let parent = select.optionalInteger(4), try isHidden(parent) { continue }
-            let checkpoint = select.withBytes(3) { try? JSONParser.parse($0) }
+            let checkpoint = select.withBytes(3) { try? JSONParser.parse($0).value }
             guard let owner = UInt32(exactly: select.integer(1)), let checkpoint else { continue }
             found.append(
                 UnfinishedTransfer(

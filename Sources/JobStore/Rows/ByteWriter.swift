@@ -145,7 +145,9 @@ struct ByteReader {
     private static let maximumDepth = 256
 
     mutating func error() throws(DamagedRow) -> JobError {
-        guard let json = try? JSONParser.parse(try part(), maximumDepth: Self.maximumDepth) else { throw DamagedRow() }
+        guard let json = try? JSONParser.parse(try part(), maximumDepth: Self.maximumDepth).value else {
+            throw DamagedRow()
+        }
         return JobError(json: json)
     }
 

@@ -165,9 +165,7 @@ enum JobColumns {
             let createdAt = try reader.time()
             let (specSize, storedSpecSize, depth) = (try reader.count(), try reader.count(), try reader.count())
             let groups = try reader.optional { reader throws(DamagedRow) in
-                // Without them more might be allowed than with them.
-                guard let groups = CallerGroups(stored: try reader.text()) else { throw DamagedRow() }
-                return groups
+                CallerGroups(stored: try reader.text())
             }
             let tags = try reader.list { reader throws(DamagedRow) in try reader.text() }
             let terms = JobTerms(

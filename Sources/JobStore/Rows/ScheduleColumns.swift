@@ -52,11 +52,7 @@ enum ScheduleColumns {
         var schedule = Schedule(
             key: ScheduleKey(owner: try row.owner(0), name: name), timing: timing, catchUp: catchUp, overlap: overlap,
             isSuspended: row.integer(8) != 0, setAt: Timestamp(milliseconds: row.integer(9)), specSize: size)
-        if let text = row.text(2) {
-            // Without its groups, more could be allowed.
-            guard let groups = CallerGroups(stored: text) else { throw DamagedRow() }
-            schedule.groups = groups
-        }
+        schedule.groups = row.text(2).map(CallerGroups.init(stored:))
         schedule.doneUntil = Timestamp(milliseconds: row.integer(10))
         schedule.lastTime = row.time(11)
         schedule.lastJob = row.optionalInteger(12)

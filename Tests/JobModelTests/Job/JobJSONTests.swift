@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test func object_hasOnlyWhatHasAValue() throws {
-        let job = try Job.chain()
+        let job = try ExampleJob.chain()
         #expect(
             job.json().object?.names == [
                 "job", "state", "source", "then", "queue", "priority", "owner", "createdAt", "attempt", "link", "links",
@@ -30,7 +30,7 @@ import Testing
         for text in [
             #"{"source":{"type":"error"}}"#, #"{"source":{"type":"error"},"then":null,"tags":null,"key":null}"#,
         ] {
-            let bare = Job(id: 1, spec: try .parsing(text), owner: 0, state: .queued, createdAt: .after(0)).json()
+            let bare = ExampleJob(spec: try .parsing(text)).json()
             #expect(bare.object?.names.contains { ["then", "tags", "key"].contains($0) } == false)
         }
     }
@@ -38,8 +38,7 @@ import Testing
     @Test func object_hasEveryMember_inTheOrderOfTheProtocol() throws {
         let spec = try JobSpec.chain(
             #"{"then":{"return":1}}"#, #""delay":60,"key":"k","tags":["a"],"label":"l","priority":-5,"queue":"q""#)
-        var job = Job(id: 1 << 53, spec: spec, owner: 1000, state: .scheduled, createdAt: .after(0))
-        job.parent = 3
+        var job = ExampleJob(id: 1 << 53, spec: spec, state: .scheduled, parent: 3)
         job.children = 2
         job.notBefore = .after(60)
         job.startedAt = .after(1)
@@ -57,8 +56,8 @@ import Testing
 
     @Test(arguments: ["null", "1.0", "[]", #"{"error":1}"#])
     func result_isThere_onEverySucceededJob(_ result: String) throws {
-        var job = try Job.chain("", "", .succeeded)
-        job.carried = .success(try JSON(parsing: result))
+        var job = try ExampleJob.chain("", "", .succeeded)
+        job.carried = .value(try JSON(parsing: result))
         let json = job.json()
         #expect(json["state"] == "succeeded" && json["error"] == nil)
         #expect(json["result"]?.description == result)
@@ -67,25 +66,25 @@ import Testing
 
     @Test(arguments: JobState.allCases)
     func resultAndError_areThere_onJobsThatEndedSo(_ state: JobState) throws {
-        var job = try Job.chain("", "", state)
+        var job = try ExampleJob.chain("", "", state)
         if state != .succeeded {
             job.carried = .failure(Self.failure)
             #expect((job.json()["error"]?["kind"] == "checksum") == state.isTerminal)
         }
-        job.carried = .success("between")
+        job.carried = .value("between")
         #expect((job.json()["result"] == "between") == (state == .succeeded))
         #expect(job.json()["error"] == nil)
     }
 
     @Test func error_isThatOfTheLastAttempt_whileItWaitsForTheNext() throws {
-        var job = try Job.chain("", "", .scheduled)
+        var job = try ExampleJob.chain("", "", .scheduled)
         job.lastFailure = JobError(.timeout, "Slow.", retryable: true)
         job.attempt = 1
         #expect(job.json()["error"]?["kind"] == "timeout" && job.json()["attempt"] == 1)
     }
 
     @Test func outcomes_areThoseOfTheLinksThatRan() throws {
-        var job = try Job.chain(#"{"fail":{"return":1}},{"finally":{"return":1}}"#)
+        var job = try ExampleJob.chain(#"{"fail":{"return":1}},{"finally":{"return":1}}"#)
         job.outcomes = [Self.outcome(0), Self.outcome(2, Self.failure)]
         let times = #""startedAt":"\#(Timestamp.after(1))","finishedAt":"\#(Timestamp.after(2))","attempts":1"#
         #expect(
@@ -103,13 +102,12 @@ import Testing
             + #""mirrors":["\#(url)"],"headers":{"Proxy-Authorization":"secret"}}}},{"fail":{"throw":{"message":"\#(url)"}}}],"#
             + #""key":"\#(url)","label":"\#(url)","tags":["\#(url)"]}"#
         for state in [JobState.scheduled, .failed] {
-            var job = Job(id: 1, spec: try .parsing(text), owner: 1000, state: state, createdAt: .after(0))
+            var job = ExampleJob(spec: try .parsing(text), state: state)
             job.lastFailure = JobError(.http, "Cannot load \(url).", retryable: true)
             job.carried = .failure(JobError(.http, "Cannot load \(url)."))
             job.outcomes = [Self.outcome(0, JobError(.invalid, url))]
             #expect(job.json()["error"] != nil && !job.json().description.contains("secret"))
             #expect(job.json()["source"]?["url"] == "https://***@example.org/")
-            #expect(job.spec.description.contains("secret"), "what runs is not masked")
         }
     }
 
@@ -145,12 +143,9 @@ import Testing
     ])
     func progress_isNull_whereItIsUnknown(_ progress: Progress, _ text: String) {
         #expect(progress.json.description == text)
-        var writer = JSONWriter()
-        progress.write(to: &writer)
-        #expect(writer.bytes == Array(text.utf8))
     }
 
-    @Test func progress_isWrittenAsItsJSON_whateverItsNumbers() {
+    @Test func progress_isRounded_whateverItsNumbers() {
         var generator = SystemRandomNumberGenerator()
         let sizes = [0, 1, 7, 9_999, 123_456_789, 1 << 53, Int64.max]
         let rates = [nil, 0, -0.0, 0.4, 0.5, 1, 1234.5678, 1e-300, 1e14, 1e15, 1e16, 1e300, .infinity, .nan, -3]
@@ -161,9 +156,15 @@ import Testing
             let progress = Progress(
                 completed: total.map { .random(in: 0...max(0, $0)) } ?? size, total: total,
                 unit: Bool.random(using: &generator) ? .bytes : .jobs, rate: rate)
-            var writer = JSONWriter()
-            progress.write(to: &writer)
-            #expect(String(decoding: writer.bytes, as: UTF8.self) == progress.json.description)
+            func rounded(_ value: Double?, _ parts: Double) -> JSON {
+                value.map { JSON(($0 * parts).rounded() / parts) } ?? .null
+            }
+            let json = progress.json
+            #expect(json["completed"]?.int == Int(progress.completed))
+            #expect(json["total"]?.int == progress.total.map { Int($0) })
+            #expect(json["fraction"] == rounded(progress.fraction, 10_000))
+            #expect(json["rate"] == rounded(progress.rate, 1))
+            #expect(json["eta"] == rounded(progress.eta, 10))
         }
     }
 }

@@ -76,35 +76,6 @@ import Testing
         #expect(message(of: "{{error/kind}}", [.input: 1, .error: nil]) != nil)
     }
 
-    // MARK: - Many look-ups
-
-    /// An object with so many members, each name's value its number.
-    private func numbered(_ count: Int) -> JSON {
-        .object(JSONObject((0..<count).map { JSONObject.Member(name: "n\($0)", value: JSON($0)) }))
-    }
-
-    private func lookUps(_ count: Int) -> JSON { .array((0..<count).map { .string("{{input/n\($0)}}") }) }
-
-    /// Comparing each name with each looks at 2.5 million. The lower bound says that all look-ups are counted.
-    private static let linear = 500...10 * (5000 + 500)
-
-    @Test func expansion_looksAtFewNames_whereManyMembersAreAskedFor() throws {
-        let (input, template) = (numbered(5000), lookUps(500))
-        var run = ExpansionRun(values: [.input: input], left: TemplateExpansion.largest, budget: .max)
-        let found = try run.strings(template, ExpansionRun.Pass(names: [.input], isLast: true), inURL: false)
-        #expect(found[499] == 499)
-        #expect(Self.linear.contains(run.search.namesLookedAt), "\(run.search.namesLookedAt)")
-    }
-
-    @Test func spec_isCheckedByAFewLooksAtNames_whereManyMembersAreAskedFor() throws {
-        let spec: JSON = [
-            "source": ["type": "value", "value": numbered(5000)], "then": [["then": ["return": lookUps(500)]]],
-        ]
-        var reader = JobSpecReader(limits: JobLimits())
-        _ = try reader.spec(spec)
-        #expect(Self.linear.contains(reader.search.namesLookedAt), "\(reader.search.namesLookedAt)")
-    }
-
     @Test func member_isTheLastOfItsBytes_whereManyAreAskedFor() throws {
         var members = (0..<100).map { JSONObject.Member(name: "n\($0)", value: 0) }
         for (name, value) in [("\u{E9}", 1), ("e\u{301}", 2), ("n7", 3), ("n7", 4)] as [(String, JSON)] {
@@ -175,7 +146,7 @@ import Testing
         let part = JSON.array(Array(repeating: ["": 0], count: 20_000))
         let template = JSON.array(Array(repeating: "{{input}}", count: 440))
         let error = #expect(throws: JobError.self) { try TemplateExpansion([.input: part]).value(template) }
-        #expect(error?.kind == .tooLarge && error?.message.contains("memory") == true)
+        #expect(error?.kind == .tooLarge)
         let child: JSON = ["source": ["type": "value", "value": template]]
         #expect(throws: JobError.self) { try TemplateExpansion([.input: part]).child(child) }
         let few = JSON.array(Array(repeating: "{{input}}", count: 4))

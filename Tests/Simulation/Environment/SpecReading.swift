@@ -54,15 +54,14 @@ enum SpecReading {
 
     /// Returns the host of a spec's own source, if known.
     static func host(of spec: JobSpec) -> String? {
-        guard case .source(let source) = spec.source.action else { return nil }
-        return source["url"]?.string.flatMap(Scenario.host)
+        spec.json["source"]?["url"]?.string.flatMap(Scenario.host)
     }
 
     /// Returns a job as a server would submit it; nil if the server would refuse its spec.
     static func job(_ json: JSON, _ limits: JobLimits) -> NewJob? {
         guard let spec = try? JobSpecReader.spec(json, limits: limits), let text = spec.text else { return nil }
         var immediate: Carried?
-        if case .source(let source) = spec.source.action, spec.source.type == .value {
+        if spec.plan.source.source == .value, let source = spec.json["source"] {
             immediate = .success(.inline(source["value"]?.utf8 ?? []))
         }
         return NewJob(
