@@ -18,10 +18,6 @@ package struct IPAddress: Sendable, Hashable {
     /// Reads all spellings that `getaddrinfo` accepts: inet_pton(3) for version 6, and inet_aton(3) for version 4, with
     /// one to four decimal, octal or hexadecimal numbers.
     package init?(_ text: some StringProtocol) {
-        if let address = Self.dotted(text.utf8) {
-            self = address
-            return
-        }
         // The system's functions end at a NUL, and inet_aton at a space.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
         let text = String(text)
@@ -34,34 +30,6 @@ package struct IPAddress: Sendable, Hashable {
                 : inet_pton(AF_INET6, text, bytes.baseAddress) == 1
         }
         guard isRead else { return nil }
-        self.value = value
-        self.isVersion4 = isVersion4
-    }
-
-    /// The address that four decimal numbers write, as most do; nil for all other spellings.
-    private static func dotted(_ text: some Collection<UInt8>) -> IPAddress? {
-        var value = SIMD16<UInt8>(repeating: 0)
-        var (index, number, digits) = (0, 0, 0)
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                // Behind a zero there would be octal digits.
-                guard digits == 0 || number > 0, digits < 3 else { return nil }
-                number = 10 * number + Int(byte - UInt8(ascii: "0"))
-                digits += 1
-            case UInt8(ascii: "."):
-                guard index < 3, digits > 0, number < 256 else { return nil }
-                value[index] = UInt8(number)
-                (index, number, digits) = (index + 1, 0, 0)
-            default: return nil
-            }
-        }
-        guard index == 3, digits > 0, number < 256 else { return nil }
-        value[3] = UInt8(number)
-        return IPAddress(value: value, isVersion4: true)
-    }
-
-    private init(value: SIMD16<UInt8>, isVersion4: Bool) {
         self.value = value
         self.isVersion4 = isVersion4
     }

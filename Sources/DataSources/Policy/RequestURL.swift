@@ -138,9 +138,6 @@ package struct RequestURL: Sendable, Hashable {
     /// Path and query without fragment, with everything encoded that a request line may not contain.
     private static func target(_ text: Bytes) -> String {
         let source = text.prefix { $0 != UInt8(ascii: "#") }
-        if source.first == UInt8(ascii: "/"), source.allSatisfy({ $0 != UInt8(ascii: "%") && isPlain($0) }) {
-            return Self.text(source)
-        }
         var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
         bytes.reserveCapacity(source.count + 1)
         for index in source.startIndex..<source.endIndex {

@@ -23,7 +23,7 @@ struct RunCommand: DaemonCommand {
         """)
 
     @Option(
-        help: .value("json", "JSON that the program reads from its standard input, as one line."),
+        help: .value("json", "JSON for the program's standard input, on one line."),
         transform: { text in
             do { return try JSON(parsing: text, maximumDepth: 64) } catch {
                 throw ValidationError("it must be JSON, such as '{\"size\": 3}' or '\"text\"'.")

@@ -62,14 +62,14 @@ extension Core {
         /// The index in `requested` of each row.
         var indexes: [Int] = []
         indexes.reserveCapacity(requested.count)
-        var room = Room(quotas, settings, owner: caller.uid)
+        var allowance = Allowance(quotas, settings, owner: caller.uid)
         for (index, new) in requested.enumerated() {
-            if let refusal = refusal(of: new, room) {
+            if let refusal = refusal(of: new, allowance) {
                 answers.append(.failure(refusal))
                 continue
             }
             let new = row(of: new, owner: caller.uid, groups: caller.groups, round)
-            room.take(new.row.size)
+            allowance.take(new.row.size)
             rows.append(new)
             indexes.append(index)
             answers.append(.failure(.stopping))
@@ -124,7 +124,7 @@ extension Core {
     func submit(
         _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
-        if let refusal = refusal(of: new, Room(quotas, settings, owner: key.owner)) { return .failure(refusal) }
+        if let refusal = refusal(of: new, Allowance(quotas, settings, owner: key.owner)) { return .failure(refusal) }
         var row = row(of: new, owner: key.owner, groups: groups, round)
         let caller = Caller(uid: key.owner, isAdmin: false)
         guard let inserted = try round.transaction.insert([row]).first else { return .failure(.stopping) }
@@ -139,17 +139,17 @@ extension Core {
     // MARK: - Refusals
 
     /// Returns why a job is not admitted.
-    private func refusal(of new: NewJob, _ room: Room) -> CoreError? {
+    private func refusal(of new: NewJob, _ allowance: Allowance) -> CoreError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
         guard takesJobs(queue) else {
             return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
-        guard room.jobs > 0 else { return Self.tooManyWaiting }
+        guard allowance.jobs > 0 else { return Self.tooManyWaiting }
         let size = new.document.size + JobRow.fixedSize
-        guard size > room.bytes else { return nil }
-        let stored = settings.storedPerUser.saturatingSubtracting(room.bytes).saturatingAdding(size)
+        guard size > allowance.bytes else { return nil }
+        let stored = settings.storedPerUser.saturatingSubtracting(allowance.bytes).saturatingAdding(size)
         return CoreError(
             .busy(retryAfter: 60),
             "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some finished ones.")
@@ -162,7 +162,7 @@ extension Core {
 
     /// Returns why an owner may have no more waiting jobs.
     func refusalOfWaiting(_ owner: UInt32) -> CoreError? {
-        Room(quotas, settings, owner: owner).jobs > 0 ? nil : Self.tooManyWaiting
+        Allowance(quotas, settings, owner: owner).jobs > 0 ? nil : Self.tooManyWaiting
     }
 
     private static let tooManyWaiting = CoreError(
@@ -175,7 +175,7 @@ extension Core {
 }
 
 /// The jobs and bytes that an owner may still submit.
-private struct Room {
+private struct Allowance {
     private(set) var jobs: Int
     private(set) var bytes: Int64
 

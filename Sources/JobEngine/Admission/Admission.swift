@@ -15,13 +15,13 @@ package struct Admission: Sendable {
     /// A spec that may be submitted.
     package struct Admitted: Sendable {
         package let spec: JobSpec
-        /// The host (name and port) that its source asks, where that is known.
+        /// The host (name and port) of its source's first request, if it is known.
         package let host: String?
-        /// The queues that children in it name.
+        /// The queues that its children name.
         package let queues: [NamedQueue]
     }
 
-    /// The spec that a client wrote.
+    /// Admits a client's spec.
     package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
         do {
             return try read(JSONPointer(), caller.uid) { (inspect) throws(SpecError) in
@@ -33,8 +33,8 @@ package struct Admission: Sendable {
         }
     }
 
-    /// The spec of a schedule, as a client wrote it at `pointer`. Gives the queues that its jobs and their children go to, where
-    /// no expression says that.
+    /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
+    /// without an expression.
     package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
         let admitted: Admitted
         do {
@@ -50,7 +50,7 @@ package struct Admission: Sendable {
         return [NamedQueue(name: queue, pointer: pointer.appending("queue"))] + admitted.queues
     }
 
-    /// The job that a schedule submits for a time; without a key where it is submitted by hand.
+    /// Makes the job that a schedule submits for a time; without a key if a user submits it by hand.
     func scheduled(
         _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
     ) throws(CoreError) -> NewJob {
@@ -66,10 +66,9 @@ package struct Admission: Sendable {
         }
     }
 
-    /// The spec of a child whose expressions are filled in; an error in it fails the list.
+    /// Admits the spec of a child, with its expressions filled in; an error in it fails the list.
     ///
-    /// What its list's spec holds was accepted with that; limits that were lowered since hold for what comes out of
-    /// expressions.
+    /// The list's spec was accepted with its children, so lower limits apply only to values of expressions.
     func child(
         _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
     ) throws(JobError) -> Admitted {
@@ -94,7 +93,7 @@ package struct Admission: Sendable {
         let (spec, queues) = try read { (source, place, isOpen) throws(SpecError) in
             do throws(Refusal) {
                 let found = try check(source, owner: owner, isOpen: isOpen)
-                // The spec's own source, and not that of a link or child.
+                // Sources of links and children are deeper.
                 if place.tokens.count == pointer.tokens.count + 1 { host = found }
             } catch {
                 throw SpecError(
@@ -111,9 +110,8 @@ package struct Admission: Sendable {
         let member: [String]
     }
 
-    /// Checks the URLs, paths and the program of a source against policy. An expression (`isOpen`) is checked when it is filled
-    /// in. Gives the host that the source sends its first request to, where that is known.
-    @discardableResult
+    /// Checks the URLs, paths and the program of a source against policy; if it `isOpen`, except for strings with expressions.
+    /// Returns the host of its first request, if it is known.
     private func check(
         _ source: SourceParameters, owner: UInt32, isOpen: Bool = false
     ) throws(Refusal) -> String? {
@@ -147,9 +145,9 @@ package struct Admission: Sendable {
         return url?.hostAndPort
     }
 
-    /// The parameters of a step whose expressions are filled in, and the host that it sends its first request to, where that is
-    /// known. `isStored` says that it has none, but what was accepted before. `written` is the step as it was accepted: a limit
-    /// that was lowered since lets it have the children that it names.
+    /// Reads and checks the source of a step, with its expressions filled in. Returns its parameters and the host of its first
+    /// request, if it is known. `isStored` means that the source was accepted without expressions. `written` is the accepted
+    /// step, which may keep the children that it names even if the limit is lower now.
     func parameters(
         _ source: JSON, written: JSON, owner: UInt32, isStored: Bool
     ) throws(JobError) -> (SourceParameters, host: String?) {
@@ -178,7 +176,7 @@ extension NewJob {
             queues: admitted.queues, subscription: subscription)
     }
 
-    /// The outcome of a source that says it; nil for others, and for long values, which go into files.
+    /// The outcome of a `value` or `error` source; nil for other sources, and for long values, which go into files.
     private static func immediate(_ spec: JobSpec, _ limits: JobLimits) -> Carried? {
         guard [.value, .error].contains(spec.plan.source.source), let source = spec.json["source"],
             let parameters = try? SourceParameters(source, mode: .expanded, isStored: true, limits: limits)

@@ -12,6 +12,17 @@ package final class ProgressBatch: Sendable {
 
     init(_ rows: [ProgressRow]) { self.rows = rows }
 
+    /// Whether it has a row of a job.
+    package func hasRow(of job: JobID) -> Bool {
+        var range = rows.indices
+        while !range.isEmpty {
+            let middle = (range.lowerBound + range.upperBound) / 2
+            if rows[middle].job == job { return true }
+            range = rows[middle].job < job ? middle + 1..<range.upperBound : range.lowerBound..<middle
+        }
+        return false
+    }
+
     /// The text of the batch, which the first caller writes for all others.
     package func text(_ write: (ProgressRow, inout JSONWriter) -> Void) -> Text {
         text.withLock { text in

@@ -11,7 +11,7 @@ package struct ProgramSpec: Sendable, Equatable {
     package var subject: Subject
     /// Arguments appended to the command.
     package var arguments: [String]
-    /// Standard input, as one line of JSON; nil for nothing.
+    /// The JSON line on standard input; nil if standard input is empty.
     package var input: JSON?
     /// Variables added to the environment.
     package var environment: [String: String]

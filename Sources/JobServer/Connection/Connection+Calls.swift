@@ -23,16 +23,7 @@ extension Connection {
                     ProtocolError(
                         .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
                         [JSONObject.Member(name: "kind", value: "line-too-long")]), &submits)
-            case .line(let bytes):
-                let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
-                let charge = BudgetCharge(work: cost, in: budget)
-                // Most lines are submissions, and an asynchronous call for each would slow them down by a twentieth.
-                if let submit = plainSubmit(line, charge) {
-                    add(submit, to: &submits)
-                    if isFirstGroup(submits) { await self.submit(&submits, atMost: Self.groups) }
-                } else {
-                    await handle(line, charge, limits, &submits)
-                }
+            case .line(let line): await handle(line, limits, &submits)
             }
         }
         // More can be read while these are stored.
@@ -45,9 +36,9 @@ extension Connection {
         replies().fail(.null, error)
     }
 
-    private func handle(
-        _ line: IncomingLine, _ charge: BudgetCharge, _ limits: JobLimits, _ submits: inout [Submit]
-    ) async {
+    private func handle(_ bytes: [UInt8], _ limits: JobLimits, _ submits: inout [Submit]) async {
+        let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
+        let charge = BudgetCharge(work: cost, in: budget)
         switch line {
         case .single(let call): await dispatch(call, nil, charge, &submits)
         case .batch(let calls):
@@ -174,27 +165,12 @@ extension Connection {
             await submit(&submits, atMost: Self.groups)
             await roomForWatch()
         }
-        add(new, to: &submits)
-        if isFirstGroup(submits) { await submit(&submits, atMost: Self.groups) }
-    }
-
-    private func add(_ new: Submit, to submits: inout [Submit]) {
         if new.batch == nil { state.withLock { $0.open += 1 } }
         submits.append(new)
-    }
-
-    /// Returns whether to store the first group while the rest is read: no other is in flight.
-    private func isFirstGroup(_ submits: [Submit]) -> Bool {
-        submits.count == Self.firstGroup && state.withLock { $0.submitting == 0 }
-    }
-
-    /// Returns a submission on a line of its own that nothing has to wait for, or nil.
-    private func plainSubmit(_ line: IncomingLine, _ charge: BudgetCharge) -> Submit? {
-        guard case .single(.request(let request)) = line, request.method == MethodName.jobSubmit.rawValue,
-            refusalAboveLimit() == nil
-        else { return nil }
-        let submit = Submit(request, batch: nil, charge: charge)
-        return submit.isWatched ? nil : submit
+        // If no group is on its way, the first ones are stored while the rest is read.
+        if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+            await submit(&submits, atMost: Self.groups)
+        }
     }
 
     /// Submissions stored ahead of others of their read, and the maximum number of groups in flight.

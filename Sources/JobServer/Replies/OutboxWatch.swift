@@ -15,7 +15,7 @@ struct OutboxWatch {
     private var progress: ProgressBatch?
     /// Rows of `progress` that are sent already.
     private var sent = 0
-    /// Jobs whose state has changed since their row of `progress`.
+    /// Jobs of `progress` whose state has changed since.
     private var replaced: Set<JobID> = []
 
     init(_ number: Int) {
@@ -36,7 +36,10 @@ struct OutboxWatch {
         return false
     }
 
-    mutating func replaceProgress(of job: JobID) { if progress != nil { replaced.insert(job) } }
+    mutating func replaceProgress(of job: JobID) {
+        // States may go on without further progress, so only jobs of the batch are remembered.
+        if progress?.hasRow(of: job) == true { replaced.insert(job) }
+    }
 
     /// Writes lines of the progress that waits, about `limit` bytes at most; returns true once none is left.
     mutating func writeProgress(to buffer: inout ByteBuffer, limit: Int) -> Bool {

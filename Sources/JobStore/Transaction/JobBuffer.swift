@@ -41,8 +41,6 @@ struct JobBuffer {
     private var keys: [OwnedKey: JobID] = [:]
     /// Where ready jobs of the database differ from those here.
     private var queues: Set<OwnedQueue> = []
-    /// The one that was added last, which most rows are of.
-    private var lastReady: OwnedQueue?
     /// The parents of changed children.
     private var parents: Set<JobID> = []
 
@@ -98,11 +96,7 @@ struct JobBuffer {
     }
 
     private mutating func note(_ row: JobRow, isReady: Bool) {
-        if isReady, lastReady?.owner != row.owner || lastReady?.queue != row.queue {
-            let queue = OwnedQueue(owner: row.owner, queue: row.queue)
-            queues.insert(queue)
-            lastReady = queue
-        }
+        if isReady { queues.insert(OwnedQueue(owner: row.owner, queue: row.queue)) }
         if let parent = row.parent { parents.insert(parent.job) }
     }
 
@@ -119,7 +113,6 @@ struct JobBuffer {
         changed.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)
         queues.removeAll(keepingCapacity: true)
-        lastReady = nil
         parents.removeAll(keepingCapacity: true)
     }
 
@@ -128,7 +121,6 @@ struct JobBuffer {
         changed.removeAll(keepingCapacity: true)
         keys.removeAll()
         queues.removeAll()
-        lastReady = nil
         parents.removeAll()
     }
 }
