@@ -153,17 +153,19 @@ extension JobRow {
         lastFailure = nil
         if run != nil { return .interrupt }
         let error = stopError
-        if wasRunning { record(.failure(error), at: now) }
+        // A link that waits for its retry ends here, unless it is a `finally` link, which goes on.
+        let endsLink = wasRunning || linkStartedAt != nil && !isAtFinally
+        if endsLink { record(.failure(error), at: now) }
         carried = .failure(error)
         waiting = .nothing
         due = nil
         notBefore = nil
         // A link that never began, perhaps a `finally` link, is not skipped.
-        guard let next = nextLink(after: wasRunning ? link : max(0, link - 1)) else {
+        guard let next = nextLink(after: endsLink ? link : max(0, link - 1)) else {
             finish(at: now)
             return .finish
         }
-        if next != link || wasRunning { go(to: next) }
+        if next != link || endsLink { go(to: next) }
         state = .queued
         return .enqueue
     }

@@ -237,10 +237,12 @@ import Testing
                         ]))
                 #expect(job["state"] == "failed")
                 #expect(job["error"]?["kind"] == "deadline")
-                try await origin.departure(from: "/slow")
+                // On a busy machine, the deadline can pass before the source begins.
+                let hasBegun = origin.requests.contains { $0.path == "/slow" }
+                if hasBegun { try await origin.departure(from: "/slow") }
                 #expect(origin.requests.last?.path == "/finally")
                 #expect(origin.requests.last.map { String(decoding: $0.body, as: UTF8.self) } == "deadline")
-                #expect(job["outcomes"]?.array?.map { $0["link"] } == [0, 4])
+                #expect(job["outcomes"]?.array?.map { $0["link"] } == (hasBegun ? [0, 4] : [4]))
             }
         }
     }

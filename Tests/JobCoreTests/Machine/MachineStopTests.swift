@@ -47,8 +47,9 @@ import Testing
         #expect(job.stop(reason, at: .after(5)) == .enqueue)
         #expect(job.lastFailure == nil)
         job.complete()
-        expectStopped(job, reason, [2, 4])
+        expectStopped(job, reason, [0, 2, 4])
         #expect(job.carried?.error?.attempts == 1 && job.carried?.error?.link == 0)
+        #expect(job.outcomes.first?.error?.kind == reason.error.kind)
     }
 
     @Test(arguments: reasons, [JobRow.Waiting.children, .timer])
