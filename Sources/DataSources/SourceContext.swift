@@ -7,6 +7,8 @@ package struct SourceContext: Sendable {
     package let link: Int
     /// Counted from 1.
     package let attempt: Int
+    /// How often a lost attempt was repeated.
+    package var restarts = 0
     /// The uid of the job's owner.
     package let owner: UInt32
     /// The groups of the process that submitted the job; nil for the owner's groups in the system's databases.

@@ -12,8 +12,6 @@ extension Core {
         case crashed
     }
 
-    /// Crashes in a row, with a running source, after which a job fails instead of running again.
-    private static let mostCrashes = 3
     /// Rows per read.
     private static let page = 256
 
@@ -28,6 +26,7 @@ extension Core {
         agenda = Agenda()
         agenda.hasWork = true
         agenda.hasExcess = true
+        agenda.hasClearedSuspect = true
         try openQueues(round)
         try lookAhead(round)
         // Must precede new work of this kind.
@@ -51,6 +50,7 @@ extension Core {
             for old in rows {
                 var row = old
                 row.crashes = 0
+                if row.waiting == .suspect { row.waiting = .nothing }
                 try store(&row, was: old, round)
                 after = row.id
             }
@@ -72,17 +72,12 @@ extension Core {
             return try gather(list, old, round)
         }
         log(old, .resumed, round)
+        if !old.isEnding, let error = interruption(of: old, isCrash: isCrash) {
+            if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
+            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+        }
         var row = old
         if isCrash { row.crashes += 1 }
-        if isCrash, row.crashes >= Self.mostCrashes, !row.isEnding {
-            let error = JobError(
-                .interrupted,
-                "The daemon was killed \(row.crashes) times in a row while this ran; look at its log, "
-                    + "then retry the job.")
-            if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
-            try store(&row, was: old, round)
-            return try linkEnded(row, .failure(error), keepingSlot: false, round)
-        }
         if row.isEnding { try closeList(of: row, round) }
         let action = row.restart(at: round.now)
         // A cancelled download keeps no partial files.
@@ -91,6 +86,20 @@ extension Core {
         }
         try store(&row, was: old, round)
         if action == .finish { try jobIsOver(row, round) }
+    }
+
+    /// Returns why a lost run is not repeated; nil if it is.
+    private func interruption(of row: JobRow, isCrash: Bool) -> JobError? {
+        if isCrash, row.isSuspect {
+            return JobError(
+                .interrupted,
+                "The daemon was killed \(row.crashes + 1) times in a row while this ran; look at its log, then retry the job.")
+        }
+        guard row.step?.isRepeatable == false else { return nil }
+        return JobError(
+            .interrupted,
+            "The daemon \(isCrash ? "was killed" : "stopped") while this ran, and it may have had an effect; "
+                + "check that, then retry the job. A job with \"retry\" is repeated.")
     }
 
     /// Repeats file removals that were not reported, unless they are still in progress.

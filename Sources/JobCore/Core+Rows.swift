@@ -8,6 +8,7 @@ extension Core {
         try round.transaction.update(row)
         quotas.moved(from: old, to: row)
         agenda.deadlines.note(row)
+        if old.isSuspect, old.run != nil { agenda.hasClearedSuspect = true }
         // A job that starts has already left its window.
         let hasMoved = old.isReady != row.isReady || old.host != row.host
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }

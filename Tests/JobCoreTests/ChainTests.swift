@@ -71,20 +71,6 @@ import Testing
         #expect(row.carried == .success(.inline(Array("7".utf8))))
     }
 
-    @Test func crash_runsTheJobAgain_withoutAnAttempt() throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(url())
-        let first = try driver.run(of: job)
-        try driver.restart(.crashed)
-        #expect(try driver.row(job).attempt == 1)
-        #expect(try driver.run(of: job) != first)
-        try driver.restart(.crashed)
-        try driver.restart(.crashed)
-        let row = try driver.row(job)
-        #expect(row.state == .failed)
-        #expect(row.carried?.error?.kind == .interrupted)
-    }
-
     @Test func undoneRound_leavesNothing_andResetRestoresTheMemory() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(url())

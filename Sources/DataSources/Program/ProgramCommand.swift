@@ -17,7 +17,7 @@ struct ProgramCommand: Sendable {
     init(_ spec: ProgramSpec, _ context: SourceContext, _ settings: SourceSettings) throws(JobError) {
         var variables = [
             "PATH": Self.path, "HOME": NSHomeDirectory(), "LANG": "C.UTF-8", "DEFERD_JOB": String(context.job),
-            "DEFERD_ATTEMPT": String(context.attempt),
+            "DEFERD_ATTEMPT": String(context.attempt), "DEFERD_RESTARTS": String(context.restarts),
         ]
         variables.merge(spec.environment) { $1 }
         let entry: ProgramSettings.Entry

@@ -15,11 +15,12 @@ struct RunCommand: DaemonCommand {
         arguments after PROGRAM, options included, are passed to the program.
 
         A command runs in the current directory, by env(1); a configured program runs where the configuration says. \
-        Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, and what --env or \
-        the configuration sets.
+        Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, DEFERD_RESTARTS, \
+        and what --env or the configuration sets.
 
-        The program's standard output is printed and, if it fails, the end of its standard error. An exit status of 75 \
-        or a --timeout makes the daemon run it again, at most --retries times; no other status does.
+        The program's standard output is printed and, if it fails, the end of its standard error. It runs once, even if \
+        the daemon stops meanwhile. With --retries, an exit status of 75, a --timeout or a stop of the daemon makes the \
+        daemon run it again.
         """)
 
     @Option(

@@ -16,6 +16,8 @@ struct Agenda {
     var hasExcess = false
     /// Whether more finished jobs have expired than the last query returned.
     var hasExpired = false
+    /// Whether a suspect's run may have ended, so that another can start.
+    var hasClearedSuspect = false
     /// Whether more jobs may start than the last round started.
     var hasMoreReady = false
     /// When the oldest finished job expires, by the wall clock.

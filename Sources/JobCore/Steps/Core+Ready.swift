@@ -8,6 +8,7 @@ extension Core {
     func startReady(_ round: Round) throws(StoreError) {
         agenda.hasMoreReady = false
         guard phase == .serving else { return }
+        try freeSuspects(round)
         scheduler.beginTurns()
         for _ in 0..<Self.mostStarts {
             guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
@@ -28,6 +29,12 @@ extension Core {
             scheduler.insert(old)
             return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
+        if old.isSuspect, try hasSuspectAtWork(round) {
+            giveBack(turn)
+            var row = old
+            row.waiting = .suspect
+            return try store(&row, was: old, round)
+        }
         // Progress of a list that this life of the daemon has not changed is not published yet.
         if let parent = old.parent, let list = try round.transaction.list(of: parent.job) {
             pending.emit(.list(parent.job, list))
@@ -40,6 +47,43 @@ extension Core {
             return try linkEnded(row, outcome, keepingSlot: true, round)
         }
         try begin(&row, was: old, host: turn.row.host, permits: turn.row.host == nil ? 0 : 1, round)
+    }
+
+    /// Suspects per query.
+    private static let suspectsAtOnce = 256
+
+    private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
+        var hasOne = false
+        try forEachSuspect(round) { row in hasOne = hasOne || row.run != nil }
+        return hasOne
+    }
+
+    /// Makes the waiting suspects ready if none is at work, so that the next of them can start.
+    private func freeSuspects(_ round: Round) throws(StoreError) {
+        guard agenda.hasClearedSuspect else { return }
+        agenda.hasClearedSuspect = false
+        var waiting: [JobRow] = []
+        var hasOne = false
+        try forEachSuspect(round) { row in
+            hasOne = hasOne || row.run != nil
+            if row.waiting == .suspect { waiting.append(row) }
+        }
+        if hasOne { return }
+        for old in waiting {
+            var row = old
+            row.waiting = .nothing
+            try store(&row, was: old, round)
+        }
+    }
+
+    private func forEachSuspect(_ round: Round, _ body: (JobRow) -> Void) throws(StoreError) {
+        var after: JobID = 0
+        while true {
+            let rows = try round.transaction.suspects(after: after, limit: Self.suspectsAtOnce)
+            for row in rows where row.isSuspect { body(row) }
+            guard rows.count == Self.suspectsAtOnce, let last = rows.last else { return }
+            after = last.id
+        }
     }
 
     private func giveBack(_ turn: Scheduler.Turn) {

@@ -118,6 +118,7 @@ extension Core {
         let parts = row.checkpointSize > 0 ? try removeParts(of: &row, links: 0...Int.max, round) : nil
         if let live = running.run(of: row.id) { cancel(live) }
         if row.isReady { scheduler.remove(row) }
+        if row.isSuspect { agenda.hasClearedSuspect = true }
         if try round.transaction.list(of: row.id) != nil {
             try round.transaction.closeList(of: row.id)
             pending.emit(.list(row.id, nil))

@@ -49,6 +49,11 @@ extension Core {
             var row = old
             row.fellDue()
             try store(&row, was: old, round)
+        case (.running, .nothing):
+            guard old.due.map({ $0 <= round.now.steady }) ?? false else { return }
+            var row = old
+            row.cleared()
+            try store(&row, was: old, round)
         case (.running, .timer), (.running, .timeout):
             if old.due.map({ $0 <= round.now.steady }) ?? false { try timerFired(old, round) }
         case (.running, .children):

@@ -20,12 +20,15 @@ extension JobRow {
         case none
     }
 
+    /// The seconds after which a running suspect is cleared.
+    static let trial = 60.0
+
     /// Begins a run of the current link after the job got a slot.
     mutating func begin(_ run: RunID?, at now: CoreMoment) {
         state = .running
         waiting = .nothing
         self.run = run
-        due = nil
+        due = run != nil && isSuspect ? now.steady(after: Self.trial) : nil
         notBefore = nil
         startedAt = startedAt ?? now.wall
         // An attempt interrupted by a daemon restart does not count, but started the link's time.
@@ -33,10 +36,17 @@ extension JobRow {
         attempt += 1
     }
 
+    /// A suspect has run long enough to be none.
+    mutating func cleared() {
+        crashes = 0
+        due = nil
+    }
+
     /// A run that could not continue without a permit returns to the queue, as if it had not begun.
     mutating func unbegin(waitingFor host: String) {
         state = .queued
         run = nil
+        due = nil
         self.host = host
         attempt -= 1
     }
@@ -53,6 +63,7 @@ extension JobRow {
         run = nil
         waiting = .nothing
         due = nil
+        crashes = 0
         // A stopped run ends with the stop error, whatever it still produced.
         var outcome = isEnding ? .failure(stopError) : outcome
         if case .failure(var error) = outcome {
@@ -89,7 +100,6 @@ extension JobRow {
 
     private mutating func record(_ outcome: Carried, at now: CoreMoment) {
         lastFailure = nil
-        crashes = 0
         outcomes.append(
             LinkOutcome(
                 link: link, error: outcome.error, startedAt: linkStartedAt ?? now.wall, finishedAt: now.wall,
@@ -152,6 +162,7 @@ extension JobRow {
         }
         lastFailure = nil
         if run != nil { return .interrupt }
+        crashes = 0
         let error = stopError
         // A link that waits for its retry ends here, unless it is a `finally` link, which goes on.
         let endsLink = wasRunning || linkStartedAt != nil && !isAtFinally
@@ -188,6 +199,7 @@ extension JobRow {
         guard isEnding else {
             state = .queued
             attempt = max(0, attempt - 1)
+            restarts += 1
             return .enqueue
         }
         record(.failure(stopError), at: now)
@@ -211,6 +223,7 @@ extension JobRow {
         lastFailure = nil
         stop = nil
         crashes = 0
+        restarts = 0
         attempt = 0
         linkStartedAt = nil
         finishedAt = nil

@@ -239,6 +239,7 @@ extension EngineLoop {
                 return save { .download(path: path, text, $0) }
             })
         context.groups = job.groups
+        context.restarts = job.restarts
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
         context.keptBody = { body.keep($0) }

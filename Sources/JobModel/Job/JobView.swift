@@ -101,6 +101,7 @@ package struct JobView: Sendable {
             "startedAt": row.startedAt?.json,
             "finishedAt": row.finishedAt?.json,
             "attempt": row.attempt.json,
+            "restarts": (row.restarts > 0 ? row.restarts : nil)?.json,
             "link": row.link.json,
             "links": row.plan.links.count.json,
             "progress": detail.hasTexts ? progress?.json : nil,

@@ -7,11 +7,15 @@ package struct JobPlan: Sendable, Hashable {
         /// The maximum duration of an attempt, in seconds.
         package var timeout: Double?
         package var retry: RetryPolicy
+        /// Whether a lost attempt is repeated after a restart of the daemon: not for POST, PATCH and programs without
+        /// retries.
+        package var isRepeatable: Bool
 
-        package init(source: SourceType?, timeout: Double?, retry: RetryPolicy) {
+        package init(source: SourceType?, timeout: Double?, retry: RetryPolicy, isRepeatable: Bool = true) {
             self.source = source
             self.timeout = timeout
             self.retry = retry
+            self.isRepeatable = isRepeatable
         }
     }
 

@@ -15,6 +15,8 @@ package struct JobRow: Sendable, Equatable {
         case cleaning
         /// Running: for the timeout of a `timer` source with a longer time.
         case timeout
+        /// Queued: for the end of another suspect's run.
+        case suspect
     }
 
     /// Why only `finally` links still run.
@@ -122,6 +124,8 @@ package struct JobRow: Sendable, Equatable {
     package var children = 0
     /// Consecutive times that the daemon was killed while a source of the current link ran.
     package var crashes = 0
+    /// Runs that were lost with their daemon and repeated.
+    package var restarts = 0
 
     package init(
         id: JobID = 0, owner: UInt32, groups: CallerGroups?, parent: Parent?, terms: JobTerms, specSize: Int,
@@ -206,6 +210,9 @@ extension JobRow {
         if stop != nil, link > 0, !plan.isFinally(link) { return nil }
         return plan.step(link, for: carried)
     }
+
+    /// Whether it may be what kills the daemon, so that it runs alone among its kind.
+    package var isSuspect: Bool { crashes >= 2 }
 
     /// Whether its current link runs in any case, even after a stop.
     package var isAtFinally: Bool { link > 0 && plan.isFinally(link) }

@@ -256,8 +256,11 @@ package struct JobSpecReader {
             try check(json, at: pointer, context, except: nil)
             if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
         }
+        let isIdempotent = parameters.isIdempotent(json)
         return JobPlan.Step(
-            source: parameters.type, timeout: context.timeout, retry: context.retry ?? .standard(of: json))
+            source: parameters.type, timeout: context.timeout,
+            retry: context.retry ?? (isIdempotent ? .standard : .none),
+            isRepeatable: isIdempotent || (context.retry?.max ?? 0) > 0)
     }
 
     private mutating func child(_ json: JSON, at pointer: JSONPointer, _ context: Context) throws(SpecError) {

@@ -37,17 +37,6 @@ package struct RetryPolicy: Sendable, Hashable {
         ]
     }
 
-    /// Returns the policy of a source without one; a possible POST or PATCH is not retried.
-    static func standard(of source: JSON) -> RetryPolicy {
-        var policy = standard
-        if let method = source["method"]?.string,
-            ["POST", "PATCH"].contains(method.uppercased()) || TemplateText.hasExpression(method)
-        {
-            policy.max = 0
-        }
-        return policy
-    }
-
     /// Reads the member `name`; omitted parts get standard values.
     init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
         guard let json = reader.value(name) else { return nil }

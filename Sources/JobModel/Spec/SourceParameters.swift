@@ -12,6 +12,13 @@ package enum SourceParameters: Sendable, Equatable {
     case upload(UploadSpec)
     case program(ProgramSpec)
 
+    /// Whether another attempt does no harm: not so for POST, PATCH and programs. An expression can be any method.
+    func isIdempotent(_ source: JSON) -> Bool {
+        if case .program = self { return false }
+        guard let method = source["method"]?.string else { return true }
+        return !["POST", "PATCH"].contains(method.uppercased()) && !TemplateText.hasExpression(method)
+    }
+
     /// Reads the members of a source; in the mode `template` the result only shows that they fit.
     /// `isStored` means that they were accepted before in this form.
     package init(

@@ -29,7 +29,8 @@ extension ByteWriter {
         let isStandard = step.retry == .standard
         let isNone = step.retry == .none
         byte(
-            (step.timeout == nil ? 0 : 1) | (isStandard ? 2 : 0) | (isNone ? 4 : 0) | (step.source == nil ? 0 : 16))
+            (step.timeout == nil ? 0 : 1) | (isStandard ? 2 : 0) | (isNone ? 4 : 0) | (step.isRepeatable ? 8 : 0)
+                | (step.source == nil ? 0 : 16))
         if let source = step.source { byte(source.code) }
         if let timeout = step.timeout { real(timeout) }
         guard !isStandard, !isNone else { return }
@@ -66,7 +67,7 @@ extension ByteReader {
 
     private mutating func step() throws(DamagedRow) -> JobPlan.Step {
         let flags = try byte()
-        var step = JobPlan.Step(source: nil, timeout: nil, retry: .standard)
+        var step = JobPlan.Step(source: nil, timeout: nil, retry: .standard, isRepeatable: flags & 8 != 0)
         if flags & 16 != 0 {
             guard let source = SourceType(code: try byte()) else { throw DamagedRow() }
             step.source = source

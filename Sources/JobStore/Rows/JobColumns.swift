@@ -101,6 +101,7 @@ enum JobColumns {
         writer.optional(row.startedAt) { $0.time($1) }
         writer.optional(row.linkStartedAt) { $0.time($1) }
         writer.number(row.attempt)
+        writer.number(row.restarts)
         writer.number(row.checkpointSize)
         writer.number(row.children)
         writer.list(row.outcomes) { writer, outcome in
@@ -196,6 +197,7 @@ enum JobColumns {
         job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.attempt = try reader.count()
+        job.restarts = try reader.count()
         job.checkpointSize = try reader.count()
         job.children = try reader.count()
         job.outcomes = try reader.list { reader throws(DamagedRow) in

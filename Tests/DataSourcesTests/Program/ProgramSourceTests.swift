@@ -143,7 +143,7 @@ import Testing
                 attempt: 3)
             #expect(
                 Self.lines(any).sorted() == [
-                    "A=1=2", "DEFERD_ATTEMPT=3", "DEFERD_JOB=7", "HOME=\(home)", "LANG=C",
+                    "A=1=2", "DEFERD_ATTEMPT=3", "DEFERD_JOB=7", "DEFERD_RESTARTS=0", "HOME=\(home)", "LANG=C",
                     "PATH=/usr/local/bin:/usr/bin:/bin",
                 ])
             // What is configured stands, and so does PATH.
@@ -152,8 +152,8 @@ import Testing
             ])
             #expect(
                 Self.lines(named).sorted() == [
-                    "B=", "DEFERD_ATTEMPT=1", "DEFERD_JOB=1", "HOME=\(home)", "LANG=C.UTF-8", "LD_X=1", "LEVEL=3",
-                    "PATH=/usr/local/bin:/usr/bin:/bin",
+                    "B=", "DEFERD_ATTEMPT=1", "DEFERD_JOB=1", "DEFERD_RESTARTS=0", "HOME=\(home)", "LANG=C.UTF-8",
+                    "LD_X=1", "LEVEL=3", "PATH=/usr/local/bin:/usr/bin:/bin",
                 ])
         }
     }

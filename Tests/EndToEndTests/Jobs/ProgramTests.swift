@@ -184,28 +184,30 @@ import Testing
     /// Two processes that ignore SIGTERM, and one that does not.
     private static func stubborn(_ witness: Witness) -> String {
         """
-        exec 9>'\(witness.path)'; (sleep 1000) & trap '' TERM; (sleep 1000; sleep 1000) & echo "attempt $DEFERD_ATTEMPT" >&9
+        exec 9>'\(witness.path)'; (sleep 1000) & trap '' TERM; (sleep 1000; sleep 1000) &
+        echo "$DEFERD_ATTEMPT $DEFERD_RESTARTS" >&9
         wait
         """
     }
 
-    @Test func noProgramOutlivesADaemonThatIsKilled_andTheJobRunsAgain() async throws {
+    @Test func noProgramOutlivesADaemonThatIsKilled_andTheJobRunsAgain_whereItMayBeRetried() async throws {
         try await Household.with { household async throws in
             let daemon = try await household.start(configuration: Self.anyProgram)
             let witness = try Witness(in: daemon.directory)
             let wire = try daemon.connect()
-            let id = try await wire.submit(Self.shell(Self.stubborn(witness)))
-            #expect(try await witness.next() == "attempt 1\n")
+            let id = try await wire.submit(Self.shell(Self.stubborn(witness), ["retry": ["max": 1]]))
+            #expect(try await witness.next() == "1 0\n")
             try await daemon.crash()
             // No process has the pipe open any more.
             #expect(try await witness.next() == nil)
             #expect(Files.names(in: daemon.state + "/programs").count == 2)
             let later = try witness.reopened()
             let again = try await household.start(configuration: Self.anyProgram)
-            #expect(try await later.next() == "attempt 1\n")
+            #expect(try await later.next() == "1 1\n")
             // The files of the first run are gone.
             #expect(Files.names(in: again.state + "/programs").count == 2)
             let second = try again.connect()
+            #expect(try await second.call("job.get", .job(id))["restarts"] == 1)
             _ = try await second.call("job.cancel", .job(id))
             #expect(try await later.next() == nil)
             #expect(try await second.wait(id)["state"] == "cancelled")
@@ -251,20 +253,20 @@ import Testing
         }
     }
 
-    @Test func aStop_endsPrograms_andTheJobRunsAgain() async throws {
+    @Test(arguments: [true, false])
+    func anEndOfTheDaemon_endsPrograms_andInterruptsTheirJobs(isKilled: Bool) async throws {
         try await Household.with { household async throws in
             let daemon = try await household.start(configuration: Self.anyProgram)
             let witness = try Witness(in: daemon.directory)
             let wire = try daemon.connect()
-            _ = try await wire.submit(Self.shell(Self.stubborn(witness)))
-            #expect(try await witness.next() == "attempt 1\n")
-            try await daemon.stop()
+            let id = try await wire.submit(
+                Self.shell(Self.stubborn(witness), ["then": [["fail": ["return": "{{error/kind}}"]]]]))
+            #expect(try await witness.next() == "1 0\n")
+            if isKilled { try await daemon.crash() } else { try await daemon.stop() }
             #expect(try await witness.next() == nil)
-            let later = try witness.reopened()
             let again = try await household.start(configuration: Self.anyProgram)
-            #expect(try await later.next() == "attempt 1\n")
-            try await again.crash()
-            #expect(try await later.next() == nil)
+            #expect(try await again.connect().wait(id)["result"] == "interrupted")
+            try await again.stop()
         }
     }
 

@@ -189,7 +189,8 @@ import Testing
         job.start()
         _ = job.stop(reason, at: .after(5))
         job.finish(at: 6)
-        let before = job
+        var before = job
+        before.restarts = 1
         #expect(job.restart(at: .after(7)) == .enqueue)
         job.start(at: 8)
         #expect(job == before)

@@ -15,9 +15,11 @@ extension Oracle {
         if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }
         guard let old else { return }
         checkWhatStays(old, new, world)
+        if new.run == nil, old.run?.life == world.life { unrepeatable[id] = nil }
         // It may have ended and been retried in the same round.
         if !new.state.isTerminal, old.state.isTerminal || retries.contains(id) {
             world.expect(new.parent == nil, 2, "Job \(id) is a child, and was retried.")
+            unrepeatable[id] = nil
             return
         }
         world.expect(
@@ -65,20 +67,21 @@ extension Oracle {
             case .cleaning:
                 expect(world.store.work.values.contains { $0.job == row.id }, "waits for work that there is none of")
             case .nothing: break
+            case .suspect: expect(row.isSuspect, "waits for suspects, and is none")
             case .children, .timer, .timeout: expect(false, "waits for \(row.waiting)")
             }
         case .running:
             switch row.waiting {
             case .nothing:
                 expect(row.run?.life == world.life, "has no run of this life")
-                expect(row.due == nil, "waits for a time")
+                expect(row.isSuspect == (row.due != nil), "waits for a time")
             case .children:
                 expect(list?.link == row.link, "has no list")
                 expect((row.run != nil) == (list?.phase == .gathering), "has a run that its list has no need of")
                 expect(list?.phase != .making, "waits for children that are being made")
             case .timer, .timeout:
                 expect(row.run == nil && row.due != nil, "waits for no time, or has a run")
-            case .gate, .cleaning: expect(false, "waits for \(row.waiting)")
+            case .gate, .cleaning, .suspect: expect(false, "waits for \(row.waiting)")
             }
         case .succeeded, .failed, .cancelled:
             expect(row.run == nil && row.due == nil && row.deadline == nil, "waits for something")

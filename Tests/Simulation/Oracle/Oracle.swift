@@ -49,6 +49,8 @@ final class Oracle {
     var pauses: [HostOwner: Pause] = [:]
     /// Jobs of trees with a damaged row: they need not end.
     var excused: Set<JobID> = []
+    /// The links that may not run again after a restart, and the life in which they started.
+    var unrepeatable: [JobID: (link: Int, life: Int64)] = [:]
     /// Jobs stored in the current round whose clients have not been told.
     var untold: Set<JobID> = []
     /// The latest stored job.
@@ -262,6 +264,7 @@ final class Oracle {
             !world.engine.runs.values.contains { $0.order.job.id == job.id }, 2,
             "Job \(job.id) starts while an earlier run of it has not ended.")
         if case .gather = order.kind { return }
+        checkRepetition(of: row, world)
         world.expect(
             !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")
         world.expect(
@@ -281,6 +284,22 @@ final class Oracle {
         if let host = order.host { permits(host, adding: (job.owner, order.connections), world) }
         checkGate(of: job, world)
         takesTurn(order, slots, world)
+    }
+
+    private func checkRepetition(of row: JobRow, _ world: World) {
+        if row.step?.isRepeatable == false {
+            let last = unrepeatable.updateValue((row.link, world.life), forKey: row.id)
+            world.expect(
+                last == nil || last?.link != row.link || last?.life == world.life, 2,
+                "Link \(row.link) of job \(row.id) must not be repeated, and runs again after a restart.")
+        }
+        guard row.isSuspect else { return }
+        for run in world.engine.runs.values {
+            guard let other = world.store.job(run.order.job.id), other.id != row.id, other.run == run.order.run else {
+                continue
+            }
+            world.expect(!other.isSuspect, 2, "The suspects \(row.id) and \(other.id) run at the same time.")
+        }
     }
 
     private func checkAncestors(of job: JobRow, _ world: World) {

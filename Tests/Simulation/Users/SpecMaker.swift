@@ -70,7 +70,9 @@ struct SpecMaker {
         let canNest = level < depth && budget > 0
         switch random.choose([36, 12, 14, 7, 4, 7, canNest ? 10 : 0, canNest ? 8 : 0]) {
         case 0: return ["type": "url", "url": .string(inEach ? url(&random) + "{{index}}" : url(&random))]
-        case 1: return ["type": "json", "url": .string(url(&random))]
+        case 1:
+            let url = url(&random)
+            return ["type": "json", "url": .string(url), "method": url.hasSuffix("/s") ? "POST" : "GET"]
         case 2:
             let path = random.chance(0.01) ? "/forbidden/x" : "file-\(random.below(1000))"
             if random.chance(0.1) { return ["type": "upload", "url": .string(url(&random)), "path": .string(path)] }

@@ -1,0 +1,100 @@
+import JobModel
+import Testing
+
+@testable import JobCore
+
+/// Jobs whose runs end with the daemon: repeated, interrupted, or run one at a time.
+@Suite struct RestartTests {
+    private func url(_ name: String = "a", method: String = "GET", retry: JSON? = nil, then: JSON = []) -> JSON {
+        var job: JSON = [
+            "source": ["type": "url", "url": .string("http://\(name)/"), "method": .string(method)], "then": then,
+        ]
+        if let retry, var members = job.object {
+            members.append("retry", retry)
+            job = .object(members)
+        }
+        return job
+    }
+
+    @Test(arguments: [Core.Start.crashed, .clean])
+    func lostRun_isRepeated_withoutAnAttempt(_ start: Core.Start) throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(url())
+        let first = try driver.run(of: job)
+        try driver.restart(start)
+        let row = try driver.row(job)
+        #expect(row.attempt == 1 && row.restarts == 1 && row.state == .running)
+        #expect(try driver.run(of: job) != first)
+    }
+
+    @Test(arguments: [Core.Start.crashed, .clean], ["POST", "PATCH", "post"])
+    func lostPOST_isInterrupted_andCaughtByAFailLink(_ start: Core.Start, _ method: String) throws {
+        let driver = try CoreDriver()
+        let plain = try driver.submit(url(method: method))
+        let link: JSON = ["fail": ["source": ["type": "url", "url": "http://c/"]], "on": ["interrupted"]]
+        let caught = try driver.submit(url("b", method: method, then: [link]))
+        try driver.restart(start)
+        let row = try driver.row(plain)
+        #expect(row.state == .failed && row.restarts == 0)
+        #expect(row.carried?.error?.kind == .interrupted && row.carried?.error?.isRetryable == false)
+        #expect(try driver.row(caught).link == 1 && driver.row(caught).state == .running)
+    }
+
+    @Test(arguments: [1, 0])
+    func lostPOST_isRepeated_whereTheSpecAllowsRetries(_ max: Int) throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(url(method: "POST", retry: ["max": JSON(max)]))
+        try driver.restart(.crashed)
+        #expect(try driver.row(job).state == (max > 0 ? .running : .failed))
+    }
+
+    @Test func suspects_runOneAtATime_afterTheSecondCrash() throws {
+        let driver = try CoreDriver()
+        let jobs = try ["a", "b", "c"].map { try driver.submit(url($0)) }
+        try driver.restart(.crashed)
+        for job in jobs { #expect(try driver.row(job).state == .running) }
+        try driver.restart(.crashed)
+        #expect(try jobs.map { try driver.row($0).run != nil } == [true, false, false])
+        let other = try driver.submit(url("d"))
+        #expect(try driver.row(other).state == .running)
+        try driver.succeed(jobs[0])
+        #expect(try jobs.map { try driver.row($0).run != nil } == [false, true, false])
+        // Only the one that ran alone is to blame.
+        try driver.restart(.crashed)
+        let blamed = try driver.row(jobs[1])
+        #expect(blamed.state == .failed && blamed.carried?.error?.kind == .interrupted)
+        #expect(try driver.row(jobs[2]).state == .running)
+        #expect(try driver.row(other).state == .running)
+    }
+
+    @Test func suspect_isCleared_afterAMinuteAtWork() throws {
+        let driver = try CoreDriver()
+        let jobs = try ["a", "b"].map { try driver.submit(url($0)) }
+        for _ in 0..<2 { try driver.restart(.crashed) }
+        driver.advance(by: 59)
+        #expect(try driver.row(jobs[1]).run == nil)
+        driver.advance(by: 1.1)
+        #expect(try driver.row(jobs[0]).crashes == 0)
+        #expect(try driver.row(jobs[1]).run != nil)
+        try driver.restart(.crashed)
+        #expect(try driver.row(jobs[0]).state == .running)
+        #expect(try driver.row(jobs[1]).carried?.error?.kind == .interrupted)
+    }
+
+    @Test func suspects_areNone_afterACleanStop() throws {
+        let driver = try CoreDriver()
+        let jobs = try ["a", "b"].map { try driver.submit(url($0)) }
+        for _ in 0..<2 { try driver.restart(.crashed) }
+        try driver.restart(.clean)
+        for job in jobs { #expect(try driver.row(job).crashes == 0 && driver.row(job).run != nil) }
+    }
+
+    @Test func waitingSuspect_canBeCancelled() throws {
+        let driver = try CoreDriver()
+        let jobs = try ["a", "b"].map { try driver.submit(url($0)) }
+        for _ in 0..<2 { try driver.restart(.crashed) }
+        #expect(try driver.row(jobs[1]).waiting == .suspect)
+        driver.ask(.cancel(jobs[1]))
+        #expect(try driver.row(jobs[1]).state == .cancelled)
+    }
+}
