@@ -18,7 +18,6 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     package var blobs: String { directory.blobs }
 
     private let directory: StateDirectory
-    private let mark: StopMark
     private let connection: SQLiteConnection
     private let room: Room
     private let transaction: SQLiteTransaction
@@ -29,7 +28,8 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     private let commit: PreparedStatement
     /// The length of the log in pages, which SQLite stores here after each commit.
     private let logLength: UnsafeMutablePointer<Int32>
-    private let stored: StoredNumbers
+    /// As the last daemon left it.
+    private let state: StateRow
     private var isClosed = false
     private static let readers = 3
 
@@ -46,7 +46,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         let database = directory.database
         try NewDatabase.makeIfMissing(database)
         let hasLog = StateDirectory.size(database + "-wal") > 0
-        StateCopy.remove(directory.backup)
+        StateDirectory.removeDatabase(directory.backup)
         connection = try SQLiteConnection(database, errors: .write)
         try NewDatabase.inspect(connection)
         try connection.execute(
@@ -59,16 +59,14 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         guard deferd_gather_log(connection.pointer) == SQLITE_OK else { throw connection.failure() }
         let isRestored = try CopiedBlobs.takeOut(of: connection, to: directory.blobs)
         let damage = DamageReport(report)
-        let state = try StoredNumbers(connection)
-        mark = StopMark(directory.cleanStop)
+        state = try StateRow.read(connection)
         life = state.life + 1
-        isAfterCleanStop = state.life == 0 || isRestored || mark.life == state.life
+        isAfterCleanStop = state.life == 0 || isRestored || directory.lastCleanLife == state.life
         wasLeftOpen = hasLog || !isAfterCleanStop
-        stored = state
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
-        transaction = try SQLiteTransaction(connection, room, state.numbers, damage)
-        settlement = try Settlement(connection, round: state.round)
+        transaction = try SQLiteTransaction(connection, room, state, damage)
+        settlement = Settlement(connection)
         beginning = try connection.prepare("BEGIN IMMEDIATE")
         commit = try connection.prepare("COMMIT")
         pool = try ReadingPool(database, count: Self.readers)
@@ -105,7 +103,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
         // On a full disk, the log must not need more room than it has.
         let isFull = room.isShort && pages >= Checkpointer.fewPages
-        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start(shrinks: isSpacious) }
+        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start() }
         if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
         return end
     }
@@ -153,12 +151,9 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
 
     /// The steady time at this boot. After a new boot it is `fresh`, from the time of day, but never less than before.
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
-        if let anchor = stored.anchor, stored.boot == boot { return anchor }
-        let anchor = max(fresh, stored.anchor ?? fresh)
-        let update = try connection.prepare("UPDATE state SET anchor = ?1, boot = ?2")
-        update.bind(anchor, at: 1)
-        update.bind(boot, at: 2)
-        try update.run()
+        if let anchor = state.anchor, state.boot == boot { return anchor }
+        let anchor = max(fresh, state.anchor ?? fresh)
+        try connection.statement("UPDATE state SET anchor = ?1, boot = ?2", anchor, boot).run()
         return anchor
     }
 
@@ -170,35 +165,34 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         checkpointer.close()
         pool.close()
         try? connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-        if isClean { mark.set(life) }
+        if isClean { directory.recordCleanStop(of: life) }
         directory.unlock()
     }
 }
 
 /// The row of the table `state`.
-struct StoredNumbers {
-    let numbers: Numbers
+struct StateRow: Equatable {
+    /// The last numbers that were given to a job and to a list.
+    var lastJob: JobID
+    var lastNumber: Int64
     let life: Int64
+    /// The steady time at the start of a boot of the machine.
     let anchor: SteadyTime?
     let boot: String
-    let round: Int64
 
-    init(_ connection: SQLiteConnection) throws(StoreError) {
-        let select = try connection.prepare(
-            """
-            SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), last_number, life, anchor, round, boot FROM state
-            """)
-        let found = try select.row { row throws(StoreError) in
-            (
-                numbers: Numbers(lastJob: row.integer(0), lastNumber: row.integer(1)), life: row.integer(2),
-                anchor: row.optionalInteger(3), round: row.integer(4), boot: row.text(5) ?? ""
-            )
-        }
+    private init?(_ row: PreparedStatement) {
+        (lastJob, lastNumber, life) = (row.integer(0), row.integer(1), row.integer(2))
+        (anchor, boot) = (row.optionalInteger(3), row.text(4) ?? "")
         // JSON numbers are exact up to here.
-        let sensible: ClosedRange<Int64> = 0...1 << 53
-        guard let found,
-            [found.numbers.lastJob, found.numbers.lastNumber, found.life, found.round].allSatisfy(sensible.contains)
-        else { throw StoreError.damaged(connection.path, "its numbers make no sense") }
-        (numbers, life, anchor, round, boot) = (found.numbers, found.life, found.anchor, found.round, found.boot)
+        guard [lastJob, lastNumber, life].allSatisfy({ (0...1 << 53).contains($0) }) else { return nil }
+    }
+
+    static func read(_ connection: SQLiteConnection) throws(StoreError) -> StateRow {
+        let select = try connection.prepare(
+            "SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), last_number, life, anchor, boot FROM state")
+        guard let found = try select.row({ row throws(StoreError) in StateRow(row) }) else {
+            throw StoreError.damaged(connection.path, "its numbers make no sense")
+        }
+        return found
     }
 }

@@ -105,20 +105,20 @@ import Testing
         let directory = try TemporaryDirectory()
         try SQLiteStore(path: directory.path).close(isClean: true)
         let connection = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
-        let settlement = try Settlement(connection, round: 4)
+        let settlement = Settlement(connection)
         try settlement.finish()
-        #expect(try connection.number("SELECT round FROM state") == 0)
+        #expect(try connection.number("SELECT settlements FROM state") == 0)
         settlement.settle()
-        #expect(try connection.number("SELECT round FROM state") == 5)
+        #expect(try connection.number("SELECT settlements FROM state") == 1)
         try connection.execute("BEGIN IMMEDIATE")
         let other = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
         try other.execute("PRAGMA busy_timeout = 1")
-        let late = try Settlement(other, round: 5)
+        let late = Settlement(other)
         late.settle()
         #expect(throws: StoreError.self) { try late.finish() }
         try connection.execute("COMMIT")
         try late.finish()
-        #expect(try connection.number("SELECT round FROM state") > 5)
+        #expect(try connection.number("SELECT settlements FROM state") == 2)
     }
 
     @Test func usesItsLogAnew() throws {

@@ -12,11 +12,8 @@ enum NewDatabase {
             throw StoreError.damaged(path, "it is missing, but its log is there")
         }
         let draft = path + ".new"
-        for ending in ["", "-journal", "-wal", "-shm"] { unlink(draft + ending) }
         // SQLite gives the files beside a database the same permissions.
-        let file = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw StoreError.unwritable(draft) }
-        close(file)
+        try StateDirectory.createFile(draft)
         try fill(draft)
         guard StateDirectory.sync(draft), rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
             throw StoreError.unwritable(path)

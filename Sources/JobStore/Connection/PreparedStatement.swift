@@ -5,9 +5,12 @@ import JobModel
 final class PreparedStatement {
     private let pointer: OpaquePointer
     private unowned let connection: SQLiteConnection
+    private let texts: BoundTexts?
 
-    init(_ sql: String, on connection: SQLiteConnection) throws(StoreError) {
+    /// `texts` keeps what is bound, until the statement is reset, without a copy on the heap for each.
+    init(_ sql: String, on connection: SQLiteConnection, keptIn texts: BoundTexts?) throws(StoreError) {
         self.connection = connection
+        self.texts = texts
         var prepared: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
         guard sqlite3_prepare_v3(connection.pointer, sql, -1, flags, &prepared, nil) == SQLITE_OK, let prepared else {
@@ -25,42 +28,32 @@ final class PreparedStatement {
         for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index) + 1) }
     }
 
-    func bind(_ value: Int64?, at index: Int32) { if let value { sqlite3_bind_int64(pointer, index, value) } }
+    func bind(_ value: (some Bindable)?, at index: Int32) { value?.bind(to: self, at: index) }
 
-    func bind(_ value: Int, at index: Int32) { sqlite3_bind_int64(pointer, index, Int64(value)) }
+    fileprivate func bind(integer value: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, value) }
 
-    func bind(_ time: Timestamp?, at index: Int32) { bind(time?.milliseconds, at: index) }
-
-    /// Binds text; `texts` keeps it without a copy of it by SQLite, until it is emptied after the statement has run.
-    func bind(_ text: String?, at index: Int32, keptIn texts: BoundTexts? = nil) {
-        guard var text else { return }
-        text.withUTF8 { bytes in
-            let bytes = UnsafeRawBufferPointer(bytes)
-            if let kept = texts?.keep(bytes) {
-                sqlite3_bind_text64(
-                    pointer, index, kept.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil,
-                    UInt8(SQLITE_UTF8))
-                return
-            }
-            // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
-            withUnsafePointer(to: 0 as CChar) { empty in
-                let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
-                sqlite3_bind_text64(
-                    pointer, index, start, UInt64(bytes.count), Self.transient, UInt8(SQLITE_UTF8))
-            }
+    fileprivate func bind(text: UnsafeRawBufferPointer, at index: Int32) {
+        withStablePlace(of: text) { start, release in
+            let start = start.assumingMemoryBound(to: CChar.self)
+            return sqlite3_bind_text64(pointer, index, start, UInt64(text.count), release, UInt8(SQLITE_UTF8))
         }
     }
 
-    func bind(bytes: [UInt8]?, at index: Int32, keptIn texts: BoundTexts? = nil) {
-        guard let bytes else { return }
-        bytes.withUnsafeBytes { bytes in
-            if let kept = texts?.keep(bytes) {
-                _ = sqlite3_bind_blob64(pointer, index, kept, UInt64(bytes.count), nil)
-            } else if bytes.isEmpty {
-                _ = sqlite3_bind_zeroblob(pointer, index, 0)
-            } else {
-                _ = sqlite3_bind_blob64(pointer, index, bytes.baseAddress, UInt64(bytes.count), Self.transient)
-            }
+    fileprivate func bind(blob: UnsafeRawBufferPointer, at index: Int32) {
+        withStablePlace(of: blob) { start, release in
+            sqlite3_bind_blob64(pointer, index, start, UInt64(blob.count), release)
+        }
+    }
+
+    /// Calls `bind` with bytes that stay in place in `texts`, or that SQLite has to copy.
+    private func withStablePlace(
+        of bytes: UnsafeRawBufferPointer, _ bind: (UnsafeRawPointer, sqlite3_destructor_type?) -> Int32
+    ) {
+        if let kept = texts?.keep(bytes) {
+            _ = bind(kept, nil)
+        } else {
+            // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
+            withUnsafePointer(to: 0 as CChar) { _ = bind(bytes.baseAddress ?? UnsafeRawPointer($0), Self.transient) }
         }
     }
 
@@ -82,6 +75,7 @@ final class PreparedStatement {
     func reset() {
         sqlite3_reset(pointer)
         sqlite3_clear_bindings(pointer)
+        texts?.removeAll()
     }
 
     /// Runs a statement that gives no rows; true where it changed any.
@@ -150,7 +144,7 @@ protocol Bindable {
 }
 
 extension Bindable where Self: BinaryInteger {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(Int64(self), at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: Int64(self), at: index) }
 }
 
 extension Int64: Bindable {}
@@ -158,17 +152,22 @@ extension Int: Bindable {}
 extension UInt32: Bindable {}
 
 extension Bool: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(self ? 1 : 0, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: self ? 1 : 0, at: index) }
 }
 
 extension Timestamp: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(milliseconds, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: milliseconds, at: index) }
 }
 
 extension String: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(self, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) {
+        var text = self
+        text.withUTF8 { statement.bind(text: UnsafeRawBufferPointer($0), at: index) }
+    }
 }
 
 extension [UInt8]: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(bytes: self, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) {
+        withUnsafeBytes { statement.bind(blob: $0, at: index) }
+    }
 }

@@ -38,10 +38,12 @@ final class ReadingPool: Sendable {
         defer { permits.signal() }
         guard let connection = state.withLock({ $0.free.popLast() }) else { throw StoreError.closed }
         defer { state.withLock { $0.free.append(connection) } }
-        return try connection.withSnapshot(body)
+        try connection.statement("BEGIN").run()
+        defer { _ = try? connection.statement("COMMIT").run() }
+        return try body(connection)
     }
 
-    /// Runs a long read in one snapshot, on a connection of its own. It ends with an error if the pool is closed.
+    /// Runs a long read on a connection of its own. It ends with an error if the pool is closed.
     func readForLong<Value>(_ body: (SQLiteConnection) throws(StoreError) -> Value) throws(StoreError) -> Value {
         try checkOpen()
         let connection = try SQLiteConnection(path, errors: .read)
@@ -51,7 +53,7 @@ final class ReadingPool: Sendable {
         defer { state.withLock { state in state.long.removeAll { $0 === connection } } }
         do {
             try checkOpen()
-            return try connection.withSnapshot(body)
+            return try body(connection)
         } catch {
             try checkOpen()
             throw error
@@ -81,15 +83,5 @@ final class ReadingPool: Sendable {
         }
         withGateClosed { state.withLock { $0.free = [] } }
         longReads.wait()
-    }
-}
-
-extension SQLiteConnection {
-    fileprivate func withSnapshot<Value>(
-        _ body: (SQLiteConnection) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
-        try statement("BEGIN").run()
-        defer { _ = try? statement("COMMIT").run() }
-        return try body(self)
     }
 }

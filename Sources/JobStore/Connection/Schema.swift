@@ -73,7 +73,7 @@ enum Schema {
             job INTEGER PRIMARY KEY, id INTEGER NOT NULL, link INTEGER NOT NULL, phase INTEGER NOT NULL,
             mode TEXT NOT NULL, concurrency INTEGER, total INTEGER NOT NULL, made INTEGER NOT NULL,
             ended INTEGER NOT NULL, failed INTEGER NOT NULL, decided INTEGER, admitted INTEGER NOT NULL,
-            bytes INTEGER NOT NULL, has_template INTEGER NOT NULL
+            bytes INTEGER NOT NULL
         ) STRICT;
         CREATE TABLE templates (
             job INTEGER NOT NULL, list INTEGER NOT NULL, link INTEGER NOT NULL, template BLOB NOT NULL,
@@ -111,7 +111,7 @@ enum Schema {
 
         CREATE TABLE state (
             last_job INTEGER NOT NULL, last_number INTEGER NOT NULL, life INTEGER NOT NULL, anchor INTEGER,
-            boot TEXT NOT NULL, round INTEGER NOT NULL
+            boot TEXT NOT NULL, settlements INTEGER NOT NULL
         ) STRICT;
         INSERT INTO state VALUES (0, 0, 0, NULL, '', 0);
         """

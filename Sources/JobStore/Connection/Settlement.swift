@@ -11,15 +11,10 @@ final class Settlement {
     private static let attempts = 6
     private static let firstPause: UInt32 = 10_000
 
-    private let statement: PreparedStatement
-    /// The number of the last settlement; each writes another one, so that it changes a page.
-    private var round: Int64
+    private let connection: SQLiteConnection
     private var isOutstanding = false
 
-    init(_ connection: SQLiteConnection, round: Int64) throws(StoreError) {
-        self.round = round
-        statement = try connection.prepare("UPDATE state SET round = ?1")
-    }
+    init(_ connection: SQLiteConnection) { self.connection = connection }
 
     /// Tries to settle for about a third of a second, after a failed commit. Otherwise, the next round begins with it.
     func settle() {
@@ -35,9 +30,7 @@ final class Settlement {
     /// Settles what is outstanding.
     func finish() throws(StoreError) {
         guard isOutstanding else { return }
-        round += 1
-        statement.bind(round, at: 1)
-        try statement.run()
+        try connection.statement("UPDATE state SET settlements = settlements + 1").run()
         isOutstanding = false
     }
 }

@@ -4,14 +4,17 @@ import Glibc
 import Synchronization
 
 /// The directory of the database, locked for one daemon. The kernel's lock ends with the process, however that ends.
+///
+/// The lock's file records clean stops, in room that it has from the start, so that one on a full disk does not look like
+/// a crash.
 final class StateDirectory: Sendable {
     let path: String
+    /// The last life that ended cleanly; 0 if none did.
+    let lastCleanLife: Int64
     /// The open lock file; nil once it is unlocked.
     private let lock: Mutex<Int32?>
 
     var database: String { path + "/deferd.db" }
-    /// Records clean stops.
-    var cleanStop: String { path + "/deferd.stopped" }
     /// A copy of the state that is being made.
     var backup: String { path + "/deferd.backup" }
     /// The engine's files for values that are too long for a row.
@@ -39,9 +42,22 @@ final class StateDirectory: Sendable {
                 "The state directory \(path) is in use by another deferd; end that one or name another directory.")
         }
         self.lock = Mutex(lock)
+        var life: Int64 = 0
+        let count = withUnsafeMutableBytes(of: &life) { pread(lock, $0.baseAddress, $0.count, 0) }
+        lastCleanLife = count == 8 ? Int64(littleEndian: life) : 0
+        if count < 8 { recordCleanStop(of: 0) }
     }
 
     deinit { unlock() }
+
+    /// Records the end of a life. Without the record, it counts as a crash.
+    func recordCleanStop(of life: Int64) {
+        lock.withLock { lock in
+            guard let lock else { return }
+            withUnsafeBytes(of: life.littleEndian) { _ = pwrite(lock, $0.baseAddress, $0.count, 0) }
+            fsync(lock)
+        }
+    }
 
     /// Lets another daemon use the directory.
     func unlock() {
@@ -75,6 +91,19 @@ final class StateDirectory: Sendable {
         }
         // A parent that may not be read cannot be synced.
         _ = sync(directoryOf: path)
+    }
+
+    /// Creates an empty file, for the owner only, in place of what a killed daemon left of a database.
+    static func createFile(_ path: String) throws(StoreError) {
+        removeDatabase(path)
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw StoreError.unwritable(path) }
+        Glibc.close(file)
+    }
+
+    /// Removes a database and the files that SQLite makes beside it.
+    static func removeDatabase(_ path: String) {
+        for ending in ["", "-journal", "-wal", "-shm"] { unlink(path + ending) }
     }
 
     /// Bytes of the file at `path`; 0 if there is none.

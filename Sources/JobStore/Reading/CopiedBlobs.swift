@@ -20,7 +20,7 @@ enum CopiedBlobs {
             ) STRICT
             """)
         let insert = "INSERT INTO \(table) (life, number, part, data) VALUES (?1, ?2, ?3, ?4)"
-        for blob in try copy.prepare("SELECT DISTINCT life, number, size FROM blobs").rows(blob) {
+        for blob in try copy.prepare("SELECT DISTINCT life, number, size FROM blobs").rows(BlobReference.init) {
             let name = directory + "/" + blob.name
             // A job may still name a file that is gone, if it does not need it any more.
             guard let file = try? FileDescriptor.open(name, .readOnly, options: [.closeOnExec, .noFollow]) else {
@@ -30,15 +30,7 @@ enum CopiedBlobs {
             var offset: Int64 = 0
             while offset < blob.size {
                 try check()
-                let part: [UInt8]
-                do {
-                    part = try [UInt8](unsafeUninitializedCapacity: Int(min(partSize, blob.size - offset))) {
-                        $1 = try file.read(fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer($0))
-                    }
-                } catch {
-                    throw StoreError(
-                        .read, "The file \(name) cannot be read (\(error)); check its disk and permissions.")
-                }
+                let part = try read(file, name, from: offset, atMost: min(partSize, blob.size - offset))
                 if part.isEmpty { break }
                 try copy.statement(insert, blob.life, blob.number, offset, part).run()
                 offset += Int64(part.count)
@@ -46,11 +38,23 @@ enum CopiedBlobs {
         }
     }
 
+    private static func read(
+        _ file: FileDescriptor, _ name: String, from offset: Int64, atMost size: Int64
+    ) throws(StoreError) -> [UInt8] {
+        do {
+            return try [UInt8](unsafeUninitializedCapacity: Int(size)) {
+                $1 = try file.read(fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer($0))
+            }
+        } catch {
+            throw StoreError(.read, "The file \(name) cannot be read (\(error)); check its disk and permissions.")
+        }
+    }
+
     /// Writes the files into `directory` if the database is such a copy; returns whether it is.
     static func takeOut(of connection: SQLiteConnection, to directory: String) throws(StoreError) -> Bool {
         guard try isCopy(connection) else { return false }
         guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw StoreError.unwritable(directory) }
-        for blob in try connection.prepare("SELECT DISTINCT life, number, 0 FROM \(table)").rows(blob) {
+        for blob in try connection.prepare("SELECT DISTINCT life, number, 0 FROM \(table)").rows(BlobReference.init) {
             let name = directory + "/" + blob.name
             let parts = try connection.statement(
                 "SELECT data FROM \(table) WHERE life = ?1 AND number = ?2 ORDER BY part", blob.life, blob.number)
@@ -70,10 +74,6 @@ enum CopiedBlobs {
         // The last step, so that an interrupted start does all of this again.
         try connection.execute("DROP TABLE \(table)")
         return true
-    }
-
-    private static func blob(_ row: PreparedStatement) -> BlobReference? {
-        BlobReference(life: row.integer(0), number: row.integer(1), size: row.integer(2))
     }
 
     private static func isCopy(_ connection: SQLiteConnection) throws(StoreError) -> Bool {

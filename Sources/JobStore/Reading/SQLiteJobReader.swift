@@ -4,7 +4,7 @@ package import JobModel
 package final class SQLiteJobReader: JobReader {
     let pool: ReadingPool
     let directory: StateDirectory
-    private let damage: DamageReport
+    let damage: DamageReport
 
     init(_ pool: ReadingPool, _ damage: DamageReport, _ directory: StateDirectory) {
         self.pool = pool
@@ -12,7 +12,7 @@ package final class SQLiteJobReader: JobReader {
         self.directory = directory
     }
 
-    private func read<Value>(_ body: (inout Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
+    func read<Value>(_ body: (inout Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
         do throws(StoreError) {
             return try pool.read { connection throws(StoreError) in
                 var snapshot = Snapshot(connection, damage)
@@ -24,10 +24,8 @@ package final class SQLiteJobReader: JobReader {
         }
     }
 
-    // MARK: Jobs
-
     package func job(_ id: JobID) throws(StoreError) -> StoredJob? {
-        try read { snapshot throws(StoreError) in try snapshot.job(id) }
+        try read { snapshot throws(StoreError) in try snapshot.job(id)?.job }
     }
 
     package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
@@ -62,62 +60,17 @@ package final class SQLiteJobReader: JobReader {
         of job: JobID, list: Int64, from index: Int, limit: Int
     ) throws(StoreError) -> [ChildOutcome] {
         try read { snapshot throws(StoreError) in
-            try snapshot.outcomes(of: job, list: list, from: index, limit: limit)
-        }
-    }
-
-    // MARK: Schedules
-
-    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
-        try read { snapshot throws(StoreError) in
-            let select = try snapshot.connection.statement(
-                "\(ScheduleColumns.selectWhole) WHERE owner = ?1 AND name = ?2", key.owner, key.name)
-            return try snapshot.schedules(select, atMost: 1, longestSpec: .max).first
-        }
-    }
-
-    package func schedules(
-        after key: ScheduleKey?, owner: UInt32?, limit: Int
-    ) throws(StoreError) -> [StoredScheduleRow] {
-        try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
-                \(ScheduleColumns.selectWhole) \
-                WHERE (owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name
-                """, [key?.owner ?? owner ?? 0, key?.name ?? ""] + (owner.map { [$0] } ?? []))
-            return try snapshot.schedules(select, atMost: limit, longestSpec: StoredScheduleRow.longestShownSpec)
-        }
-    }
-
-    // MARK: Transfers and files
-
-    package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
-        try bytes("SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2", job, link)
-    }
-
-    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
-        try read { snapshot throws(StoreError) in try snapshot.unfinishedTransfers(of: job, limit: limit) }
-    }
-
-    package func download(to path: String) throws(StoreError) -> [UInt8]? {
-        try bytes("SELECT record FROM downloads WHERE path = ?1", path)
-    }
-
-    private func bytes(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> [UInt8]? {
-        try read { snapshot throws(StoreError) in try snapshot.connection.statement(sql, values).bytes() }
-    }
-
-    package func blobs(
-        beforeLife life: Int64, after blob: BlobReference?, limit: Int
-    ) throws(StoreError) -> [BlobReference] {
-        try read { snapshot throws(StoreError) in
-            let select = try snapshot.connection.statement(
-                """
-                SELECT DISTINCT life, number, size FROM blobs WHERE life < ?1 AND (life, number) > (?2, ?3) \
-                ORDER BY life, number
-                """, life, blob?.life ?? 0, blob?.number ?? 0)
+                SELECT id, parent_index, state, carried FROM jobs INDEXED BY jobs_by_parent \
+                WHERE parent = ?1 AND list = ?2 AND parent_index >= ?3 ORDER BY parent_index
+                """, job, list, index)
             return try select.rows(atMost: limit) { row throws(StoreError) in
-                BlobReference(life: row.integer(0), number: row.integer(1), size: row.integer(2))
+                damage.legible(.job(row.integer(0))) { () throws(DamagedRow) in
+                    ChildOutcome(
+                        job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
+                        carried: try row.carried(3))
+                }
             }
         }
     }
@@ -128,32 +81,17 @@ struct SnapshotPage {
     private static let largest: Int64 = 2 << 20
 
     private(set) var jobs: [StoredJob] = []
-    private var bytes: Int64 = 0
+    private var size: Int64 = 0
     private let limit: Int
 
     init(limit: Int) { self.limit = limit }
 
-    var isFull: Bool { bytes >= Self.largest }
+    var isFull: Bool { size >= Self.largest }
     var left: Int { limit - jobs.count }
     var mayGrow: Bool { left > 0 && !isFull }
 
-    mutating func append(_ job: StoredJob) {
+    mutating func append(_ job: StoredJob, size: Int64) {
         jobs.append(job)
-        bytes += job.textSize
-    }
-}
-
-extension StoredJob {
-    /// Bytes of its texts except those in files.
-    fileprivate var textSize: Int64 {
-        func size(_ value: StoredValue?) -> Int64 { if case .inline(let text) = value { Int64(text.count) } else { 0 } }
-        func size(_ carried: Carried?) -> Int64 { carried?.blob == nil ? carried?.size ?? 0 : 0 }
-        var bytes = size(template) + size(row.carried) + size(row.failedLink?.incoming)
-        switch document {
-        case .spec(let text): bytes += Int64(text.count)
-        case .item(let item): bytes += size(item)
-        }
-        for outcome in row.outcomes { bytes += outcome.size }
-        return bytes
+        self.size = self.size.saturatingAdding(size)
     }
 }

@@ -32,12 +32,14 @@ extension Snapshot {
     }
 
     private func selections(_ filter: JobFilter) throws(StoreError) -> [Selection] {
-        if filter.parent != nil { return [Selection(childrenOf: filter)] }
+        if filter.parent != nil { return [Selection(filter)] }
         let table = filter.tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
-        var owners = filter.owner.map { [Int64($0)] } ?? []
-        if owners.isEmpty { owners = try connection.distinct("SELECT min(owner) FROM \(table) owner > ?1") }
+        let owners =
+            if let owner = filter.owner { [Int64(owner)] } else {
+                try connection.distinct("SELECT min(owner) FROM \(table) owner > ?1")
+            }
         return owners.flatMap { owner in
-            if filter.tag != nil { return [Selection(tagged: filter, owner: owner)] }
+            if filter.tag != nil { return [Selection(filter, owner: owner)] }
             let states = JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
             return states.map { Selection(filter, owner: owner, state: $0) }
         }
@@ -69,66 +71,37 @@ private struct Selection {
     private var tests: [String] = []
     private let table: String
     private let id: String
-    private let order: JobFilter.Order
     /// The columns that order the index.
     private let places: [String]
+    private let order: JobFilter.Order
 
-    var sql: String {
-        let direction = order == .oldest ? "ASC" : "DESC"
-        return """
-            SELECT \(id), \(tests.isEmpty ? "1" : tests.joined(separator: " AND ")) FROM \(table) \
-            WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(places.map { "\($0) \(direction)" }.joined(separator: ", "))
-            """
-    }
-
-    private init(_ table: String, _ id: String, _ filter: JobFilter, orderedBy places: [String]? = nil) {
-        self.table = table
-        self.id = id
-        self.places = places ?? [id]
+    /// The children of a job, or the root jobs of an owner with a tag or in a state.
+    init(_ filter: JobFilter, owner: Int64? = nil, state: JobState? = nil) {
         order = filter.order
-    }
-
-    /// The root jobs of an owner in a state.
-    init(_ filter: JobFilter, owner: Int64, state: JobState) {
-        self.init("jobs INDEXED BY jobs_listed", "id", filter)
-        conditions = [Self.isListed, "owner = \(parameter(owner))", "state = \(parameter(state.code))"]
-        if let after = filter.after { conditions.append("id \(isBehind) \(parameter(after))") }
-        test(filter)
-    }
-
-    /// The children of a job, whose ids are in the order of their lists and indexes.
-    init(childrenOf filter: JobFilter) {
-        self.init("jobs INDEXED BY jobs_by_parent", "id", filter, orderedBy: ["list", "parent_index"])
-        let parent = parameter(filter.parent)
-        conditions = ["parent = \(parent)"]
-        tests = ["removing = 0"]
-        if let after = filter.after {
-            let last = parameter(after)
-            // The job may be gone.
-            let place = places.map { column in
-                "coalesce((SELECT \(column) FROM jobs WHERE id = \(last) AND parent = \(parent)), "
-                    + "\(order == .oldest ? -1 : Int64.max))"
+        if let parent = filter.parent {
+            // Their ids are in the order of their lists and indexes.
+            (table, id, places) = ("jobs INDEXED BY jobs_by_parent", "id", ["list", "parent_index"])
+            conditions = ["parent = \(parameter(parent))"]
+            tests = ["removing = 0"]
+            if let after = filter.after {
+                // The job may be gone.
+                let (first, last) = (isOldestFirst ? "0" : "\(Int64.max)", parameter(after))
+                let list = "(SELECT list FROM jobs WHERE id = \(last) AND parent = ?1)"
+                conditions.append("list \(isBehind)= coalesce(\(list), \(first))")
             }
-            conditions.append("(list, parent_index) \(isBehind) (\(place.joined(separator: ", ")))")
-            conditions.append("id \(isBehind) \(last)")
+            if let tag = filter.tag {
+                let tags = "SELECT 1 FROM tags WHERE owner = jobs.owner AND tag = \(parameter(tag)) AND job = id"
+                tests.append("EXISTS (\(tags))")
+            }
+        } else if let tag = filter.tag {
+            (table, id, places) = ("tags CROSS JOIN jobs ON id = job", "job", ["job"])
+            conditions = ["tags.owner = \(parameter(owner))", "tag = \(parameter(tag))"]
+            tests = [Self.isListed]
+        } else {
+            (table, id, places) = ("jobs INDEXED BY jobs_listed", "id", ["id"])
+            conditions = [Self.isListed, "owner = \(parameter(owner))", "state = \(parameter(state?.code))"]
         }
-        if let tag = filter.tag {
-            tests.append(
-                "EXISTS (SELECT 1 FROM tags WHERE owner = jobs.owner AND tag = \(parameter(tag)) AND job = id)")
-        }
-        test(filter)
-    }
-
-    /// The root jobs of an owner with a tag.
-    init(tagged filter: JobFilter, owner: Int64) {
-        self.init("tags CROSS JOIN jobs ON id = job", "job", filter)
-        conditions = ["tags.owner = \(parameter(owner))", "tag = \(parameter(filter.tag))"]
-        if let after = filter.after { conditions.append("job \(isBehind) \(parameter(after))") }
-        tests = [Self.isListed]
-        test(filter)
-    }
-
-    private mutating func test(_ filter: JobFilter) {
+        if let after = filter.after { conditions.append("\(id) \(isBehind) \(parameter(after))") }
         if let queue = filter.queue { tests.append("queue = \(parameter(queue))") }
         if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
         if let owner = filter.owner { tests.append("jobs.owner = \(parameter(owner))") }
@@ -137,12 +110,21 @@ private struct Selection {
         tests.append("(\(parameter(filter.states.reduce(0) { $0 | 1 << Int($1.code) })) >> state) & 1")
     }
 
-    /// Leaves out the jobs behind `job`.
-    mutating func limit(to job: JobID) {
-        conditions.append("\(id) \(order == .oldest ? "<=" : ">=") \(parameter(job))")
+    var sql: String {
+        let order = places.map { "\($0) \(isOldestFirst ? "ASC" : "DESC")" }.joined(separator: ", ")
+        return """
+            SELECT \(id), \(tests.isEmpty ? "1" : tests.joined(separator: " AND ")) FROM \(table) \
+            WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(order)
+            """
     }
 
-    private var isBehind: String { order == .oldest ? ">" : "<" }
+    /// Leaves out the jobs behind `job`.
+    mutating func limit(to job: JobID) {
+        conditions.append("\(id) \(isOldestFirst ? "<=" : ">=") \(parameter(job))")
+    }
+
+    private var isOldestFirst: Bool { order == .oldest }
+    private var isBehind: String { isOldestFirst ? ">" : "<" }
 
     /// The parameter for a value.
     private mutating func parameter(_ value: (any Bindable)?) -> String {

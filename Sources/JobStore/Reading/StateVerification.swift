@@ -74,10 +74,10 @@ package struct StateVerification {
     private mutating func add(_ flaw: String) { if flaws.count < Self.mostFlaws { flaws.append(flaw) } }
 
     private mutating func look(_ connection: SQLiteConnection) throws(StoreError) {
-        _ = try StoredNumbers(connection)
-        let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
+        _ = try StateRow.read(connection)
+        let rows = try connection.prepare("\(Snapshot.select) ORDER BY jobs.id")
         while try rows.step() {
-            guard let job = try? Snapshot.job(rows) else {
+            guard let job = try? Snapshot.job(rows).job else {
                 add("Job \(JobColumns.id(rows)) makes no sense.")
                 continue
             }

@@ -12,10 +12,9 @@ extension ByteWriter {
         switch link {
         case .pair(let then, let fail, let kinds):
             byte(0)
-            byte((then == nil ? 0 : 1) | (fail == nil ? 0 : 2) | (kinds == nil ? 0 : 4))
-            if let then { step(then) }
-            if let fail { step(fail) }
-            if let kinds { list(kinds.sorted()) { $0.text($1) } }
+            optional(then) { $0.step($1) }
+            optional(fail) { $0.step($1) }
+            optional(kinds) { writer, kinds in writer.list(kinds.sorted()) { $0.text($1) } }
         case .both(let inner):
             byte(1)
             step(inner)
@@ -26,17 +25,18 @@ extension ByteWriter {
     }
 
     private mutating func step(_ step: JobPlan.Step) {
-        let isStandard = step.retry == .standard
-        let isNone = step.retry == .none
-        byte(
-            (step.timeout == nil ? 0 : 1) | (isStandard ? 2 : 0) | (isNone ? 4 : 0) | (step.isRepeatable ? 8 : 0)
-                | (step.source == nil ? 0 : 16))
-        if let source = step.source { byte(source.code) }
-        if let timeout = step.timeout { real(timeout) }
-        guard !isStandard, !isNone else { return }
-        number(step.retry.max)
-        for value in [step.retry.initial, step.retry.factor, step.retry.maxDelay] { real(value) }
-        byte(step.retry.jitter ? 1 : 0)
+        optional(step.source) { $0.byte($1.code) }
+        optional(step.timeout) { $0.real($1) }
+        switch step.retry {
+        case .standard: byte(0)
+        case .none: byte(1)
+        default:
+            byte(2)
+            number(step.retry.max)
+            for value in [step.retry.initial, step.retry.factor, step.retry.maxDelay] { real(value) }
+            byte(step.retry.jitter ? 1 : 0)
+        }
+        byte(step.isRepeatable ? 1 : 0)
     }
 
     private mutating func real(_ value: Double) { number(Int64(bitPattern: value.bitPattern)) }
@@ -53,12 +53,12 @@ extension ByteReader {
     private mutating func link() throws(DamagedRow) -> JobPlan.Link {
         switch try byte() {
         case 0:
-            let flags = try byte()
-            let then = try flags & 1 != 0 ? step() : nil
-            let fail = try flags & 2 != 0 ? step() : nil
-            guard flags & 4 != 0 else { return .pair(then: then, fail: fail, on: nil) }
-            return .pair(
-                then: then, fail: fail, on: Set(try list { reader throws(DamagedRow) in try reader.text() }))
+            let then = try optional { reader throws(DamagedRow) in try reader.step() }
+            let fail = try optional { reader throws(DamagedRow) in try reader.step() }
+            let kinds = try optional { reader throws(DamagedRow) in
+                Set(try reader.list { reader throws(DamagedRow) in try reader.text() })
+            }
+            return .pair(then: then, fail: fail, on: kinds)
         case 1: return .both(try step())
         case 2: return .finally(try step())
         default: throw DamagedRow()
@@ -66,21 +66,24 @@ extension ByteReader {
     }
 
     private mutating func step() throws(DamagedRow) -> JobPlan.Step {
-        let flags = try byte()
-        var step = JobPlan.Step(source: nil, timeout: nil, retry: .standard, isRepeatable: flags & 8 != 0)
-        if flags & 16 != 0 {
-            guard let source = SourceType(code: try byte()) else { throw DamagedRow() }
-            step.source = source
+        let source = try optional { reader throws(DamagedRow) in
+            guard let source = SourceType(code: try reader.byte()) else { throw DamagedRow() }
+            return source
         }
-        if flags & 1 != 0 { step.timeout = try real() }
-        if flags & 2 != 0 { return step }
-        if flags & 4 != 0 {
-            step.retry = .none
-            return step
+        let timeout = try optional { reader throws(DamagedRow) in try reader.real() }
+        return JobPlan.Step(source: source, timeout: timeout, retry: try retry(), isRepeatable: try byte() == 1)
+    }
+
+    private mutating func retry() throws(DamagedRow) -> RetryPolicy {
+        switch try byte() {
+        case 0: .standard
+        case 1: .none
+        case 2:
+            RetryPolicy(
+                max: try count(), initial: try real(), factor: try real(), maxDelay: try real(),
+                jitter: try byte() == 1)
+        default: throw DamagedRow()
         }
-        step.retry = RetryPolicy(
-            max: try count(), initial: try real(), factor: try real(), maxDelay: try real(), jitter: try byte() == 1)
-        return step
     }
 
     private mutating func real() throws(DamagedRow) -> Double {

@@ -53,20 +53,14 @@ struct ByteWriter {
 
     mutating func error(_ value: JobError) { part(value.json.utf8) }
 
-    mutating func value(_ value: StoredValue) {
-        switch value {
-        case .inline(let text):
-            byte(0)
-            part(text)
-        case .file(let blob):
-            byte(1)
-            self.blob(blob)
-        }
-    }
-
     mutating func carried(_ value: Carried) {
         switch value {
-        case .success(let stored): self.value(stored)
+        case .success(.inline(let text)):
+            byte(0)
+            part(text)
+        case .success(.file(let blob)):
+            byte(1)
+            self.blob(blob)
         case .failure(let error):
             byte(2)
             self.error(error)
@@ -151,11 +145,6 @@ struct ByteReader {
         return JobError(json: json)
     }
 
-    mutating func value() throws(DamagedRow) -> StoredValue {
-        guard case .success(let value) = try carried() else { throw DamagedRow() }
-        return value
-    }
-
     mutating func carried() throws(DamagedRow) -> Carried {
         switch try byte() {
         case 0: .success(.inline(Array(try part())))
@@ -174,12 +163,16 @@ extension Int64 {
     }
 }
 
-extension StoredValue {
+extension Carried {
     var encoded: [UInt8] {
         var writer = ByteWriter(reserving: Int(size) + 8)
-        writer.value(self)
+        writer.carried(self)
         return writer.bytes
     }
+}
+
+extension StoredValue {
+    var encoded: [UInt8] { Carried.success(self).encoded }
 }
 
 /// Values of the present row, which may be damaged.
@@ -208,14 +201,16 @@ extension PreparedStatement {
         }
     }
 
-    func value(_ column: Int32) throws(DamagedRow) -> StoredValue {
-        try decoded(column) { reader throws(DamagedRow) in try reader.value() }
-    }
-
-    func optionalValue(_ column: Int32) throws(DamagedRow) -> StoredValue? { try isNull(column) ? nil : value(column) }
-
-    func optionalCarried(_ column: Int32) throws(DamagedRow) -> Carried? {
+    func carried(_ column: Int32) throws(DamagedRow) -> Carried? {
         if isNull(column) { return nil }
         return try decoded(column) { reader throws(DamagedRow) in try reader.carried() }
+    }
+
+    func value(_ column: Int32) throws(DamagedRow) -> StoredValue? {
+        switch try carried(column) {
+        case nil: nil
+        case .success(let value): value
+        case .failure: throw DamagedRow()
+        }
     }
 }

@@ -2,31 +2,27 @@ import JobModel
 
 /// How a job is written into a row of the table `jobs`.
 enum JobColumns {
-    /// What never changes.
-    private static let fixed = [
-        "id", "owner", "queue", "source", "priority", "key", "digest", "parent", "parent_link", "list", "parent_index",
-        "submitted",
-    ]
-    private static let changing = [
-        "state", "waiting", "removing", "crashes", "version", "link", "host", "run_life", "due", "not_before",
-        "deadline", "finished_at", "life", "carried",
-    ]
-    static let all = fixed + changing
-
-    /// Stores what changes in the row ?1.
-    static let update =
-        "UPDATE jobs SET "
-        + changing.enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ") + " WHERE id = ?1"
-
-    static let selected = all.joined(separator: ", ")
-    static let selectedCount = Int32(all.count)
-
-    /// The columns in their order in ``all``.
-    private enum Column: Int32 {
+    /// The columns in the order of the table; those before `state` never change.
+    private enum Column: Int32, CaseIterable {
         case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, submitted
         case state, waiting, removing, crashes, version, link, host, runLife, due, notBefore, deadline, finishedAt
         case life, carried
+
+        /// Its name in SQL.
+        var name: String {
+            "\(self)".reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
+        }
     }
+
+    static let all = Column.allCases.map(\.name)
+    static let selected = all.map { "jobs.\($0)" }.joined(separator: ", ")
+    static let selectedCount = Int32(all.count)
+
+    /// Stores what changes in the row ?1. The parameters are those of a new row.
+    static let update =
+        "UPDATE jobs SET "
+        + Column.allCases.filter { $0.rawValue >= Column.state.rawValue }
+        .map { "\($0.name) = ?\($0.rawValue + 1)" }.joined(separator: ", ") + " WHERE id = ?1"
 
     /// The form of the blobs.
     private static let form: UInt8 = 1
@@ -34,50 +30,48 @@ enum JobColumns {
     // MARK: Writing
 
     /// Binds a new row from the parameter behind `start` on.
-    static func bind(
-        _ row: JobRow, digest: UInt64, to statement: PreparedStatement, from start: Int32, keptIn texts: BoundTexts
-    ) {
-        statement.bind(row.id, at: start + 1)
-        statement.bind(Int64(row.owner), at: start + 2)
-        statement.bind(row.queue, at: start + 3, keptIn: texts)
-        statement.bind(row.plan.source.source.map { Int64($0.code) } ?? -1, at: start + 4)
-        statement.bind(row.priority, at: start + 5)
+    static func bind(_ row: JobRow, digest: UInt64, to statement: PreparedStatement, behind start: Int32) {
+        func bind(_ value: (some Bindable)?, _ column: Column) {
+            statement.bind(value, at: start + column.rawValue + 1)
+        }
+        bind(row.owner, .owner)
+        bind(row.queue, .queue)
+        bind(row.plan.source.source.map { Int64($0.code) } ?? -1, .source)
+        bind(row.priority, .priority)
         if let key = row.key {
-            statement.bind(key, at: start + 6, keptIn: texts)
-            statement.bind(Int64(bitPattern: digest), at: start + 7)
+            bind(key, .key)
+            bind(Int64(bitPattern: digest), .digest)
         }
         if let parent = row.parent {
-            statement.bind(parent.job, at: start + 8)
-            statement.bind(parent.link, at: start + 9)
-            statement.bind(parent.list, at: start + 10)
-            statement.bind(parent.index, at: start + 11)
+            bind(parent.job, .parent)
+            bind(parent.link, .parentLink)
+            bind(parent.list, .list)
+            bind(parent.index, .parentIndex)
         }
-        statement.bind(bytes: submitted(row), at: start + 12, keptIn: texts)
-        bindChanging(row, to: statement, from: start + 12, keptIn: texts)
+        bind(submitted(row), .submitted)
+        bindChanging(row, to: statement, behind: start)
     }
 
-    /// Binds what changes from the parameter behind `start` on.
-    static func bindChanging(
-        _ row: JobRow, to statement: PreparedStatement, from start: Int32, keptIn texts: BoundTexts
-    ) {
-        statement.bind(row.state.code, at: start + 1)
-        statement.bind(row.waiting.rawValue, at: start + 2)
-        statement.bind(row.isRemoving ? 1 : 0, at: start + 3)
-        statement.bind(row.crashes, at: start + 4)
-        statement.bind(row.version, at: start + 5)
-        statement.bind(row.link, at: start + 6)
-        statement.bind(row.host, at: start + 7, keptIn: texts)
-        statement.bind(row.run?.life, at: start + 8)
-        statement.bind(row.due, at: start + 9)
-        statement.bind(row.notBefore, at: start + 10)
-        statement.bind(row.deadline, at: start + 11)
-        statement.bind(row.finishedAt, at: start + 12)
-        statement.bind(bytes: life(row), at: start + 13, keptIn: texts)
-        if let carried = row.carried {
-            var writer = ByteWriter(reserving: Int(carried.size) + 8)
-            writer.carried(carried)
-            statement.bind(bytes: writer.bytes, at: start + 14, keptIn: texts)
+    /// Binds the id and what changes.
+    static func bindChanging(_ row: JobRow, to statement: PreparedStatement, behind start: Int32 = 0) {
+        func bind(_ value: (some Bindable)?, _ column: Column) {
+            statement.bind(value, at: start + column.rawValue + 1)
         }
+        bind(row.id, .id)
+        bind(row.state.code, .state)
+        bind(row.waiting.rawValue, .waiting)
+        bind(row.isRemoving, .removing)
+        bind(row.crashes, .crashes)
+        bind(row.version, .version)
+        bind(row.link, .link)
+        bind(row.host, .host)
+        bind(row.run?.life, .runLife)
+        bind(row.due, .due)
+        bind(row.notBefore, .notBefore)
+        bind(row.deadline, .deadline)
+        bind(row.finishedAt, .finishedAt)
+        bind(life(row), .life)
+        bind(row.carried?.encoded, .carried)
     }
 
     private static func submitted(_ row: JobRow) -> [UInt8] {
@@ -152,7 +146,7 @@ enum JobColumns {
         try row.decoded(Column.life.rawValue) { reader throws(DamagedRow) in
             try read(&reader, runLife: runLife, into: &job)
         }
-        job.carried = try row.optionalCarried(Column.carried.rawValue)
+        job.carried = try row.carried(Column.carried.rawValue)
         return job
     }
 

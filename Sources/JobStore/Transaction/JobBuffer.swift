@@ -25,42 +25,32 @@ struct JobBuffer {
         }
     }
 
-    struct OwnedKey: Hashable {
-        let owner: UInt32
-        let key: String
-    }
-
-    private struct OwnedQueue: Hashable {
-        let owner: UInt32
-        let queue: String
+    /// What a query selects jobs by.
+    enum Selection: Hashable {
+        case ready(queue: String, owner: UInt32)
+        case children(of: JobID)
     }
 
     private(set) var entries: [JobID: Entry] = [:]
     /// Those whose change is not in the database, in no order.
     private(set) var changed: [Entry] = []
-    private var keys: [OwnedKey: JobID] = [:]
-    /// Where ready jobs of the database differ from those here.
-    private var queues: Set<OwnedQueue> = []
-    /// The parents of changed children.
-    private var parents: Set<JobID> = []
+    private var keys: [RowKey: JobID] = [:]
+    /// The selections that differ in the database.
+    private var selections: Set<Selection> = []
 
-    var isChanged: Bool { !changed.isEmpty }
-
-    func changesReady(_ queue: String, of owner: UInt32) -> Bool {
-        queues.contains(OwnedQueue(owner: owner, queue: queue))
+    func isChanged(_ selection: Selection?) -> Bool {
+        if let selection { selections.contains(selection) } else { !changed.isEmpty }
     }
 
-    func changesChildren(of job: JobID) -> Bool { parents.contains(job) }
-
     /// The job that has a key and is not in the database yet.
-    func holder(of key: OwnedKey) -> Entry? { keys[key].flatMap { entries[$0] } }
+    func holder(of key: String, owner: UInt32) -> Entry? { keys[.key(owner: owner, key)].flatMap { entries[$0] } }
 
     mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     mutating func insert(_ new: NewJobRow, as id: JobID) {
         var row = new.row
         row.id = id
-        if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = id }
+        if let key = row.key { keys[.key(owner: row.owner, key)] = id }
         note(row, isReady: row.isReady)
         let entry = Entry(row, .insert, document: new.document, digest: new.digest)
         entries[id] = entry
@@ -84,7 +74,7 @@ struct JobBuffer {
 
     mutating func delete(_ row: JobRow) {
         guard let entry = entries[row.id] else { return }
-        if let key = row.key { keys[OwnedKey(owner: row.owner, key: key)] = nil }
+        if let key = row.key { keys[.key(owner: row.owner, key)] = nil }
         note(row, isReady: row.isReady)
         if entry.change == .insert {
             entries[row.id] = nil
@@ -96,31 +86,28 @@ struct JobBuffer {
     }
 
     private mutating func note(_ row: JobRow, isReady: Bool) {
-        if isReady { queues.insert(OwnedQueue(owner: row.owner, queue: row.queue)) }
-        if let parent = row.parent { parents.insert(parent.job) }
+        if isReady { selections.insert(.ready(queue: row.queue, owner: row.owner)) }
+        if let parent = row.parent { selections.insert(.children(of: parent.job)) }
     }
 
     /// What is here is in the database.
     mutating func flushed() {
         for entry in changed {
-            if entry.change == .delete {
-                entries[entry.row.id] = nil
-            } else {
-                entry.change = .none
-                entry.document = nil
-            }
+            if entry.change == .delete { entries[entry.row.id] = nil }
+            entry.change = .none
+            entry.document = nil
         }
-        changed.removeAll(keepingCapacity: true)
-        keys.removeAll(keepingCapacity: true)
-        queues.removeAll(keepingCapacity: true)
-        parents.removeAll(keepingCapacity: true)
+        forgetChanges()
     }
 
     mutating func removeAll() {
         entries.removeAll(keepingCapacity: entries.count < 4096)
+        forgetChanges()
+    }
+
+    private mutating func forgetChanges() {
         changed.removeAll(keepingCapacity: true)
-        keys.removeAll()
-        queues.removeAll()
-        parents.removeAll()
+        keys.removeAll(keepingCapacity: true)
+        selections.removeAll(keepingCapacity: true)
     }
 }

@@ -7,7 +7,6 @@ struct RowInserts {
 
     private let statements: [PreparedStatement]
     private let columns: Int32
-    private let texts: BoundTexts
 
     /// `verb` is `INSERT`, with what happens to a row that is there.
     init(
@@ -17,19 +16,17 @@ struct RowInserts {
         let row = "(\(columns.map { _ in "?" }.joined(separator: ",")))"
         let insert = "\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES "
         statements = try Self.sizes.map { (size) throws(StoreError) in
-            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","))
+            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","), keptIn: texts)
         }
         self.columns = Int32(columns.count)
-        self.texts = texts
     }
 
-    /// Inserts `count` rows; `bind` binds the one of an index from the parameter behind a number on.
-    func insert(_ count: Int, _ bind: (Int, PreparedStatement, Int32) -> Void) throws(StoreError) {
+    /// Inserts rows; `bind` binds one of them from the parameter behind a number on.
+    func insert<Row>(_ rows: [Row], _ bind: (Row, PreparedStatement, Int32) -> Void) throws(StoreError) {
         var start = 0
         for (size, statement) in zip(Self.sizes, statements) {
-            while count - start >= size {
-                defer { texts.removeAll() }
-                for offset in 0..<size { bind(start + offset, statement, Int32(offset) * columns) }
+            while rows.count - start >= size {
+                for offset in 0..<size { bind(rows[start + offset], statement, Int32(offset) * columns) }
                 try statement.run()
                 start += size
             }

@@ -1,50 +1,36 @@
 import JobModel
 
-/// The open lists that a round has read or changed.
-struct ListBuffer {
-    struct Entry {
-        /// Nil if it is over.
-        var row: ListRow?
-        var isChanged = false
-        /// The list whose template, if any, is stored; nil if unknown.
-        var stored: Int64?
-    }
-
-    var entries: [JobID: Entry] = [:]
-}
-
 extension SQLiteTransaction {
     private static let columns = """
-        job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes, has_template
+        job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes
         """
 
     func list(of job: JobID) throws(StoreError) -> ListRow? {
         try check()
-        if let entry = lists.entries[job] { return entry.row }
+        if let known = lists[job] { return known }
         let select = try statement(
             """
             SELECT \(Self.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) \
             FROM lists WHERE job = ?1
             """, job)
         let found = try select.row { row throws(StoreError) in
-            damage.legible("The list of job \(job)") { () throws(DamagedRow) in try ListRow(row) }
+            damage.legible(.other("The list of job \(job)")) { () throws(DamagedRow) in try ListRow(row) }
         }
-        guard let found else { return nil }
-        lists.entries[job] = ListBuffer.Entry(row: found, stored: found.id)
+        lists[job] = .some(found)
         return found
     }
 
     func put(_ list: ListRow) throws(StoreError) {
-        try check()
         // A template is stored at once, as it outlives the list.
-        if lists.entries[list.job]?.stored != list.id { try storeTemplate(of: list) }
-        lists.entries[list.job] = ListBuffer.Entry(row: list, isChanged: true, stored: list.id)
+        if try self.list(of: list.job)?.id != list.id { try storeTemplate(of: list) }
+        lists[list.job] = list
+        changedLists.insert(list.job)
     }
 
     func closeList(of job: JobID) throws(StoreError) {
         try check()
-        lists.entries[job, default: ListBuffer.Entry()].isChanged = true
-        lists.entries[job]?.row = nil
+        lists[job] = .some(nil)
+        changedLists.insert(job)
     }
 
     func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError) {
@@ -53,15 +39,14 @@ extension SQLiteTransaction {
     }
 
     func flushLists() throws(StoreError) {
-        for job in lists.entries.keys.sorted() {
-            guard let entry = lists.entries[job], entry.isChanged else { continue }
-            if let row = entry.row {
+        for job in changedLists.sorted() {
+            if let row = try list(of: job) {
                 try store(row)
             } else {
                 try statement("DELETE FROM lists WHERE job = ?1", job).run()
             }
-            lists.entries[job]?.isChanged = false
         }
+        changedLists.removeAll()
     }
 
     private func storeTemplate(of list: ListRow) throws(StoreError) {
@@ -77,9 +62,9 @@ extension SQLiteTransaction {
         try statement(
             """
             INSERT OR REPLACE INTO lists (\(Self.columns)) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
             """, list.job, list.id, list.link, list.phase.rawValue, list.mode.rawValue, list.concurrency, list.total,
-            list.made, list.ended, list.failed, list.decided, list.admitted, list.bytes, list.template != nil
+            list.made, list.ended, list.failed, list.decided, list.admitted, list.bytes
         ).run()
     }
 }
@@ -92,7 +77,7 @@ extension ListRow {
         self.init(
             job: row.integer(0), id: row.integer(1), link: try row.count(2), phase: phase, mode: mode,
             concurrency: row.optionalInteger(5).map(Int.init), total: try row.count(6),
-            template: try row.integer(13) != 0 ? row.value(14) : nil)
+            template: try row.value(13))
         made = try row.count(7)
         ended = try row.count(8)
         failed = try row.count(9)

@@ -4,7 +4,7 @@ extension SQLiteTransaction {
     func ready(
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
-        try flushReady(queue, of: owner)
+        try flushJobs(for: .ready(queue: queue, owner: owner))
         return try ReadySearch(
             connection: connection, damage: damage, queue: queue, owner: owner, position: position, excluded: hosts,
             limit: limit
@@ -75,7 +75,7 @@ extension SQLiteTransaction {
     func children(
         of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow] {
-        try flushChildren(of: job)
+        try flushJobs(for: .children(of: job))
         // The ids of children are in the order of their indexes.
         let condition =
             switch which {
@@ -93,7 +93,7 @@ extension SQLiteTransaction {
     }
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushChildren(of: job)
+        try flushJobs(for: .children(of: job))
         var found: [JobRow] = []
         var last = Int64.min
         while found.count < limit {
@@ -129,7 +129,7 @@ extension SQLiteTransaction {
                     AND owner = ?1 AND finished_at < ?2 ORDER BY finished_at, id
                     """, owner, before)
                 ends += try select.rows(atMost: limit) { row throws(StoreError) in
-                    damage.contains(row.integer(0)) ? nil : (row.integer(1), row.integer(0))
+                    damage.isKnown(.job(row.integer(0))) ? nil : (row.integer(1), row.integer(0))
                 }
             }
             return ends.sorted { ($0.time, $0.id) < ($1.time, $1.id) }.prefix(limit).map(\.id)
@@ -153,7 +153,7 @@ extension SQLiteTransaction {
 
     private func ids(_ select: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobID] {
         try select.rows(atMost: limit) { row throws(StoreError) in
-            damage.contains(row.integer(0)) ? nil : row.integer(0)
+            damage.isKnown(.job(row.integer(0))) ? nil : row.integer(0)
         }
     }
 
@@ -164,7 +164,7 @@ extension SQLiteTransaction {
             var found: [JobRow] = []
             for id in ids {
                 // An index may name a job that has no row.
-                if let row = try job(id) { found.append(row) } else { damage.tell(of: id) }
+                if let row = try job(id) { found.append(row) } else { damage.tell(of: .job(id)) }
             }
             if found.count == ids.count { return found }
         }

@@ -55,10 +55,9 @@ extension SQLiteTransaction {
     // MARK: Counts
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
-        try flushCounts()
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
             row throws(StoreError) in
-            damage.legible("A count of jobs") { () throws(DamagedRow) -> (CountKey, CountValue) in
+            damage.legible(.other("A count of jobs")) { () throws(DamagedRow) -> (CountKey, CountValue) in
                 let key = CountKey(owner: try row.owner(0), queue: row.text(1) ?? "", state: try row.state(2))
                 // Sums of the numbers in a damaged file must not overflow.
                 guard (0...1 << 56).contains(row.integer(4)) else { throw DamagedRow() }
@@ -69,12 +68,7 @@ extension SQLiteTransaction {
     }
 
     func put(_ counts: [CountKey: CountValue]) throws(StoreError) {
-        try check()
-        changedCounts.merge(counts) { $1 }
-    }
-
-    func flushCounts() throws(StoreError) {
-        for (key, value) in changedCounts {
+        for (key, value) in counts {
             if value.jobs == 0 {
                 try statement(
                     "DELETE FROM counts WHERE owner = ?1 AND queue = ?2 AND state = ?3", key.owner, key.queue,
@@ -87,7 +81,6 @@ extension SQLiteTransaction {
                 ).run()
             }
         }
-        changedCounts.removeAll(keepingCapacity: true)
     }
 
     // MARK: Work
@@ -125,7 +118,7 @@ extension SQLiteTransaction {
     func endWork(_ id: Int64) throws(StoreError) { try statement("DELETE FROM work WHERE id = ?1", id).run() }
 
     private func work(_ row: PreparedStatement) throws(StoreError) -> WorkRow? {
-        damage.legible("The piece of work \(row.integer(0))") { () throws(DamagedRow) in
+        damage.legible(.other("The piece of work \(row.integer(0))")) { () throws(DamagedRow) in
             guard let kind = WorkRow.Kind(rawValue: Int(row.integer(1))) else { throw DamagedRow() }
             return WorkRow(
                 id: row.integer(0), kind: kind, job: row.integer(2), owner: try row.owner(3), list: row.integer(4),

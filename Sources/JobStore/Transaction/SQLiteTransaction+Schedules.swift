@@ -45,7 +45,7 @@ extension SQLiteTransaction {
     /// The schedules that a statement selects, without damaged ones.
     private func schedules(_ select: PreparedStatement, atMost limit: Int = 1) throws(StoreError) -> [ScheduleRow] {
         try select.rows(atMost: limit) { row throws(StoreError) in
-            damage.legible(ScheduleColumns.name(row)) { () throws(DamagedRow) in try ScheduleColumns.row(row) }
+            damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in try ScheduleColumns.row(row) }
         }
     }
 }

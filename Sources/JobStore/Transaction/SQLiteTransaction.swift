@@ -11,17 +11,19 @@ final class SQLiteTransaction: JobTransaction {
     private let selectKey: PreparedStatement
     private let selectDocument: PreparedStatement
     private var jobs = JobBuffer()
-    var lists = ListBuffer()
-    var changedCounts: [CountKey: CountValue] = [:]
-    /// As the last commit left them, and as this round does.
-    private var numbers: (committed: Numbers, present: Numbers)
+    /// The open lists that the round has read or changed; nil where there is none.
+    var lists: [JobID: ListRow?] = [:]
+    /// Those whose change is not in the database.
+    var changedLists: Set<JobID> = []
+    /// As the last commit left it, and as this round does.
+    private var state: (committed: StateRow, present: StateRow)
     private var isOpen = false
 
-    init(_ connection: SQLiteConnection, _ room: Room, _ numbers: Numbers, _ damage: DamageReport) throws(StoreError) {
+    init(_ connection: SQLiteConnection, _ room: Room, _ state: StateRow, _ damage: DamageReport) throws(StoreError) {
         self.connection = connection
         self.room = room
         self.damage = damage
-        self.numbers = (numbers, numbers)
+        self.state = (state, state)
         writes = try JobWrites(connection)
         select = try connection.prepare("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1")
         selectKey = try connection.prepare("SELECT id, digest FROM jobs WHERE owner = ?1 AND key = ?2")
@@ -33,7 +35,7 @@ final class SQLiteTransaction: JobTransaction {
     /// To be called at the start of a round.
     func begin() {
         connection.firstFailure = nil
-        numbers.present = numbers.committed
+        state.present = state.committed
         isOpen = true
     }
 
@@ -42,20 +44,19 @@ final class SQLiteTransaction: JobTransaction {
         try check()
         try flushJobs()
         try flushLists()
-        try flushCounts()
-        guard numbers.present != numbers.committed else { return }
+        guard state.present != state.committed else { return }
         try statement(
-            "UPDATE state SET last_job = ?1, last_number = ?2", numbers.present.lastJob, numbers.present.lastNumber
+            "UPDATE state SET last_job = ?1, last_number = ?2", state.present.lastJob, state.present.lastNumber
         ).run()
     }
 
     /// To be called at the end of a round.
     func end(isCommitted: Bool) {
         isOpen = false
-        if isCommitted { numbers.committed = numbers.present }
+        if isCommitted { state.committed = state.present }
         jobs.removeAll()
-        lists = ListBuffer()
-        changedCounts.removeAll(keepingCapacity: true)
+        lists.removeAll()
+        changedLists.removeAll()
     }
 
     /// Throws where the round has failed or is over.
@@ -93,7 +94,7 @@ final class SQLiteTransaction: JobTransaction {
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
         selectDocument.bind(job, at: 1)
         return try selectDocument.row { row throws(StoreError) in
-            damage.legible("The spec of job \(job)") { () throws(DamagedRow) in
+            damage.legible(.other("The spec of job \(job)")) { () throws(DamagedRow) in
                 try NewJobRow.Document(row, from: 0)
             }
         }
@@ -108,9 +109,9 @@ final class SQLiteTransaction: JobTransaction {
             if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner, digest: job.digest) {
                 results.append(taken)
             } else {
-                numbers.present.lastJob += 1
-                jobs.insert(job, as: numbers.present.lastJob)
-                results.append(.created(numbers.present.lastJob))
+                state.present.lastJob += 1
+                jobs.insert(job, as: state.present.lastJob)
+                results.append(.created(state.present.lastJob))
             }
         }
         return results
@@ -118,10 +119,10 @@ final class SQLiteTransaction: JobTransaction {
 
     /// What becomes of a job whose key is taken.
     private func holder(of key: String, owner: UInt32, digest: UInt64) throws(StoreError) -> Inserted? {
-        if let entry = jobs.holder(of: JobBuffer.OwnedKey(owner: owner, key: key)) {
+        if let entry = jobs.holder(of: key, owner: owner) {
             return .taken(entry.row.id, isSame: entry.digest == digest)
         }
-        selectKey.bind(Int64(owner), at: 1)
+        selectKey.bind(owner, at: 1)
         selectKey.bind(key, at: 2)
         let found = try selectKey.row { row throws(StoreError) in
             (id: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
@@ -147,48 +148,39 @@ final class SQLiteTransaction: JobTransaction {
 
     func nextNumber() throws(StoreError) -> Int64 {
         try check()
-        numbers.present.lastNumber += 1
-        return numbers.present.lastNumber
+        state.present.lastNumber += 1
+        return state.present.lastNumber
     }
 
     // MARK: For queries
 
-    func flushJobs() throws(StoreError) {
+    /// To be called before a query for jobs, with what it selects by, if not by anything else.
+    func flushJobs(for selection: JobBuffer.Selection? = nil) throws(StoreError) {
         try check()
-        guard jobs.isChanged else { return }
+        guard jobs.isChanged(selection) else { return }
         try writes.write(jobs)
         jobs.flushed()
     }
 
-    /// To be called before a query for ready jobs of an owner in a queue.
-    func flushReady(_ queue: String, of owner: UInt32) throws(StoreError) {
-        if jobs.changesReady(queue, of: owner) { try flushJobs() }
-    }
-
-    /// To be called before a query for children of a job.
-    func flushChildren(of job: JobID) throws(StoreError) {
-        if jobs.changesChildren(of: job) { try flushJobs() }
-    }
-
     func insertBlob(_ blob: BlobReference, of job: JobID, listLink: Int) throws(StoreError) {
-        try writes.insert([blob], of: job, listLink: Int64(listLink))
+        try writes.insert([blob], of: job, listLink: listLink)
     }
 
     /// The job in the present row; nil, after a report, if that is damaged.
     func row(_ row: PreparedStatement) throws(StoreError) -> JobRow? {
-        damage.legible(JobColumns.id(row)) { () throws(DamagedRow) in try JobColumns.row(row) }
+        damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in try JobColumns.row(row) }
     }
-}
-
-/// Numbers that are given once.
-struct Numbers: Equatable {
-    var lastJob: JobID
-    var lastNumber: Int64
 }
 
 extension NewJobRow.Document {
     /// What the columns `is_item` and `text` hold.
     init(_ row: PreparedStatement, from column: Int32) throws(DamagedRow) {
-        self = try row.integer(column) == 0 ? .spec(row.bytes(column + 1) ?? []) : .item(row.value(column + 1))
+        if row.integer(column) == 0 {
+            self = .spec(row.bytes(column + 1) ?? [])
+        } else if let item = try row.value(column + 1) {
+            self = .item(item)
+        } else {
+            throw DamagedRow()
+        }
     }
 }

@@ -140,13 +140,13 @@ extension Row {
             into: "jobs", ["owner", "state", "created_at", "priority", "queue", "spec"], keptIn: texts, on: connection)
         let spec = String(decoding: line, as: UTF8.self)
         func insert(_ count: Int) throws {
-            try inserts.insert(count) { index, statement, first in
+            try inserts.insert(Array(0..<count)) { index, statement, first in
                 statement.bind(1000, at: first + 1)
                 statement.bind(index, at: first + 2)
                 statement.bind(1_795_282_535_123, at: first + 3)
                 statement.bind(0, at: first + 4)
-                statement.bind("default", at: first + 5, keptIn: texts)
-                statement.bind(spec, at: first + 6, keptIn: texts)
+                statement.bind("default", at: first + 5)
+                statement.bind(spec, at: first + 6)
             }
         }
         func times(_ times: Int, _ body: () throws -> Void) -> Int {
