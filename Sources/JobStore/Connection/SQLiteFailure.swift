@@ -8,20 +8,17 @@ struct SQLiteFailure: Error, CustomStringConvertible {
     let code: Int32
     let message: String
 
-    init(code: Int32, message: String) {
-        self.code = code
-        self.message = message
-    }
+    /// The result code without its extension.
+    var primary: Int32 { code & 0xFF }
+    var description: String { message }
+}
 
+extension SQLiteFailure {
     /// The error of the last call on a connection.
     init(of connection: OpaquePointer) {
         self.init(
             code: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
     }
-
-    /// The result code without its extension.
-    var primary: Int32 { code & 0xFF }
-    var description: String { message }
 }
 
 extension StoreError {

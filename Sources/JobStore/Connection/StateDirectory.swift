@@ -26,20 +26,13 @@ final class StateDirectory: Sendable {
         try Self.make(path)
         let file = path + "/deferd.lock"
         let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard lock >= 0 else {
-            throw StoreError(
-                .write, "The lock file \(file) cannot be opened (\(Errno(rawValue: errno))); check its permissions.",
-                isLasting: StoreError.isLasting(errno))
-        }
+        guard lock >= 0 else { throw StoreError.unwritable(file) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            let reason = Errno(rawValue: errno)
+            let message =
+                "The state directory \(path) is in use by another deferd; end that one or name another directory."
+            let failure = errno == EWOULDBLOCK ? StoreError(.locked, message) : StoreError.unwritable(file)
             Glibc.close(lock)
-            guard reason == .wouldBlock else {
-                throw StoreError(.write, "The lock file \(file) cannot be locked (\(reason)).")
-            }
-            throw StoreError(
-                .locked,
-                "The state directory \(path) is in use by another deferd; end that one or name another directory.")
+            throw failure
         }
         self.lock = Mutex(lock)
         var life: Int64 = 0

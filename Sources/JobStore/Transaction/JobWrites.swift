@@ -55,9 +55,11 @@ final class JobWrites {
             case nil: break
             }
         }
-        let tagged = new.flatMap { entry in entry.row.tags.map { (owner: entry.row.owner, tag: $0, job: entry.row.id) }
+        var tagged: [(owner: UInt32, tag: String, job: JobID)] = []
+        for entry in new {
+            for tag in entry.row.tags { tagged.append((entry.row.owner, tag, entry.row.id)) }
         }
-        .sorted { ($0.owner, $0.tag, $0.job) < ($1.owner, $1.tag, $1.job) }
+        tagged.sort { ($0.owner, $0.tag, $0.job) < ($1.owner, $1.tag, $1.job) }
         try tags.insert(tagged) { row, statement, start in
             statement.bind(row.owner, at: start + 1)
             statement.bind(row.tag, at: start + 2)

@@ -26,7 +26,10 @@ extension SQLiteTransaction {
             for (column, index, time) in times {
                 let select = try statement(
                     "SELECT id FROM jobs INDEXED BY \(index) AND \(column) <= ?1 ORDER BY \(column)", time)
-                found.formUnion(try ids(select, atMost: limit))
+                let ids = try select.rows(atMost: limit) { row throws(StoreError) in
+                    damage.isKnown(.job(row.integer(0))) ? nil : row.integer(0)
+                }
+                found.formUnion(ids)
             }
             return Array(found.sorted().prefix(limit))
         }
@@ -94,22 +97,9 @@ extension SQLiteTransaction {
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs(for: .children(of: job))
-        var found: [JobRow] = []
-        var last = Int64.min
-        while found.count < limit {
-            let next = try statement(
-                """
-                SELECT list, parent_link FROM jobs INDEXED BY jobs_by_parent WHERE parent = ?1 AND list > ?2 \
-                ORDER BY list LIMIT 1
-                """, job, last)
-            let list = try next.row { row throws(StoreError) in (id: row.integer(0), link: row.integer(1)) }
-            guard let list else { break }
-            if list.link >= Int64(link) {
-                found += try children(of: job, list: list.id, .all, after: 0, limit: limit - found.count)
-            }
-            last = list.id
-        }
-        return found
+        return try rows(
+            "jobs_by_parent WHERE parent = ?1 AND parent_link >= ?2 ORDER BY list, parent_index", job, link,
+            atMost: limit)
     }
 
     // MARK: Finished jobs
@@ -149,12 +139,6 @@ extension SQLiteTransaction {
     ) throws(StoreError) -> [JobRow] {
         try statement("SELECT \(JobColumns.selected) FROM jobs INDEXED BY \(condition)", values)
             .rows(atMost: limit, row)
-    }
-
-    private func ids(_ select: PreparedStatement, atMost limit: Int) throws(StoreError) -> [JobID] {
-        try select.rows(atMost: limit) { row throws(StoreError) in
-            damage.isKnown(.job(row.integer(0))) ? nil : row.integer(0)
-        }
     }
 
     /// The jobs that `find` finds; calls it again as long as one of them is damaged.
