@@ -216,7 +216,8 @@ let package = Package(
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine", "TestSupport",
+                "MallocCounter", "MetricsRegistry", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine",
+                "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

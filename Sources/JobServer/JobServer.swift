@@ -19,15 +19,16 @@ package struct JobServer: Service {
     private let state: ServerState
 
     package init(
-        engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, identity: ServerIdentity,
-        adminGroup: UInt32?, metrics: MetricsRegistry? = nil, logger: Logger
+        engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, version: String, startedAt: Timestamp,
+        adminGroup: UInt32?, metrics: MetricsRegistry, logger: Logger
     ) {
         self.engine = engine
         self.listener = listener
         self.group = group
         self.logger = logger
         state = ServerState(
-            identity: identity, limits: engine.settings.limits, adminGroup: adminGroup, metrics: metrics)
+            version: version, startedAt: startedAt, limits: engine.settings.limits, adminGroup: adminGroup,
+            metrics: metrics)
     }
 
     /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
@@ -35,9 +36,6 @@ package struct JobServer: Service {
     package func configure(adminGroup: UInt32?) {
         state.configure(engine.settings.limits, adminGroup: adminGroup)
     }
-
-    /// Open connections.
-    package var connectionCount: Int { state.connectionCount }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
     package func run() async throws {
@@ -113,19 +111,5 @@ package struct JobServer: Service {
                     return connection
                 }
             }
-    }
-}
-
-/// The daemon in `server.info`.
-package struct ServerIdentity: Sendable {
-    package var name = "deferd"
-    package var version: String
-    package var pid: Int
-    package var startedAt: Timestamp
-
-    package init(version: String, pid: Int, startedAt: Timestamp) {
-        self.version = version
-        self.pid = pid
-        self.startedAt = startedAt
     }
 }

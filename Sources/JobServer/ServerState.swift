@@ -15,26 +15,24 @@ final class ServerState: Sendable {
 
     private struct State {
         var connections = 0
-        /// Connected users, and some that were connected.
+        /// Connected users, and those of whom something was still counted when they left.
         var users: [UInt32: User] = [:]
     }
 
-    /// More users are remembered only while they are connected.
-    private static let mostRemembered = 1024
-
-    let identity: ServerIdentity
-    private let startedAt = ContinuousClock.now
+    let version: String
+    let startedAt: Timestamp
+    private let start = ContinuousClock.now
     /// Seconds since the daemon started.
-    var uptime: Double { startedAt.duration(to: .now) / .seconds(1) }
-    /// Nil if nothing is counted for administrators.
-    let metrics: MetricsRegistry?
+    var uptime: Double { start.duration(to: .now) / .seconds(1) }
+    let metrics: MetricsRegistry
     private let settings: Mutex<(limits: JobLimits, adminGroup: UInt32?)>
     private let state = Mutex(State())
 
     init(
-        identity: ServerIdentity, limits: JobLimits, adminGroup: UInt32? = nil, metrics: MetricsRegistry? = nil
+        version: String, startedAt: Timestamp, limits: JobLimits, adminGroup: UInt32?, metrics: MetricsRegistry
     ) {
-        self.identity = identity
+        self.version = version
+        self.startedAt = startedAt
         self.metrics = metrics
         settings = Mutex((limits, adminGroup))
     }
@@ -54,9 +52,6 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
-    /// The number of remembered users.
-    var userCount: Int { state.withLock(\.users.count) }
-
     /// Returns the number of a user's connections.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
@@ -64,10 +59,6 @@ final class ServerState: Sendable {
     func enter(_ uid: UInt32) throws(ProtocolError) -> UserBudget {
         let limits = limits
         let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
-            if state.users[uid] == nil, state.users.count >= Self.mostRemembered {
-                // What a closed connection still holds counts until it is released.
-                state.users = state.users.filter { $0.value.connections > 0 || $0.value.budget.used > 0 }
-            }
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
             defer { state.users[uid] = user }
             guard state.connections < limits.connections else {
@@ -91,6 +82,8 @@ final class ServerState: Sendable {
         state.withLock { state in
             state.connections -= 1
             state.users[uid]?.connections -= 1
+            // What a closed connection still holds counts until it is released.
+            if let user = state.users[uid], user.connections == 0, user.budget.used == 0 { state.users[uid] = nil }
         }
     }
 

@@ -70,8 +70,7 @@ struct Daemon {
             throw StartError(error)
         }
         let server = JobServer(
-            engine: engine, listener: listener, group: group,
-            identity: ServerIdentity(version: ProductVersion.current, pid: Int(getpid()), startedAt: startedAt),
+            engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
             adminGroup: configuration.adminGroup?.id, metrics: registry, logger: logger)
         let reload = Reload(
             present: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)

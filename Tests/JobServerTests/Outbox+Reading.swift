@@ -7,11 +7,14 @@ import NIOCore
 @testable import JobServer
 
 extension Outbox {
-    /// The lines of the next piece, without their ends; nil at the end.
+    /// The lines of the next piece, and the rest of the last one, without their ends; nil at the end.
     func nextLines() -> [String]? {
-        guard let next = next() else { return nil }
-        sent(next.size)
-        return String(buffer: next.bytes).split(separator: "\n").map(String.init)
+        var text = ""
+        while text.isEmpty || text.last != "\n", let piece = next() {
+            sent(piece.readableBytes)
+            text += String(buffer: piece)
+        }
+        return text.isEmpty ? nil : text.split(separator: "\n").map(String.init)
     }
 
     /// Sends what the watch of that name has seen.

@@ -6,56 +6,68 @@ import LoopTasks
 import Synchronization
 
 /// Reads lines and executes their calls, in order except for waits.
+///
+/// Submissions are gathered and stored together, without waiting for their answers; any other call begins once the
+/// calls before it are answered.
 extension Connection {
     /// Executes the calls of one read.
     func handle(_ lines: ReadLines) async {
         var submits: [Submit] = []
-        let limits = limits
         for frame in lines.frames {
             if !budget.hasRoom {
                 // It must not wait for memory that its own submissions hold.
-                await submit(&submits)
+                await settle(&submits)
                 await budget.room(on: loop.loop)
             }
-            switch frame {
-            case .tooLong:
-                await refuse(
-                    ProtocolError(
-                        .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
-                        [JSONObject.Member(name: "kind", value: "line-too-long")]), &submits)
-            case .line(let line): await handle(line, limits, &submits)
+            let (calls, batch, charge) = read(frame)
+            for call in calls {
+                guard let submission = submission(call, batch, charge) else {
+                    await settle(&submits)
+                    await carryOut(call, batch, charge)
+                    continue
+                }
+                if submission.isWatched, batch == nil, mustWaitForWatches(besides: submits.count) {
+                    start(&submits)
+                    await roomForWatch()
+                }
+                submits.append(submission)
+                // If no group is on its way, the first ones are stored while the rest is read.
+                if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) { start(&submits) }
             }
         }
         // More can be read while these are stored.
-        await submit(&submits, atMost: Self.groups)
+        start(&submits)
+        await wait { $0.submitting <= Self.groups }
     }
 
-    /// Answers a line that could not be read.
-    private func refuse(_ error: ProtocolError, _ submits: inout [Submit]) async {
-        await submit(&submits)
-        replies().fail(.null, error)
-    }
+    /// The calls of a line, the answers of its batch, and its memory.
+    private typealias Line = (calls: [IncomingCall], batch: Replies?, charge: BudgetCharge)
 
-    private func handle(_ bytes: [UInt8], _ limits: JobLimits, _ submits: inout [Submit]) async {
+    /// Reads a line; one that cannot be executed becomes a rejected call.
+    private func read(_ frame: LineFramer.Frame) -> Line {
+        let limits = limits
+        guard case .line(let bytes) = frame else {
+            let error = ProtocolError(
+                .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
+                [JSONObject.Member(name: "kind", value: "line-too-long")])
+            return ([.rejected(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
+        }
         let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
         let charge = BudgetCharge(work: cost, in: budget)
         switch line {
-        case .single(let call): await dispatch(call, nil, charge, &submits)
+        case .single(let call): return ([call], nil, charge)
         case .batch(let calls):
             let least = Replies.least(calls)
             guard least + 2 < limits.outbound else {
-                return await refuse(
-                    .busy(
-                        "The batch has more calls than \(limits.outbound) bytes can answer; split it up.", retryAfter: 0
-                    ),
-                    &submits)
+                let error = ProtocolError.busy(
+                    "The batch has more calls than \(limits.outbound) bytes can answer; split it up.", retryAfter: 0)
+                return ([.rejected(id: .null, error)], nil, charge)
             }
             // The batch's answers are kept until the last one is ready, which may take years.
             guard let kept = BudgetCharge(registering: least, in: budget) else {
-                return await refuse(Self.noRoom, &submits)
+                return ([.rejected(id: .null, Self.noRoom)], nil, charge)
             }
-            let batch = replies(calls: calls.count, batch: least, charge: kept)
-            for call in calls { await dispatch(call, batch, charge, &submits) }
+            return (calls, replies(calls: calls.count, batch: least, charge: kept), charge)
         }
     }
 
@@ -63,67 +75,87 @@ extension Connection {
         state.withLock { $0.open += 1 }
         // A longer line would close the connection.
         return Replies(calls: calls, batch: least, charge: charge, limit: limits.outbound - 1, outbox: outbox) {
-            [weak self] in self?.answered(lines: 1)
+            [weak self] in
+            self?.state.withLock { $0.open -= 1 }
+            self?.changed()
         }
     }
 
-    /// Records that this many lines are answered.
-    func answered(lines: Int) {
-        state.withLock { $0.open -= lines }
-        changed()
+    // MARK: - Submissions
+
+    /// The call as a submission that may be executed; nil if it is another call.
+    private func submission(_ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge) -> Submit? {
+        guard case .request(let request) = call, request.method == MethodName.jobSubmit.rawValue,
+            refusal(batch) == nil
+        else { return nil }
+        return Submit(id: request.id, params: request.params, batch: batch, charge: charge)
     }
 
-    /// Dispatches a call; `batch` gathers a batch's answers, nil for a single call, and `charge` is the line's memory.
-    private func dispatch(
-        _ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge, _ submits: inout [Submit]
-    ) async {
-        switch call {
-        case .rejected(let id, let error):
-            await submit(&submits)
-            (batch ?? replies()).fail(id, error)
-        case .request(let request):
-            let method = MethodName(rawValue: request.method)
-            let refusal = batch?.isFull == true ? Replies.full : refusalAboveLimit()
-            if method == .jobSubmit, refusal == nil {
-                return await gather(Submit(request, batch: batch, charge: charge), &submits)
-            }
-            await submit(&submits)
-            let call = Call(request: request, replies: batch ?? replies(), charge: charge)
-            if let refusal { return call.fail(refusal) }
-            // An executed call must be answered, so none is executed if its answer may not fit.
-            if batch != nil, call.room < Self.smallAnswer { return call.fail(Replies.full) }
-            await carryOut(method, call)
+    /// The reason why no further call is executed now.
+    private func refusal(_ batch: Replies?) -> ProtocolError? {
+        batch?.isFull == true ? Replies.full : refusalAboveLimit()
+    }
+
+    /// Submissions stored ahead of others of their read, and the maximum number of groups in flight.
+    private static let firstGroup = 32
+    private static let groups = 8
+
+    /// Submits the gathered jobs with one fsync.
+    private func start(_ submits: inout [Submit]) {
+        guard !submits.isEmpty else { return }
+        state.withLock { $0.submitting += 1 }
+        submitJobs(exchange(&submits, with: [])) { [self] in
+            state.withLock { $0.submitting -= 1 }
+            changed()
         }
     }
+
+    /// Submits the gathered jobs; returns once all submissions are answered.
+    private func settle(_ submits: inout [Submit]) async {
+        start(&submits)
+        await wait { $0.submitting == 0 }
+    }
+
+    // MARK: - Other calls
 
     /// An upper bound on the smallest answer to any call but a submission, in bytes.
     private static let smallAnswer = 2 * JobDetail.least
+    /// The approximate maximum memory of an answer, in bytes, before the outbox counts it.
+    static let answerBytes = 4 << 20
 
-    /// Executes a call; an error becomes its answer.
-    private func carryOut(_ method: MethodName?, _ call: Call) async {
-        guard let method else {
-            let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
-            return call.fail(
-                ProtocolError(
-                    .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known)."))
+    /// Executes a call; an error becomes its answer. `batch` gathers a batch's answers, `charge` is the line's memory.
+    private func carryOut(_ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge) async {
+        let replies = batch ?? replies()
+        switch call {
+        case .rejected(let id, let error): replies.fail(id, error)
+        case .request(let request):
+            let call = Call(request: request, replies: replies, charge: charge)
+            let answer = BudgetCharge(work: Self.answerBytes, in: budget)
+            do throws(ProtocolError) {
+                if let refusal = refusal(batch) { throw refusal }
+                // An executed call must be answered, so none is executed if its answer may not fit.
+                if batch != nil, call.room < Self.smallAnswer { throw Replies.full }
+                try await carryOut(try MethodName(known: request.method), call)
+            } catch {
+                call.fail(error)
+            }
+            withExtendedLifetime(answer) {}
         }
-        // No client is left to read an answer; calls that change something are still executed.
-        if method.isRead, isGone { return call.fail(Self.shuttingDown) }
-        let answer = BudgetCharge(work: method.answerBytes, in: budget)
-        do throws(ProtocolError) {
-            try await carryOut(method, call)
-        } catch {
-            call.fail(error)
-        }
-        withExtendedLifetime(answer) {}
     }
 
     private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {
+        // No client is left to read an answer; calls that change something are still executed.
+        if method.isRead, isGone { throw Self.shuttingDown }
         switch method {
         case .serverInfo: try serverInfo(call)
         case .serverStats: try await serverStats(call)
         case .serverBackup: try await serverBackup(call)
-        case .jobSubmit: break
+        case .jobSubmit:
+            // There was no room for it when it was read.
+            var submits = [
+                Submit(id: call.request.id, params: call.request.params, batch: call.replies, charge: call.charge)
+            ]
+            await settle(&submits)
         case .jobGet: try await jobGet(call)
         case .jobList: try await jobList(call)
         case .jobWait: try await jobWait(call)
@@ -155,41 +187,6 @@ extension Connection {
         if case .failed(let error) = answer { throw ProtocolError(error) }
         throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
     }
-
-    // MARK: - Submissions
-
-    /// Adds a submission to those that will be submitted together.
-    private func gather(_ new: Submit, _ submits: inout [Submit]) async {
-        // A batch's watches begin with its answer, so waiting for one of them would never end.
-        if new.batch == nil, new.isWatched, mustWaitForWatches(besides: submits.count) {
-            await submit(&submits, atMost: Self.groups)
-            await roomForWatch()
-        }
-        if new.batch == nil { state.withLock { $0.open += 1 } }
-        submits.append(new)
-        // If no group is on its way, the first ones are stored while the rest is read.
-        if submits.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
-            await submit(&submits, atMost: Self.groups)
-        }
-    }
-
-    /// Submissions stored ahead of others of their read, and the maximum number of groups in flight.
-    private static let firstGroup = 32
-    private static let groups = 8
-
-    /// Submits all waiting jobs with one fsync; returns once at most `groups` groups are unanswered.
-    private func submit(_ submits: inout [Submit], atMost groups: Int = 0) async {
-        if !submits.isEmpty {
-            let group = submits
-            submits = []
-            state.withLock { $0.submitting += 1 }
-            submitJobs(group) { [self] in
-                state.withLock { $0.submitting -= 1 }
-                changed()
-            }
-        }
-        if state.withLock({ $0.submitting > groups }) { await wait { $0.submitting <= groups } }
-    }
 }
 
 /// A `job.submit` in progress.
@@ -199,29 +196,18 @@ struct Submit: Sendable {
     /// The answers of its batch; nil for a call on a line of its own.
     let batch: Replies?
     /// The memory of its line, until it is answered.
-    private let charge: BudgetCharge
-
-    init(_ request: Request, batch: Replies?, charge: BudgetCharge) {
-        id = request.id
-        params = request.params
-        self.batch = batch
-        self.charge = charge
-    }
+    let charge: BudgetCharge
 
     var isWatched: Bool { params["watch"] == true }
 }
 
 extension MethodName {
-    /// The approximate maximum memory of its answer, in bytes, before the outbox counts it.
-    fileprivate var answerBytes: Int {
-        switch self {
-        case .jobList, .jobWatch, .scheduleList: 4 << 20
-        case .jobGet, .jobResult, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet, .scheduleGet,
-            .scheduleSuspend, .scheduleResume:
-            1 << 20
-        case .serverInfo, .serverStats, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList, .queueSet,
-            .scheduleRemove, .scheduleRun:
-            0
+    /// Returns the method of a call, or throws the refusal of an unknown one.
+    fileprivate init(known name: String) throws(ProtocolError) {
+        guard let method = Self(rawValue: name) else {
+            let known = Self.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ProtocolError(.methodNotFound, "There is no method \"\(name.echoed)\"; known are \(known).")
         }
+        self = method
     }
 }

@@ -16,24 +16,23 @@ extension Connection {
     /// The number of watches ended by the client that a connection remembers.
     private static let mostUnwatched = 1024
 
-    /// Creates a watch, which buffers its events until it is opened.
-    ///
-    /// `jobs` is the number of jobs it names, `bytes` the size of all else it names. If `isFixed`, it covers no others.
-    func makeWatch(jobs: Int, bytes: Int = 0, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
+    /// Creates a watch of a scope, which buffers its events until it is opened.
+    func makeWatch(of scope: WatchScope) throws(ProtocolError) -> ConnectionWatch {
         let most = limits.inFlight
         guard state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
-        let charge = try register(bytes: jobs * Self.bytesPerID + bytes + Self.bytesPerWatch)
-        return add(charge, isFixed: isFixed)
+        return try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed)
     }
 
-    /// Creates a submission's watch, for which ``roomForWatch()`` has made room.
+    /// Creates the watch of a submission, of which not too many are under way: ``roomForWatch()``.
     func makeSubmissionWatch() throws(ProtocolError) -> ConnectionWatch {
-        add(try register(bytes: Self.bytesPerSubmission), isFixed: true)
+        try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true)
     }
 
-    private func add(_ charge: BudgetCharge, isFixed: Bool) -> ConnectionWatch {
+    /// Creates a watch; if it `isFixed`, it covers no later jobs and ends with the last end that it reports.
+    private func makeWatch(bytes: Int, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
+        let charge = try register(bytes: bytes)
         let watch = state.withLock { state in
             state.lastWatch += 1
             let number = state.lastWatch

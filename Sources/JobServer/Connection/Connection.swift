@@ -37,16 +37,14 @@ final class Connection: Sendable {
         var lastWatch = 0
         /// The latest watches that the client ended itself.
         var unwatched: Set<Int> = []
-        /// Lines whose answers are incomplete.
+        /// Lines, except submissions, whose answers are incomplete.
         var open = 0
         /// Groups of submissions without an answer.
         var submitting = 0
         var isShuttingDown = false
         /// Whether a call has arrived.
         var hasBegun = false
-        /// Whether the client is gone, so that no answer is sent.
-        var isGone = false
-        /// The copy of the state that the client reads.
+        /// The copy of the stored state that the client reads.
         var backup: StateBackup?
         /// The condition that the line-processing task waits for.
         var waiter: (isSo: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
@@ -81,10 +79,13 @@ final class Connection: Sendable {
         received.yield(read)
     }
 
-    /// Records the end of the input.
+    /// Records the end of the input. If the connection is closed, nothing can be sent, so all waiting ends.
     func inputEnded() {
         received.finish()
-        if !channel.isActive { clientLeft() }
+        guard !channel.isActive else { return }
+        outbox.close()
+        state.withLock { $0.isShuttingDown = true }
+        changed()
     }
 
     /// Sends more, as the socket is writable.
@@ -101,26 +102,28 @@ final class Connection: Sendable {
             }
             // A client that only shut down its writing side still gets its answers.
             await wait { state in
-                state.open == 0 && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
+                state.open == 0 && state.submitting == 0
+                    && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
             await outbox.finish()
         } onCancel: {
-            clientLeft()
             channel.close(promise: nil)
         }
-        abandon()
         try? await channel.close()
+        shutDown()
+        for watch in state.withLock({ Array($0.watches.values) }) { end(watch) }
     }
 
     private func readOn() {
         let channel = channel
-        budget.whenReadable(on: loop.loop) { channel.read() }
+        budget.whenRoom(on: loop.loop) { channel.read() }
     }
 
     // MARK: - Waiting
 
     /// Returns once `isSo` is true or the client is gone; only the line-processing task waits.
     func wait(until isSo: @escaping @Sendable (borrowing State) -> Bool) async {
+        if state.withLock({ isSo($0) }) { return }
         await withCheckedContinuation { continuation in
             state.withLock { $0.waiter = (isSo, continuation) }
             changed()
@@ -130,24 +133,11 @@ final class Connection: Sendable {
     /// Resumes the waiting task if the state now satisfies its condition.
     func changed() {
         let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard let waiter = state.waiter, state.isGone || waiter.isSo(state) else { return nil }
+            guard let waiter = state.waiter, isGone || waiter.isSo(state) else { return nil }
             state.waiter = nil
             return waiter.continuation
         }
         continuation?.resume()
-    }
-
-    // MARK: - Backups
-
-    var keptBackup: StateBackup? { state.withLock { $0.backup } }
-
-    /// Keeps a copy of the state for this client, until it is gone.
-    func keep(backup: StateBackup?) {
-        // The old one, if any, is closed outside of the lock, as that may take long.
-        _ = state.withLock { state in
-            defer { state.backup = state.isGone ? nil : backup }
-            return state.backup
-        }
     }
 
     // MARK: - Waits
@@ -183,8 +173,6 @@ final class Connection: Sendable {
         return .busy("This connection has \(most) calls without an answer; wait for some of them.", retryAfter: 1)
     }
 
-    func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
-
     /// Removes a wait to answer it; returns nil if it is already answered.
     func endWait(_ id: RequestID) -> Call? {
         let wait = state.withLock { $0.waits.removeValue(forKey: id) }
@@ -208,14 +196,14 @@ final class Connection: Sendable {
     // MARK: - Ending
 
     /// Answers the open waits, as no more events come.
-    func shutDown() {
+    private func shutDown() {
         let waits = state.withLock { state in
             state.isShuttingDown = true
-            defer { state.waits = [:] }
-            return Array(state.waits.values)
+            return exchange(&state.waits, with: [:])
         }
-        for wait in waits {
+        for (id, wait) in waits {
             wait.timer?.cancel()
+            engine.abandon(id, of: peer.uid)
             wait.call.fail(Self.shuttingDown)
         }
         changed()
@@ -233,38 +221,11 @@ final class Connection: Sendable {
         loop.loop.scheduleTask(in: Self.patience) { channel.close(mode: .input, promise: nil) }
     }
 
-    /// Whether the client has closed the connection.
-    /// The channel knows first: ``clientLeft()`` follows once everything read has been executed.
-    var isGone: Bool { !channel.isActive || state.withLock(\.isGone) }
+    /// Whether the connection is closed, so that no answer is sent.
+    var isGone: Bool { outbox.isClosed }
 
     var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }
 
     static let shuttingDown = ProtocolError(
         .shuttingDown, "The daemon is shutting down; ask again when it is back.")
-
-    /// Records that the connection is closed: nothing can be sent, so all waiting ends.
-    func clientLeft() {
-        outbox.close()
-        state.withLock { state in
-            state.isShuttingDown = true
-            state.isGone = true
-            state.backup = nil
-        }
-        received.finish()
-        changed()
-    }
-
-    /// Abandons the client's waits and watches.
-    private func abandon() {
-        let (waits, watches) = state.withLock { state in
-            defer { state.waits = [:] }
-            return (state.waits, Array(state.watches.values))
-        }
-        for (id, wait) in waits {
-            wait.timer?.cancel()
-            engine.abandon(id, of: peer.uid)
-        }
-        for watch in watches { end(watch) }
-        clientLeft()
-    }
 }

@@ -16,9 +16,9 @@ final class ConnectionWatch: JobSubscriber {
         var versions: [JobID: Int64] = [:]
         /// Whether `unfinished` has every unfinished job covered, so that only state changes can add one.
         var knowsAll = true
-        /// Its memory, and the part counted for buffered events and unfinished jobs.
+        /// Its memory, and the part that does not change.
         var memory: BudgetCharge?
-        var charged = 0
+        let ownBytes: Int
     }
 
     let number: Int
@@ -38,35 +38,36 @@ final class ConnectionWatch: JobSubscriber {
         self.number = number
         self.subscription = subscription
         self.outbox = outbox
-        state = Mutex(State(memory: charge))
+        state = Mutex(State(memory: charge, ownBytes: charge?.bytes ?? 0))
         self.settled = settled
     }
 
     var isGone: Bool { outbox.isClosed || state.withLock(\.isEnded) }
 
+    /// Whether every watched job is finished.
+    var isSettled: Bool { state.withLock { $0.buffered == nil && $0.unfinished.isEmpty } }
+
     func receive(_ update: JobUpdate) {
         // The outbox closes before the engine learns that the client is gone, and the engine may have much to report.
         guard !outbox.isClosed else { return }
-        let isBuffered = state.withLock { $0.buffer(update, within: outbox.most) }
-        if !isBuffered, tell(update) { settled() }
-        recount()
+        change { state, most in
+            if state.buffered == nil { return tell(update, &state) }
+            state.buffer(update, within: most)
+            return false
+        }
     }
 
-    /// Passes on what the answer does not show; returns whether all watched jobs are finished.
-    private func tell(_ update: JobUpdate) -> Bool {
-        let (isNews, isSettled) = state.withLock { state in
-            state.isNews(update) ? (true, state.count(update)) : (false, false)
+    /// Passes on buffered and later events; `jobs` are all or some jobs that were unfinished at the start.
+    /// `versions` are those in its answer.
+    func open(unfinished jobs: Set<JobID>, versions: [JobID: Int64] = [:], isAll: Bool = true) {
+        change { state, _ in
+            state.unfinished.formUnion(jobs)
+            state.versions = versions
+            state.knowsAll = isAll
+            for update in state.buffered ?? [] { _ = tell(update, &state) }
+            (state.buffered, state.bufferedBytes) = (nil, 0)
+            return state.unfinished.isEmpty
         }
-        guard isNews else { return false }
-        switch update {
-        case .event(let event): outbox.send(event, watch: number)
-        case .progress(let batch): outbox.send(batch, watch: number)
-        }
-        return isSettled
-    }
-
-    private func recount() {
-        if !state.withLock({ $0.recount(within: outbox.most) }) { outbox.overflow() }
     }
 
     /// Stops passing events on and releases its memory.
@@ -77,83 +78,63 @@ final class ConnectionWatch: JobSubscriber {
         }
     }
 
-    /// Passes on buffered and later events; `jobs` are all or some jobs that were unfinished at the start.
-    /// `versions` are those in its answer.
-    func open(unfinished jobs: Set<JobID>, versions: [JobID: Int64] = [:], isAll: Bool = true) {
-        state.withLock { state in
-            state.unfinished.formUnion(jobs)
-            state.versions = versions
-            state.knowsAll = isAll
-        }
-        while let buffered = drain() {
-            for update in buffered { _ = tell(update) }
-        }
-        recount()
+    /// Changes the state; `body` returns whether the change has settled the watch.
+    private func change(_ body: (inout State, _ most: Int) -> Bool) {
+        let most = outbox.most
+        let (isSettled, fits) = state.withLock { state in (body(&state, most), state.fits(within: most)) }
+        if !fits { outbox.overflow() }
         if isSettled { settled() }
     }
 
-    /// Returns the buffered events; once it returns nil, events are no longer buffered.
-    private func drain() -> [JobUpdate]? {
-        state.withLock { state in
-            state.bufferedBytes = 0
-            defer { state.buffered = state.buffered?.isEmpty == false ? [] : nil }
-            return state.buffered?.isEmpty == false ? state.buffered : nil
+    /// Passes on what the answer does not show; returns whether all watched jobs are finished.
+    private func tell(_ update: JobUpdate, _ state: inout State) -> Bool {
+        guard state.isNews(update) else { return false }
+        switch update {
+        case .event(let event): outbox.send(event, watch: number)
+        case .progress(let batch): outbox.send(batch, watch: number)
         }
+        return state.unfinished.isEmpty
     }
-
-    /// Whether every watched job is finished.
-    var isSettled: Bool { state.withLock { $0.buffered == nil && $0.unfinished.isEmpty } }
 }
 
 extension ConnectionWatch.State {
     /// The approximate bytes of an unfinished job with the number of its last notification, and of a buffered
     /// update besides its text.
     private static let bytesPerJob = 64
-    /// The minimum number of bytes counted at a time.
-    private static let countedAtOnce = 64 * bytesPerJob
 
-    /// Updates the charge for buffered events and jobs; returns false if that is too much.
-    fileprivate mutating func recount(within bytes: Int) -> Bool {
-        guard bufferedBytes <= bytes else { return false }
-        let more = unfinished.count * Self.bytesPerJob + bufferedBytes - charged
-        guard let memory, abs(more) >= Self.countedAtOnce else { return true }
-        charged += more
-        return memory.grow(by: more)
+    /// Counts the memory of buffered events and jobs; returns false if it is too much.
+    fileprivate func fits(within most: Int) -> Bool {
+        guard bufferedBytes <= most else { return false }
+        return memory?.resize(to: ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes) ?? true
     }
 
-    /// Buffers an update until the answer is on its way, without progress beyond the bound; returns false if it is.
-    fileprivate mutating func buffer(_ update: JobUpdate, within bytes: Int) -> Bool {
-        guard buffered != nil else { return false }
+    /// Buffers an update until the answer is on its way, without progress beyond the bound.
+    fileprivate mutating func buffer(_ update: JobUpdate, within most: Int) {
         switch update {
         // Others may share the text, or be gone before this one: it counts for each.
         case .event(let event): bufferedBytes += Self.bytesPerJob + OutboxWatch.size(of: event)
         case .progress(let batch):
             let size = batch.rows.count * Self.bytesPerJob
-            guard size <= bytes - bufferedBytes else { return true }
+            guard size <= most - bufferedBytes else { return }
             bufferedBytes += size
         }
         buffered?.append(update)
-        return true
     }
 
-    /// Returns whether the answer does not show it already.
+    /// Updates the unfinished jobs; returns false if the answer shows the update already.
     fileprivate mutating func isNews(_ update: JobUpdate) -> Bool {
         if isEnded { return false }
-        guard case .event(let event) = update, let version = versions[event.job] else { return true }
-        guard event.version > version else { return false }
-        versions[event.job] = nil
-        return true
-    }
-
-    /// Updates the unfinished jobs; returns whether none is left.
-    fileprivate mutating func count(_ update: JobUpdate) -> Bool {
         switch update {
         case .event(let event):
+            if let version = versions[event.job] {
+                guard event.version > version else { return false }
+                versions[event.job] = nil
+            }
             if event.isLast { unfinished.remove(event.job) } else { unfinished.insert(event.job) }
         case .progress(let batch):
             // A batch has very many rows, and usually all jobs are known.
             if !knowsAll { for row in batch.rows { unfinished.insert(row.job) } }
         }
-        return unfinished.isEmpty
+        return true
     }
 }

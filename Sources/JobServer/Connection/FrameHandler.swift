@@ -50,7 +50,7 @@ final class FrameHandler: ChannelInboundHandler {
     private func deliver(_ frames: [LineFramer.Frame]) {
         guard !frames.isEmpty else { return }
         // These lines may wait long, so others should wait for no more memory than these take.
-        reserved?.shrink(to: frames.reduce(0) { if case .line(let line) = $1 { $0 + line.count } else { $0 } })
+        reserved?.resize(to: frames.reduce(0) { if case .line(let line) = $1 { $0 + line.count } else { $0 } })
         connection.receive(ReadLines(frames: frames, reserved: reserved))
         reserved = nil
     }
@@ -79,10 +79,5 @@ final class FrameHandler: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { reserved = nil }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        connection.clientLeft()
-        context.close(promise: nil)
-    }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

@@ -19,72 +19,88 @@ final class UserBudget: Sendable {
     }
 
     private struct State {
+        var limit: Int
         private var counts = [0, 0, 0, 0]
         var used: Int { self[.work] + self[.unread] + self[.registration] }
         /// Waiters for room: for a line of `line` bytes, or for work.
-        var waiting: [(line: Int?, goOn: @Sendable () -> Void)] = []
+        var waiters: [(line: Int?, goOn: @Sendable () -> Void)] = []
+        /// Whether a timer looks for clients that do not read.
         var isWatching = false
         var outboxes: [ObjectIdentifier: Outbox] = [:]
+
+        init(limit: Int) { self.limit = limit }
 
         subscript(kind: Kind) -> Int {
             get { counts[kind.rawValue] }
             set { counts[kind.rawValue] = newValue }
         }
+
+        /// Takes the waiter's part, if there is room for it.
+        mutating func admits(_ line: Int?) -> Bool {
+            guard let line else { return used < limit }
+            guard self[.line] == 0 || self[.line] + line <= limit / 8 else { return false }
+            self[.line] += line
+            return true
+        }
     }
 
-    private let limit: Atomic<Int>
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(limit: Int) { self.limit = Atomic(limit) }
-
-    private var most: Int { limit.load(ordering: .relaxed) }
+    init(limit: Int) { state = Mutex(State(limit: limit)) }
 
     /// The bytes counted now.
     var used: Int { state.withLock { $0.used + $0[.line] } }
 
     /// Whether another line may be read or handled.
-    var hasRoom: Bool { state.withLock { $0.used < most } }
+    var hasRoom: Bool { state.withLock { $0.used < $0.limit } }
 
     /// Changes the bound, and the number of bytes that may wait for each connection.
     func configure(limit: Int, outbound: Int) {
-        self.limit.store(limit, ordering: .relaxed)
         for outbox in outboxes { outbox.configure(limit: outbound) }
-        change { _ in }
+        change { $0.limit = limit }
     }
 
     // MARK: - Counting
 
     /// Adds bytes, or subtracts them if negative, whatever the bound is.
-    func add(_ bytes: Int, as kind: Kind) {
-        if bytes < 0 { change { $0[kind] += bytes } } else { state.withLock { $0[kind] += bytes } }
-    }
+    func add(_ bytes: Int, as kind: Kind) { change { $0[kind] += bytes } }
 
     /// Counts a registration if there is room; returns whether there is.
     func registers(_ bytes: Int) -> Bool {
         state.withLock { state in
-            let registered = state[.registration]
-            guard registered + bytes <= most / 2 || registered == 0 && bytes <= most else { return false }
+            guard state[.registration] + bytes <= state.limit / 2 else { return false }
             state[.registration] += bytes
             return true
         }
     }
 
     /// Whether registrations that have grown leave room for work; otherwise their connections end.
-    var mayGrow: Bool { state.withLock { $0[.registration] <= most / 4 * 3 } }
+    var mayGrow: Bool { state.withLock { $0[.registration] <= $0.limit / 4 * 3 } }
+
+    /// Changes the counts, and resumes in order the waiters that now have room.
+    private func change(_ body: (inout State) -> Void) {
+        let admitted = state.withLock { state -> [@Sendable () -> Void] in
+            body(&state)
+            var admitted: [@Sendable () -> Void] = []
+            for waiter in exchange(&state.waiters, with: []) {
+                if state.admits(waiter.line) { admitted.append(waiter.goOn) } else { state.waiters.append(waiter) }
+            }
+            return admitted
+        }
+        for goOn in admitted { goOn() }
+    }
 
     // MARK: - Waiting
 
     /// Returns once there is room for work; all waiters resume at once, so each checks again.
     func room(on loop: any EventLoop) async {
         while !hasRoom {
-            await withCheckedContinuation { continuation in
-                wait(on: loop) { continuation.resume() }
-            }
+            await withCheckedContinuation { continuation in whenRoom(on: loop) { continuation.resume() } }
         }
     }
 
-    /// Calls `goOn` once the user's sockets may be read: at once, or on the event loop.
-    func whenReadable(on loop: any EventLoop, _ goOn: @escaping @Sendable () -> Void) {
+    /// Calls `goOn` once there is room for work: at once, or on the event loop.
+    func whenRoom(on loop: any EventLoop, _ goOn: @escaping @Sendable () -> Void) {
         if hasRoom { goOn() } else { wait(on: loop, goOn) }
     }
 
@@ -94,34 +110,16 @@ final class UserBudget: Sendable {
     }
 
     private func wait(line: Int? = nil, on loop: any EventLoop, _ goOn: @escaping @Sendable () -> Void) {
-        change { $0.waiting.append((line, { loop.execute(goOn) })) }
-        let begins = state.withLock { state in
-            defer { state.isWatching = state.isWatching || !state.waiting.isEmpty }
-            return !state.isWatching && !state.waiting.isEmpty
-        }
-        if begins { loop.scheduleTask(in: .seconds(1)) { self.lookAround(on: loop) } }
-    }
-
-    /// Changes the counts, and resumes in order the waiters that now have room.
-    private func change(_ body: (inout State) -> Void) {
-        let most = most
-        let next = state.withLock { state -> [@Sendable () -> Void] in
-            body(&state)
-            if state.waiting.isEmpty { return [] }
-            var next: [@Sendable () -> Void] = []
-            state.waiting = state.waiting.filter { waiter in
-                if let line = waiter.line {
-                    guard state[.line] == 0 || state[.line] + line <= most / 8 else { return true }
-                    state[.line] += line
-                } else if state.used >= most {
-                    return true
-                }
-                next.append(waiter.goOn)
-                return false
+        change { $0.waiters.append((line, { loop.execute(goOn) })) }
+        guard !state.withLock({ $0.waiters.isEmpty || exchange(&$0.isWatching, with: true) }) else { return }
+        loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { timer in
+            self.closeIdle()
+            let goesOn = self.state.withLock { state in
+                state.isWatching = !state.waiters.isEmpty
+                return state.isWatching
             }
-            return next
+            if !goesOn { timer.cancel() }
         }
-        for goOn in next { goOn() }
     }
 
     // MARK: - Clients that do not read
@@ -135,20 +133,15 @@ final class UserBudget: Sendable {
     /// Closes the connection with the most unread bytes if unread bytes alone exceed the bound: notifications cannot be
     /// held back.
     func makeRoom() {
-        guard state.withLock({ $0[.unread] > most }) else { return }
+        guard state.withLock({ $0[.unread] > $0.limit }) else { return }
         outboxes.max { $0.backlog < $1.backlog }?.overflow()
     }
 
     /// Seconds for which a client may read nothing while another of its user waits, as it may lack processor time.
     private static let patience = 5
 
-    private func lookAround(on loop: any EventLoop) {
+    private func closeIdle() {
         for outbox in outboxes where outbox.idles() >= Self.patience { outbox.overflow() }
-        let goesOn = state.withLock { state in
-            state.isWatching = !state.waiting.isEmpty
-            return state.isWatching
-        }
-        if goesOn { loop.scheduleTask(in: .seconds(1)) { self.lookAround(on: loop) } }
     }
 }
 
@@ -156,13 +149,13 @@ final class UserBudget: Sendable {
 final class BudgetCharge: Sendable {
     private let budget: UserBudget
     private let kind: UserBudget.Kind
-    private let bytes: Atomic<Int>
+    private let counted: Atomic<Int>
 
     /// Wraps bytes that are already counted.
     fileprivate init(_ kind: UserBudget.Kind, counted bytes: Int, in budget: UserBudget) {
         self.budget = budget
         self.kind = kind
-        self.bytes = Atomic(bytes)
+        counted = Atomic(bytes)
     }
 
     /// Counts work.
@@ -177,18 +170,14 @@ final class BudgetCharge: Sendable {
         self.init(.registration, counted: bytes, in: budget)
     }
 
-    /// Adds bytes, or subtracts them if negative; returns false if the connection has to end.
-    func grow(by more: Int) -> Bool {
-        bytes.add(more, ordering: .relaxed)
-        budget.add(more, as: kind)
+    var bytes: Int { counted.load(ordering: .relaxed) }
+
+    /// Changes the charge; returns false if it grew and its connection has to end.
+    @discardableResult func resize(to bytes: Int) -> Bool {
+        let more = bytes - counted.exchange(bytes, ordering: .relaxed)
+        if more != 0 { budget.add(more, as: kind) }
         return more <= 0 || budget.mayGrow
     }
 
-    /// Raises the charge to at least `least` bytes; returns false if the connection has to end.
-    func raise(to least: Int) -> Bool { grow(by: max(0, least - bytes.load(ordering: .relaxed))) }
-
-    /// Reduces the charge to at most `most` bytes.
-    func shrink(to most: Int) { _ = grow(by: min(0, most - bytes.load(ordering: .relaxed))) }
-
-    deinit { budget.add(-bytes.load(ordering: .relaxed), as: kind) }
+    deinit { budget.add(-bytes, as: kind) }
 }

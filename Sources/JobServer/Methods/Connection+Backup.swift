@@ -2,6 +2,7 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
+import Synchronization
 
 /// `server.backup`.
 ///
@@ -19,10 +20,9 @@ extension Connection {
             throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")
         }
         guard let offset else {
-            keep(backup: nil)
             return call.succeed(["size": JSON(try await makeBackup().size)])
         }
-        guard let backup = keptBackup else {
+        guard let backup = state.withLock(\.backup) else {
             throw ProtocolError(
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
@@ -45,9 +45,11 @@ extension Connection {
     }
 
     private func makeBackup() async throws(ProtocolError) -> StateBackup {
+        // The last one is closed outside of the lock, as that may take long.
+        _ = state.withLock { exchange(&$0.backup, with: nil) }
         do throws(StoreError) {
             let backup = try await engine.backUp()
-            keep(backup: backup)
+            state.withLock { $0.backup = backup }
             return backup
         } catch {
             throw error.code == .locked

@@ -17,10 +17,7 @@ extension Connection {
         for submit in submits {
             do {
                 let submitted = try Self.check(submit.params, admission, caller)
-                // A batch's watches were not waited for.
-                let watch =
-                    !submitted.isWatched
-                    ? nil : try submit.batch == nil ? makeSubmissionWatch() : makeWatch(jobs: 1, isFixed: true)
+                let watch = submitted.isWatched ? try makeSubmissionWatch() : nil
                 requests.append(
                     NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
@@ -46,32 +43,28 @@ extension Connection {
         // Adjacent answers are sent together.
         var lines = JSONWriter(reservingCapacity: 96 * submits.count)
         for (submit, read) in zip(submits, submitted) {
-            let result: Result<(SubmittedJob, ConnectionWatch?), ProtocolError>
-            switch read {
-            case .failure(let error): result = .failure(error)
-            case .success(let watch):
-                switch answers.next() ?? .failure(refusal) {
-                case .success(let job): result = .success((job, watch))
-                case .failure(let error):
-                    if let watch { unwatch(watch.number) }
-                    result = .failure(ProtocolError(error))
+            let watch = try? read.get()
+            let result = read.flatMap { _ in (answers.next() ?? .failure(refusal)).mapError(ProtocolError.init) }
+            if let batch = submit.batch {
+                send(&lines)
+                var answer = JSONWriter()
+                if let id = submit.id { Answer.write(id: id, result, watch, to: &answer) }
+                batch.succeed(submit.id, answer: submit.id == nil ? nil : answer.bytes) { [self] in
+                    if let watch { open(watch, result) }
                 }
-            }
-            if case .success((let job, nil)) = result, submit.batch == nil {
-                guard let id = submit.id else { continue }
-                Answer.writeSubmission(id: id, job, watch: nil, to: &lines)
-                lines.raw("\n")
                 continue
             }
-            send(&lines)
-            switch result {
-            case .failure(let error): fail(submit, error)
-            case .success((let job, let watch)): succeed(submit, job, watch)
+            if let id = submit.id {
+                Answer.write(id: id, result, watch, to: &lines)
+                lines.raw("\n")
             }
+            guard let watch else { continue }
+            // Its notifications follow the answer.
+            send(&lines)
+            open(watch, result)
         }
         // A client that submits one job at a time waits only for this answer.
         send(&lines, atOnce: submits.count == 1)
-        answered(lines: submits.count { $0.batch == nil })
         done()
     }
 
@@ -81,25 +74,12 @@ extension Connection {
         lines = JSONWriter()
     }
 
-    /// Answers a submission; its watch begins after the answer.
-    private func succeed(_ submit: Submit, _ job: SubmittedJob, _ watch: ConnectionWatch?) {
-        let answer = submit.id.map { id in
-            var writer = JSONWriter(reservingCapacity: 128)
-            Answer.writeSubmission(id: id, job, watch: watch?.name, to: &writer)
-            return writer.bytes
+    /// Opens the watch of an answered submission, or ends it if there is no job.
+    private func open(_ watch: ConnectionWatch, _ result: Result<SubmittedJob, ProtocolError>) {
+        switch result {
+        case .success(let job): watch.open(unfinished: job.state.isTerminal ? [] : [job.job])
+        case .failure: unwatch(watch.number)
         }
-        let unfinished: Set<JobID> = job.state.isTerminal ? [] : [job.job]
-        if let batch = submit.batch {
-            batch.succeed(submit.id, answer: answer) { watch?.open(unfinished: unfinished) }
-        } else {
-            if let answer { outbox.send(answer: answer) }
-            watch?.open(unfinished: unfinished)
-        }
-    }
-
-    private func fail(_ submit: Submit, _ error: ProtocolError) {
-        if let batch = submit.batch { return batch.fail(submit.id, error) }
-        if let id = submit.id { outbox.send(answer: Answer.failure(id: id, error: error)) }
     }
 
     /// Checks the params of a submission; returns whether the job is watched from the beginning.
@@ -182,10 +162,16 @@ extension Connection {
 }
 
 extension Answer {
-    fileprivate static func writeSubmission(
-        id: JSON, _ job: SubmittedJob, watch: String?, to writer: inout JSONWriter
+    /// Writes the answer to a submission without its line end.
+    fileprivate static func write(
+        id: JSON, _ result: Result<SubmittedJob, ProtocolError>, _ watch: ConnectionWatch?, to writer: inout JSONWriter
     ) {
-        writeSubmission(id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch, to: &writer)
+        switch result {
+        case .success(let job):
+            writeSubmission(
+                id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name, to: &writer)
+        case .failure(let error): writer.raw(failure(id: id, error: error))
+        }
     }
 }
 

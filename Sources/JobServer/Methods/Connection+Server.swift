@@ -1,3 +1,4 @@
+import Glibc
 import JobCore
 import JobEngine
 import JobModel
@@ -8,12 +9,11 @@ import MetricsRegistry
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        let identity = server.identity
         var limits = engine.settings.limits.json.object ?? JSONObject()
         limits.append("storedPerUser", JSON(Int(engine.settings.core.storedPerUser)))
         call.succeed([
-            "name": .string(identity.name), "version": .string(identity.version), "protocol": 1,
-            "pid": JSON(identity.pid), "startedAt": .string(identity.startedAt.description),
+            "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
+            "startedAt": .string(server.startedAt.description),
             "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
             "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
             "limits": .object(limits),
@@ -52,10 +52,10 @@ extension Connection {
         if caller.isAdmin {
             let free = await engine.freeBytes(for: caller.uid)
             answer.append("storage", storage(status, free: free))
-            if wantsMetrics, let registry = server.metrics {
+            if wantsMetrics {
                 engine.metrics.update(
                     { engine.status }, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
-                answer.append("metrics", .array(registry.families))
+                answer.append("metrics", .array(server.metrics.families))
             }
         }
         call.succeed(.object(answer))

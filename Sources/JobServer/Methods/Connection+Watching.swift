@@ -9,7 +9,7 @@ import NIOCore
 extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
         let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
-        let watch = try makeWatch(jobs: scope.named, bytes: scope.bytes, isFixed: scope.isFixed)
+        let watch = try makeWatch(of: scope)
         let beginning: Lookup.Beginning
         do throws(ProtocolError) {
             _ = try await ask(.watch(scope, watch.subscription), \.isDone)
@@ -55,10 +55,7 @@ extension Connection {
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
-            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
-            defer { withExtendedLifetime(charge) {} }
-            let found = try await look { try $0.finished(ids) }
-            guard let jobs = found else { throw Self.outOfTime }
+            guard let jobs = try await look({ try $0.finished(ids) }) else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)
         }
         wait(for: ids, isList: isList, try beginWait(call, jobs: ids.count, timeout: timeout))
@@ -83,7 +80,6 @@ extension Connection {
         // The wait owns the task, and ends with it.
         Task(executorPreference: loop) { [self] in
             await budget.room(on: loop.loop)
-            guard isWaiting(id) else { return }
             let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
                 let found = try await look { try $0.finished(ids) }
@@ -97,9 +93,6 @@ extension Connection {
         }
     }
 
-    /// The approximate memory of the jobs of one wait while they are written.
-    private static let answerBytes = 4 << 20
-
     static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 
     private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
@@ -110,14 +103,17 @@ extension Connection {
 }
 
 extension WatchScope {
-    /// The number of jobs that it names.
-    fileprivate var named: Int { if case .jobs(let ids) = subject { ids.count } else { 0 } }
-
     /// Whether it covers no later jobs except children.
-    fileprivate var isFixed: Bool { if case .jobs = subject { true } else { false } }
+    var isFixed: Bool { if case .jobs = subject { true } else { false } }
 
-    /// The size of the tag that it names, in bytes.
-    fileprivate var bytes: Int { if case .tag(let tag) = subject { tag.utf8.count } else { 0 } }
+    /// The approximate memory of what it names, in bytes.
+    var bytes: Int {
+        switch subject {
+        case .jobs(let ids): ids.count * Connection.bytesPerID
+        case .tag(let tag): tag.utf8.count
+        case .all: 0
+        }
+    }
 
     /// The maximum number of jobs in one watch.
     private static let mostJobs = 100_000

@@ -36,11 +36,6 @@ struct OutboxWatch {
         return false
     }
 
-    mutating func replaceProgress(of job: JobID) {
-        // States may go on without further progress, so only jobs of the batch are remembered.
-        if progress?.hasRow(of: job) == true { replaced.insert(job) }
-    }
-
     /// Writes lines of the progress that waits, about `limit` bytes at most; returns true once none is left.
     mutating func writeProgress(to buffer: inout ByteBuffer, limit: Int) -> Bool {
         guard let batch = progress else { return true }
@@ -75,7 +70,10 @@ struct OutboxWatch {
     /// The approximate size of the line of a state in bytes.
     static func size(of event: JobEvent) -> Int { event.body.count + 96 }
 
+    /// Writes the line of a state, which replaces the progress of its job.
     mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
+        // States may go on without further progress, so only jobs of the batch are remembered.
+        if progress?.hasRow(of: event.job) == true { replaced.insert(event.job) }
         let seq = nextNumber(of: event.job)
         if event.isLast { numbers[event.job] = nil }
         let body = event.body

@@ -105,6 +105,7 @@ final class Replies: Sendable {
 
     /// Whether there is room for so many more bytes, beside refusals of the missing answers.
     private func keeps(_ bytes: Int, _ state: State) -> Bool {
-        bytes <= limit - state.size - state.reserved && state.charge?.raise(to: state.size + bytes) ?? true
+        bytes <= limit - state.size - state.reserved
+            && state.charge?.resize(to: state.size + state.reserved + bytes) ?? true
     }
 }
