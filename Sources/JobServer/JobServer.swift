@@ -26,15 +26,13 @@ package struct JobServer: Service {
         self.listener = listener
         self.group = group
         self.logger = logger
-        state = ServerState(
-            version: version, startedAt: startedAt, limits: engine.settings.limits, adminGroup: adminGroup,
-            metrics: metrics)
+        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup, metrics: metrics)
     }
 
     /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
     /// client is disconnected.
     package func configure(adminGroup: UInt32?) {
-        state.configure(engine.settings.limits, adminGroup: adminGroup)
+        state.configure(engine.limits, adminGroup: adminGroup)
     }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
@@ -65,7 +63,7 @@ package struct JobServer: Service {
             return nil
         }
         do throws(ProtocolError) {
-            return Client(descriptor: descriptor, peer: peer, budget: try state.enter(peer.uid))
+            return Client(descriptor: descriptor, peer: peer, budget: try state.enter(peer.uid, within: engine.limits))
         } catch {
             let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
             // The socket is new and its buffer empty, so the line fits.

@@ -5,7 +5,7 @@ import Logging
 import MetricsRegistry
 import Synchronization
 
-/// The connected users, and the present limits, for all connections.
+/// The connected users, and what all connections know of the daemon.
 final class ServerState: Sendable {
     private struct User {
         var connections = 0
@@ -14,6 +14,7 @@ final class ServerState: Sendable {
     }
 
     private struct State {
+        var adminGroup: UInt32?
         var connections = 0
         /// Connected users, and those of whom something was still counted when they left.
         var users: [UInt32: User] = [:]
@@ -25,27 +26,24 @@ final class ServerState: Sendable {
     /// Seconds since the daemon started.
     var uptime: Double { start.duration(to: .now) / .seconds(1) }
     let metrics: MetricsRegistry
-    private let settings: Mutex<(limits: JobLimits, adminGroup: UInt32?)>
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(
-        version: String, startedAt: Timestamp, limits: JobLimits, adminGroup: UInt32?, metrics: MetricsRegistry
-    ) {
+    init(version: String, startedAt: Timestamp, adminGroup: UInt32?, metrics: MetricsRegistry) {
         self.version = version
         self.startedAt = startedAt
         self.metrics = metrics
-        settings = Mutex((limits, adminGroup))
+        state = Mutex(State(adminGroup: adminGroup))
     }
 
-    var limits: JobLimits { settings.withLock(\.limits) }
-    var adminGroup: UInt32? { settings.withLock(\.adminGroup) }
+    var adminGroup: UInt32? { state.withLock(\.adminGroup) }
 
-    /// Changes the limits, for open connections too; if there are too many now, they stay.
+    /// Applies new limits to open connections too; if there are too many now, they stay.
     func configure(_ limits: JobLimits, adminGroup: UInt32?) {
-        settings.withLock { $0 = (limits, adminGroup) }
-        for user in state.withLock({ Array($0.users.values) }) {
-            user.budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound)
+        let users = state.withLock { state in
+            state.adminGroup = adminGroup
+            return Array(state.users.values)
         }
+        for user in users { user.budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound) }
     }
 
     // MARK: - Connections
@@ -56,8 +54,7 @@ final class ServerState: Sendable {
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
     /// Admits a connection and returns its user's budget, or throws the reason why it is refused.
-    func enter(_ uid: UInt32) throws(ProtocolError) -> UserBudget {
-        let limits = limits
+    func enter(_ uid: UInt32, within limits: JobLimits) throws(ProtocolError) -> UserBudget {
         let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
             defer { state.users[uid] = user }

@@ -18,10 +18,22 @@ extension Outbox {
     }
 
     /// Sends what the watch of that name has seen.
-    func send(_ event: JobEvent, watch: String) { send(event, watch: Int(watch.dropFirst()) ?? 0) }
+    func send(_ event: JobEvent, watch: String) { send(.event(event), watch) }
 
     /// Likewise.
-    func send(_ batch: ProgressBatch, watch: String) { send(batch, watch: Int(watch.dropFirst()) ?? 0) }
+    func send(_ batch: ProgressBatch, watch: String) { send(.progress(batch), watch) }
+
+    private func send(_ update: JobUpdate, _ watch: String) {
+        let number = Int(watch.dropFirst()) ?? 0
+        if !has(watch: number) { begin(watch: number) }
+        _ = send(update, watch: number)
+    }
+
+    /// Begins a watch that is open already.
+    func begin(watch number: Int) {
+        begin(OutboxWatch(number), watch: number)
+        _ = open(watch: number, unfinished: [], versions: [:], isAll: true)
+    }
 
     /// All lines that wait.
     func allLines() -> [String] {

@@ -88,6 +88,7 @@ import Testing
 
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
+        outbox.begin(watch: 1)
         await withTaskGroup { group in
             for sender in 0..<8 {
                 group.addTask {

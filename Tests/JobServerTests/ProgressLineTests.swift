@@ -18,7 +18,7 @@ import Testing
         for _ in 0..<3 {
             buffer.clear()
             let before = test_malloc_count()
-            _ = watch.add(batch)
+            watch.add(batch)
             let isWritten = watch.writeProgress(to: &buffer, limit: .max)
             blocks = test_malloc_count() - before
             #expect(isWritten && buffer.readableBytes > jobs * 100)
@@ -43,11 +43,11 @@ import Testing
         var (whole, parts) = (OutboxWatch(1), OutboxWatch(1))
         let batch = ProgressBatch.progress(1...500, 7)
         var expected = ByteBuffer()
-        _ = whole.add(batch)
+        whole.add(batch)
         #expect(whole.writeProgress(to: &expected, limit: .max))
         for limit in [1, 100, 1000, 100_000] {
             parts = OutboxWatch(1)
-            _ = parts.add(batch)
+            parts.add(batch)
             var (all, isWritten) = (ByteBuffer(), false)
             while !isWritten {
                 var chunk = ByteBuffer()

@@ -68,7 +68,6 @@ extension Connection {
         guard state.withLock({ $0.watches.removeValue(forKey: watch.number) }) != nil else { return }
         watch.end()
         engine.unsubscribe(watch.subscription, of: caller.uid)
-        outbox.end(watch: watch.number)
     }
 
     /// Ends a watch on request or after a refusal; returns false if it is unknown or was ended on request before.

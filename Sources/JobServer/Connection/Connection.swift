@@ -17,8 +17,7 @@ final class Connection: Sendable {
     private let channel: any Channel
     /// The socket's event loop.
     let loop: LoopExecutor
-    /// The current limits.
-    var limits: JobLimits { server.limits }
+    var limits: JobLimits { engine.limits }
     private let lines: AsyncStream<ReadLines>
     private let received: AsyncStream<ReadLines>.Continuation
     let state = Mutex(State())
@@ -61,7 +60,7 @@ final class Connection: Sendable {
         loop = LoopExecutor(channel.eventLoop)
         (lines, received) = AsyncStream.makeStream()
         let loop = channel.eventLoop
-        outbox = Outbox(limit: server.limits.outbound, budget: budget) { outbox, atOnce in
+        outbox = Outbox(limit: engine.limits.outbound, budget: budget) { outbox, atOnce in
             if atOnce, loop.inEventLoop { return outbox.write(to: channel) }
             // Simultaneous output goes out together.
             loop.execute { outbox.write(to: channel) }

@@ -9,7 +9,7 @@ import MetricsRegistry
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        var limits = engine.settings.limits.json.object ?? JSONObject()
+        var limits = self.limits.json.object ?? JSONObject()
         limits.append("storedPerUser", JSON(Int(engine.settings.core.storedPerUser)))
         call.succeed([
             "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),

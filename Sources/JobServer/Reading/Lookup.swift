@@ -12,7 +12,7 @@ struct Lookup: Sendable {
     init(_ engine: Engine, for caller: Caller) {
         self.engine = engine
         self.caller = caller
-        inlineResult = engine.settings.limits.inlineResult
+        inlineResult = engine.limits.inlineResult
     }
 
     func view(_ job: StoredJob) -> JobView {

@@ -1,4 +1,5 @@
 import JobEngine
+import JobModel
 import NIOCore
 import Synchronization
 
@@ -94,21 +95,6 @@ final class Outbox: Sendable {
         whileOpen(atOnce: atOnce) { $0.filling.writeBytes(lines) }
     }
 
-    /// Sends an event to a watch.
-    func send(_ event: JobEvent, watch: Int) {
-        whileOpen { $0.watches[watch, default: OutboxWatch(watch)].write(event, to: &$0.filling) }
-    }
-
-    /// Sends the progress of many jobs to a watch, once nothing else waits.
-    func send(_ batch: ProgressBatch, watch: Int) {
-        whileOpen { state in
-            if state.watches[watch, default: OutboxWatch(watch)].add(batch) { state.progress.append(watch) }
-        }
-    }
-
-    /// Forgets a watch and drops its progress; states sent to it before still reach the client.
-    func end(watch: Int) { state.withLock { $0.watches[watch] = nil } }
-
     /// Closes the outbox of a client that does not read.
     func overflow() {
         if close() { overflowed() }
@@ -135,6 +121,45 @@ final class Outbox: Sendable {
         let size = state.filling.readableBytes - before
         state.unread += size
         if size > 0 { budget.add(size, as: .unread) }
+    }
+
+    // MARK: - Watches
+
+    func begin(_ new: OutboxWatch, watch: Int) { state.withLock { $0.watches[watch] = new } }
+
+    func has(watch: Int) -> Bool { state.withLock { $0.watches[watch] != nil } }
+
+    func isSettled(watch: Int) -> Bool { state.withLock { $0.watches[watch]?.isSettled ?? true } }
+
+    /// Sends states and, once nothing else waits, progress to a watch; returns whether the watch is settled.
+    func send(_ update: JobUpdate, watch: Int) -> Bool {
+        change(watch) { $0.receive(update, to: &$1, within: $2) }
+    }
+
+    /// Opens a watch behind its answer; returns whether it is settled.
+    func open(watch: Int, unfinished: Set<JobID>, versions: [JobID: Int64], isAll: Bool) -> Bool {
+        change(watch) { watch, lines, _ in
+            watch.open(unfinished: unfinished, versions: versions, isAll: isAll, to: &lines)
+        }
+    }
+
+    /// Forgets a watch and drops its progress; states sent to it before still reach the client.
+    func end(watch: Int) { state.withLock { $0.watches[watch] = nil } }
+
+    private func change(
+        _ watch: Int, _ body: (inout OutboxWatch, _ lines: inout ByteBuffer, _ most: Int) -> Void
+    ) -> Bool {
+        var (isSettled, fits) = (false, true)
+        whileOpen { state in
+            guard let index = state.watches.index(forKey: watch) else { return }
+            let hadProgress = state.watches.values[index].hasProgress
+            body(&state.watches.values[index], &state.filling, state.limit)
+            if !hadProgress, state.watches.values[index].hasProgress { state.progress.append(watch) }
+            isSettled = state.watches.values[index].isSettled
+            fits = state.watches.values[index].fits(within: state.limit)
+        }
+        if !fits { overflow() }
+        return isSettled
     }
 
     // MARK: - Writing

@@ -4,36 +4,103 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// What an outbox knows of one watch: the start of its lines, their numbers, and the progress that waits.
+/// What an outbox knows of one watch: its unfinished jobs, the start of its lines, and the progress that waits.
 ///
-/// Only the latest progress of each job waits. A later state of the job replaces it.
+/// Updates are buffered until the answer that names the watch is on its way. Only the latest progress of each job waits; a
+/// later state of the job replaces it.
 struct OutboxWatch {
     private let stateHead: NotificationHead
     private let progressHead: NotificationHead
-    /// The number of each job's last notification.
-    private var numbers: [JobID: Int] = [:]
+    /// Updates that came before the answer; nil once the watch is open.
+    private var buffered: [JobUpdate]? = []
+    private var bufferedBytes = 0
+    /// Jobs whose end is not yet reported, and the number of the last notification of each.
+    private var unfinished: [JobID: Int] = [:]
+    /// Whether `unfinished` has every unfinished job covered, so that only state changes can add one.
+    private var knowsAll = true
+    /// The job versions in its answer; events of the same or an earlier version are dropped.
+    private var versions: [JobID: Int64] = [:]
     private var progress: ProgressBatch?
     /// Rows of `progress` that are sent already.
     private var sent = 0
     /// Jobs of `progress` whose state has changed since.
     private var replaced: Set<JobID> = []
+    /// Its memory, and the part that does not change.
+    private let memory: BudgetCharge?
+    private let ownBytes: Int
 
-    init(_ number: Int) {
+    init(_ number: Int, charge: BudgetCharge? = nil) {
         stateHead = NotificationHead(.state, watch: "w\(number)")
         progressHead = NotificationHead(.progress, watch: "w\(number)")
+        memory = charge
+        ownBytes = charge?.bytes ?? 0
+    }
+
+    /// Whether the watch is open and every watched job is finished.
+    var isSettled: Bool { buffered == nil && unfinished.isEmpty }
+
+    /// Whether progress waits.
+    var hasProgress: Bool { progress != nil }
+
+    // MARK: - Updates
+
+    /// Passes on buffered and later updates.
+    mutating func open(
+        unfinished jobs: Set<JobID>, versions: [JobID: Int64], isAll: Bool, to lines: inout ByteBuffer
+    ) {
+        for job in jobs { unfinished[job] = 0 }
+        self.versions = versions
+        knowsAll = isAll
+        let updates = exchange(&buffered, with: nil) ?? []
+        bufferedBytes = 0
+        for update in updates { receive(update, to: &lines, within: .max) }
+    }
+
+    /// Buffers an update, or passes on what the answer does not show.
+    mutating func receive(_ update: JobUpdate, to lines: inout ByteBuffer, within most: Int) {
+        if buffered != nil { return buffer(update, within: most) }
+        switch update {
+        case .event(let event):
+            if let version = versions[event.job] {
+                guard event.version > version else { return }
+                versions[event.job] = nil
+            }
+            write(event, to: &lines)
+        case .progress(let batch): add(batch)
+        }
+    }
+
+    /// Buffers an update. State changes must not be dropped, so the connection ends if they exceed the outbox's limit;
+    /// excess progress is dropped. In a batch, the answer waits for all other calls.
+    private mutating func buffer(_ update: JobUpdate, within most: Int) {
+        switch update {
+        // Others may share the text, or be gone before this one: it counts for each.
+        case .event(let event): bufferedBytes += Self.bytesPerJob + event.body.count
+        case .progress(let batch):
+            let size = batch.rows.count * Self.bytesPerJob
+            guard size <= most - bufferedBytes else { return }
+            bufferedBytes += size
+        }
+        buffered?.append(update)
+    }
+
+    /// The approximate bytes of an unfinished job, and of a buffered update besides its text.
+    private static let bytesPerJob = 64
+
+    /// Counts the memory of buffered events and jobs; returns false if it is too much.
+    func fits(within most: Int) -> Bool {
+        guard bufferedBytes <= most else { return false }
+        return memory?.resize(to: ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes) ?? true
     }
 
     // MARK: - Progress
 
-    /// Adds progress to what waits; returns true if none did.
-    mutating func add(_ batch: ProgressBatch) -> Bool {
-        defer { (sent, replaced) = (0, []) }
-        guard let waiting = progress else {
-            progress = batch
-            return true
-        }
-        progress = waiting.merged(from: sent, without: replaced, with: batch)
-        return false
+    /// Adds progress to what waits.
+    mutating func add(_ batch: ProgressBatch) {
+        // A batch has very many rows, and usually all jobs are known.
+        if !knowsAll { for row in batch.rows where unfinished[row.job] == nil { unfinished[row.job] = 0 } }
+        progress = progress?.merged(from: sent, without: replaced, with: batch) ?? batch
+        (sent, replaced) = (0, [])
     }
 
     /// Writes lines of the progress that waits, about `limit` bytes at most; returns true once none is left.
@@ -67,15 +134,12 @@ struct OutboxWatch {
 
     // MARK: - States
 
-    /// The approximate size of the line of a state in bytes.
-    static func size(of event: JobEvent) -> Int { event.body.count + 96 }
-
     /// Writes the line of a state, which replaces the progress of its job.
-    mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
+    private mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
         // States may go on without further progress, so only jobs of the batch are remembered.
         if progress?.hasRow(of: event.job) == true { replaced.insert(event.job) }
         let seq = nextNumber(of: event.job)
-        if event.isLast { numbers[event.job] = nil }
+        if event.isLast { unfinished[event.job] = nil }
         let body = event.body
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: stateHead.room + body.count) { target in
             guard let start = target.baseAddress else { return 0 }
@@ -84,8 +148,8 @@ struct OutboxWatch {
     }
 
     private mutating func nextNumber(of job: JobID) -> Int {
-        let next = (numbers[job] ?? 0) + 1
-        numbers[job] = next
+        let next = (unfinished[job] ?? 0) + 1
+        unfinished[job] = next
         return next
     }
 }
