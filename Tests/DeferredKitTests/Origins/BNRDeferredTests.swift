@@ -34,47 +34,4 @@ import Testing
         promise.succeed(1)
         #expect(link.value == 1)
     }
-
-    @Test func bind_chains() {
-        let promise = Promise<Int, Never>()
-        let last = promise.deferred.flatMap { Deferred<String, Never>.succeeded("\($0)") }.map { $0 + "!" }
-        promise.succeed(1)
-        #expect(last.outcome == .success("1!"))
-    }
-
-    @Test func all_keepsTheOrder_whateverResolvesFirst() {
-        let promises = (0..<3).map { _ in Promise<Int, Never>() }
-        let all = Deferred.all(promises.map(\.deferred))
-        for index in [1, 2, 0] { promises[index].succeed(index) }
-        #expect(all.outcome == .success([0, 1, 2]))
-    }
-
-    @Test func any_givesTheDeferredThatResolvedFirst() {
-        let promises = (0..<3).map { _ in Promise<Int, Never>() }
-        let first = Deferred.firstResolved(promises.map(\.deferred))
-        promises[1].succeed(1)
-        #expect(first.value === promises[1].deferred)
-        promises[0].succeed(0)
-        #expect(first.value === promises[1].deferred)
-    }
-
-    @Test func both_givesBothValues() {
-        let number = Promise<Int, Never>()
-        let text = Promise<String, Never>()
-        let pair = both(number.deferred, text.deferred)
-        text.succeed("a")
-        #expect(pair.outcome == nil)
-        number.succeed(1)
-        #expect(pair.value?.0 == 1)
-        #expect(pair.value?.1 == "a")
-    }
-
-    @Test func cancel_fillsWithADefault_andAnUponStopsTheWork() {
-        let journal = Journal<String>()
-        let promise = Promise<Int, Never> { $0.succeed(-1) }
-        promise.deferred.upon { _ in journal.note("stopped") }
-        promise.deferred.cancel()
-        #expect(promise.deferred.outcome == .success(-1))
-        #expect(journal.entries == ["stopped"])
-    }
 }

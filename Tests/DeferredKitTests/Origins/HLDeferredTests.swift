@@ -242,44 +242,4 @@ import Testing
         #expect(journal.entries == ["second"])
         #expect(promise.deferred.value == 1)
     }
-
-    // MARK: Lists
-
-    @Test func list_waitsForAll_byDefault() {
-        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
-        let list = Deferred.settled(promises.map(\.deferred))
-        promises[2].succeed(3)
-        promises[0].fail(Oops.one)
-        #expect(list.outcome == nil)
-        promises[1].succeed(2)
-        let outcomes = list.value
-        #expect(outcomes?.count == 3)
-        #expect(throws: Oops.one) { try outcomes?[0].get() }
-        #expect((try? outcomes?[1].get()) == 2)
-        #expect((try? outcomes?[2].get()) == 3)
-    }
-
-    @Test func list_firesOnTheFirstResult_whenAskedTo() {
-        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
-        let list = Deferred.firstSuccess(promises.map(\.deferred))
-        promises[0].fail(Oops.one)
-        #expect(list.outcome == nil)
-        promises[2].succeed(3)
-        #expect(list.value?.index == 2)
-        #expect(list.value?.value == 3)
-    }
-
-    @Test func list_firesOnTheFirstError_whenAskedTo() {
-        let promises = (0..<3).map { _ in Promise<Int, any Error>() }
-        let list = Deferred.all(promises.map(\.deferred))
-        promises[0].succeed(1)
-        promises[2].fail(Oops.one)
-        #expect(list.error as? Oops == .one)
-    }
-
-    @Test func list_consumesErrors_whenLookingOnWithSettled() async {
-        let members = [Deferred<Int, any Error>.failed(Oops.one), .succeeded(1)]
-        let outcomes = await Deferred.settled(members).get()
-        #expect(outcomes.count == 2)
-    }
 }

@@ -48,37 +48,4 @@ import Testing
         #expect(Deferred<Int, Oops>.succeeded(1).erased().value == 1)
         #expect(Deferred<Int, Oops>.failed(.one).erased().error as? Oops == .one)
     }
-
-    @Test func chainSuccessFailure_passesTheOutcomeOn() {
-        let journal = Journal<String>()
-        let link = Deferred<Int, Oops>.failed(.one).finally { outcome in
-            if case .failure = outcome { journal.note("failed") }
-        }
-        #expect(link.outcome == .failure(.one))
-        #expect(journal.entries == ["failed"])
-    }
-
-    @Test func gather_collectsAllOrSome() {
-        let members = [Deferred<Int, Oops>.succeeded(1), .failed(.one), .succeeded(3)]
-        #expect(Deferred.all(members).outcome == .failure(.one))
-        #expect(Deferred.settled(members).outcome == .success([.success(1), .failure(.one), .success(3)]))
-    }
-
-    @Test func executorBlock_runsThere() async {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        let run = Deferred<Bool, Never>.run(on: .operations(queue)) { OperationQueue.current === queue }
-        #expect(await run.get())
-    }
-
-    @Test func completion_runsOnItsExecutor() async {
-        let queue = DispatchQueue(label: "completion")
-        let key = DispatchSpecificKey<Int>()
-        queue.setSpecific(key: key, value: 5)
-        let seen = Promise<Int?, Never>()
-        Deferred<Int, Oops>.succeeded(1).upon(on: .queue(queue)) { _ in
-            seen.succeed(DispatchQueue.getSpecific(key: key))
-        }
-        #expect(await seen.deferred.get() == 5)
-    }
 }
