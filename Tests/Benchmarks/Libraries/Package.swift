@@ -20,7 +20,9 @@ let package = Package(
     targets: [
         .target(name: "JobModel", swiftSettings: settings),
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: settings),
-        .target(name: "Policy", dependencies: ["JobModel"], swiftSettings: settings),
+        .target(
+            name: "Policy", dependencies: ["JobModel"], sources: ["IPAddress.swift", "RequestURL.swift"],
+            swiftSettings: settings),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",

@@ -1,1 +1,0 @@
-../../../../../Sources/DataSources/Policy/RequestURL.swift
