@@ -5,16 +5,15 @@ import JobModel
 import NIOCore
 import NIOEmbedded
 import Synchronization
-import SystemPackage
 import TestOrigin
 import Testing
 
 /// Downloads over several connections at once.
 @Suite struct SegmentedDownloadTests {
-    private static let body = Workbench.bytes(1 << 20)
-    private static let tag = "\"1\""
+    static let body = Workbench.bytes(1 << 20)
+    static let tag = "\"1\""
 
-    private func download(_ origin: ScriptedOrigin, _ segments: Int = 4, _ more: [String: JSON] = [:]) -> JSON {
+    func download(_ origin: ScriptedOrigin, _ segments: Int = 4, _ more: [String: JSON] = [:]) -> JSON {
         var source = JSONObject([])
         source["type"] = "download"
         source["url"] = .string(origin.url("/x"))
@@ -24,7 +23,7 @@ import Testing
         return .object(source)
     }
 
-    private static func head(_ request: OriginLog.Entry, etag: String? = tag, body: [UInt8] = body) -> OriginStep {
+    static func head(_ request: OriginLog.Entry, etag: String? = tag, body: [UInt8] = body) -> OriginStep {
         guard let (start, last) = request.range else {
             return .head("200 OK", [("Content-Length", "\(body.count)")] + (etag.map { [("ETag", $0)] } ?? []))
         }
@@ -37,7 +36,7 @@ import Testing
     }
 
     /// What a request is to be answered with, and where that lies in the file.
-    private static func bytes(_ request: OriginLog.Entry) -> ArraySlice<UInt8> {
+    static func bytes(_ request: OriginLog.Entry) -> ArraySlice<UInt8> {
         guard let (start, last) = request.range else { return body[...] }
         return body[start...min(last, body.count - 1)]
     }
@@ -315,118 +314,6 @@ import Testing
                 let error = try await bench.failure(of: deferred)
                 #expect(error.kind == .timeout && error.isRetryable)
                 #expect(error.message.contains("lowSpeed"))
-            }
-        }
-    }
-
-    // MARK: Going on
-
-    /// Runs a download until 3 of 4 segments hang after 100,000 bytes each, and ends it as a stop does; then `body`
-    /// goes on.
-    private func interrupted(
-        _ origin: ScriptedOrigin, _ body: (Workbench, _ fetched: Int64) async throws -> Void
-    ) async throws {
-        try await Workbench.run { bench in
-            let deferred = try bench.start(download(origin))
-            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-            deferred.onProgress { report.yield($0.completed) }
-            for await size in sizes where size >= 400_000 { break }
-            await bench.library.shutdown()
-            #expect(try await bench.failure(of: deferred).kind == .cancelled)
-            #expect(bench.names(below: bench.downloads) == ["x.part"])
-            try await body(bench, 400_000)
-        }
-    }
-
-    private static let hanging: ScriptedOrigin.Script = { request, count in
-        count < 4
-            ? [head(request), .send(Array(bytes(request).prefix(100_000))), .hold]
-            : [head(request), .send(Array(bytes(request)))]
-    }
-
-    @Test(arguments: [1, 2, 4]) func restart_goesOnWithAllSegments_whateverTheirNumberIsNow(segments: Int) async throws
-    {
-        try await ScriptedOrigin.run(Self.hanging) { origin in
-            try await interrupted(origin) { bench, fetched in
-                try await bench.restarted { bench in
-                    let result = try await bench.result(download(origin, segments))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                    #expect(result["resumedFrom"] == JSON(Int(fetched)))
-                    #expect(result["status"] == 206)
-                    let asked = origin.log.entries.dropFirst(4).map { $0.range.map { $0.last - $0.start + 1 } ?? 0 }
-                    #expect(!asked.contains(0))
-                    #expect(Int64(asked.reduce(0, +)) >= (1 << 20) - fetched)
-                    #expect(origin.log.entries.dropFirst(4).contains { $0.range?.start == 100_000 })
-                }
-            }
-        }
-    }
-
-    @Test func restartOfTheMachine_goesOnWithWhatWasSynced() async throws {
-        var files = FileOperations.real
-        files.bootID = "another"
-        try await ScriptedOrigin.run(Self.hanging) { origin in
-            try await interrupted(origin) { bench, _ in
-                // As after a crash that lost the pages of all but this.
-                var checkpoint = try #require(bench[checkpoint: 1]?.object)
-                checkpoint["synced"] = "0-70000,262144-300000"
-                bench[checkpoint: 1] = .object(checkpoint)
-                try await bench.restarted(files: files) { bench in
-                    let result = try await bench.result(download(origin))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                    #expect(result["resumedFrom"] == JSON(70_000 + 300_000 - 262_144))
-                }
-            }
-        }
-    }
-
-    @Test func restart_beginsAnew_whereTheFileChanged() async throws {
-        let other = Workbench.bytes(1 << 20, seed: 9)
-        try await ScriptedOrigin.run({ request, count in
-            if count < 4 { return Self.hanging(request, count) }
-            return [.head("200 OK", [("Content-Length", "\(other.count)"), ("ETag", "\"2\"")]), .send(other)]
-        }) { origin in
-            try await interrupted(origin) { bench, _ in
-                try await bench.restarted { bench in
-                    let result = try await bench.result(download(origin))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == other)
-                    #expect(result["resumedFrom"] == 0)
-                }
-            }
-        }
-    }
-
-    // MARK: Ends
-
-    enum End: CaseIterable {
-        case timeout, cancel, stop
-    }
-
-    @Test(arguments: End.allCases, [false, true])
-    func download_endsAtOnce_whateverItsConnectionsWaitFor(end: End, isLimited: Bool) async throws {
-        try await ScriptedOrigin.run({ request, _ in
-            [Self.head(request), .send(Array(Self.bytes(request).prefix(100_000))), .hold]
-        }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(
-                    download(origin, 4, isLimited ? ["rate": 1] : [:]), timeout: 50)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                if !isLimited { for await size in sizes where size >= 400_000 { break } }
-                await origin.log.reaches(4)
-                switch end {
-                case .timeout:
-                    await clock.advanceTime(by: .seconds(50))
-                    #expect(try await bench.failure(of: deferred).kind == .timeout)
-                case .cancel:
-                    deferred.cancel()
-                    await #expect(throws: CancellationError.self) { try await deferred.get() }
-                    #expect(bench.names(below: bench.downloads).isEmpty)
-                case .stop:
-                    await bench.library.shutdown()
-                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
-                }
             }
         }
     }

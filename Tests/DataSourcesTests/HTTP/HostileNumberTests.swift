@@ -174,46 +174,6 @@ import TestOrigin
         }
     }
 
-    /// Fields whose values are passed on or go back to the server, and never stop a transfer.
-    @Test(arguments: [
-        "Age", "Date", "Last-Modified", "Expires", "Content-Type", "Accept-Ranges", "Connection", "Keep-Alive",
-    ])
-    func otherField_isNoObstacle_whateverItSays(name: String) async throws {
-        let values = [
-            "", "-1", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 99 Foo -999 99:99:99 GMT", "soon",
-            "timeout=-1, max=99999999999999999999", String(repeating: "x", count: 4000),
-        ]
-        let content = Array("abcdef".utf8)
-        try await ScriptedOrigin.run({ request, count in
-            let field = (name, values[count / 2 % values.count])
-            // Cut in the middle at first; what follows is the right answer to what is asked for then.
-            guard count % 2 == 0 else {
-                guard let (start, _) = request.range else {
-                    return [.head("200 OK", [field, ("Content-Length", "6")]), .send(content), .close]
-                }
-                return [
-                    .head(
-                        "206 Partial Content",
-                        [field, ("Content-Length", "\(6 - start)"), ("Content-Range", "bytes \(start)-5/6")]),
-                    .send(Array(content[start...])), .close,
-                ]
-            }
-            return [.head("200 OK", [field, ("Content-Length", "6")]), .send("abc"), .close]
-        }) { origin in
-            try await Workbench.run { bench in
-                for (number, value) in values.enumerated() {
-                    let source: JSON = [
-                        "type": "download", "url": .string(origin.url("/x")), "path": .string("\(number)"),
-                    ]
-                    let job = JobID(number + 1)
-                    #expect(try await bench.failure(source, job: job).kind == .network, "\(value.prefix(40))")
-                    _ = try await bench.result(source, job: job, attempt: 2)
-                    #expect(bench.bytes(of: bench.downloads + "/\(number)") == content, "\(value.prefix(40))")
-                }
-            }
-        }
-    }
-
     @Test(
         arguments: types,
         [
