@@ -3,14 +3,6 @@ import Testing
 
 /// Events in directories since this object was made, by name, caused by any process: inotify(7).
 final class FileEvents {
-    /// The kinds of events to watch.
-    enum Kind: UInt32 {
-        /// Opened by its name, whatever for; looking at it is none.
-        case opened = 0x20
-        /// Made there, or moved there.
-        case appeared = 0x180
-    }
-
     private let descriptor: FileDescriptor
     private var events: [(mask: UInt32, name: String)] = []
 
@@ -25,8 +17,8 @@ final class FileEvents {
 
     deinit { descriptor.close() }
 
-    /// The names with such an event so far, in order, once per event.
-    func names(_ kind: Kind) -> [String] {
+    /// The names that were opened so far, for any purpose, in order, once per opening.
+    func opened() -> [String] {
         while let bytes = descriptor.read(), !bytes.isEmpty {
             var rest = bytes[...]
             // Four numbers, the last of them the length of the name, which ends with NULs.
@@ -39,6 +31,6 @@ final class FileEvents {
                 rest = rest.dropFirst(16 + Int(numbers[3]))
             }
         }
-        return events.filter { $0.mask & kind.rawValue != 0 && !$0.name.isEmpty }.map(\.name)
+        return events.filter { $0.mask & 0x20 != 0 && !$0.name.isEmpty }.map(\.name)
     }
 }

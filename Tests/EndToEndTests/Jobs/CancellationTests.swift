@@ -92,42 +92,6 @@ import Testing
         }
     }
 
-    @Test func cancel_endsJob_whereverItIs() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            _ = try await wire.call("queue.set", ["queue": "held", "suspended": true])
-            let specs: [JSON] = [
-                .value(1, ["delay": 1000]), .value(1, ["queue": "held"]), .timer(1000),
-                ["source": ["type": "list", "jobs": [.timer(1000)]]],
-                .value(1, ["then": [["then": ["source": ["type": "timer", "seconds": 1000]]]]]),
-            ]
-            for spec in specs {
-                let id = try await wire.submit(spec)
-                let wait = wire.send("job.wait", .job(id))
-                _ = try await wire.call("job.cancel", .job(id))
-                let job = try await wire.result(wait)
-                #expect(job["state"] == "cancelled", "\(spec)")
-                #expect(job["result"] == nil)
-            }
-        }
-    }
-
-    @Test func cancel_beatsRetry_whenJobWaitsForOne() async throws {
-        try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let spec = JSON.fetch(
-                    origin.url("/"),
-                    ["retry": ["max": 5, "initial": 1000, "maxDelay": 1000, "jitter": false], "watch": true])
-                let id = try #require(try await wire.call("job.submit", spec)["job"]?.int)
-                try await wire.state("scheduled", of: id)
-                _ = try await wire.call("job.cancel", .job(id))
-                #expect(try await wire.wait(id)["state"] == "cancelled")
-                #expect(origin.requests.count == 1)
-            }
-        }
-    }
-
     @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run { daemon in

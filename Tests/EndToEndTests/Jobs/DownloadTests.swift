@@ -169,18 +169,6 @@ import TestOrigin
         }
     }
 
-    @Test func download_failsWithPolicy_whenLinkLeadsOut() async throws {
-        try await serve { origin, daemon, wire in
-            _ = try await wire.succeed(download(origin, to: "first"))
-            let outside = daemon.directory.path + "/outside"
-            #expect(mkdir(outside, 0o777) == 0)
-            #expect(symlink(outside, daemon.downloads + "/link") == 0)
-            let error = try await wire.fail(download(origin, to: "link/file"))
-            #expect(error["kind"] == "policy", "\(error)")
-            #expect(Files.names(in: outside).isEmpty)
-        }
-    }
-
     @Test func download_goesToRoot_whenAbsolutePathLiesInOne() async throws {
         try await TemporaryDirectory.with { root in
             try await serve(configuration: "downloads:\n  roots: [\(root.path)]\n") { origin, daemon, wire in
@@ -220,57 +208,6 @@ import TestOrigin
                 #expect(result?["attempts"] == 2)
                 #expect(result?["status"] == 206)
                 #expect(result?["sha256"]?.string == Sample.sha256)
-                #expect(try Files.bytes(daemon.downloads + "/file") == content)
-            }
-        }
-    }
-
-    @Test func download_startsAgain_whenFileChangedMeanwhile() async throws {
-        let (old, new) = (Sample.content, Array(Sample.content.reversed()))
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["initial": 0.01]))
-                let first = try await origin.exchange("/file")
-                first.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-                first.send(Array(old[..<40_000]))
-                first.close()
-                // An origin that ignores the condition and sends a range of another version.
-                let second = try await origin.exchange("/file")
-                let start = try #require(second.request.rangeStart)
-                second.answer(.partial(new, from: start, etag: "\"v2\""))
-                let third = try await origin.exchange("/file")
-                #expect(third.request.headers["range"] == nil)
-                third.answer(.whole(new, etag: "\"v2\""))
-                let result = try await wire.wait(job)["result"]
-                #expect(result?["resumedFrom"] == 0)
-                #expect(try Files.bytes(daemon.downloads + "/file") == new)
-            }
-        }
-    }
-
-    @Test(arguments: ["200 OK", "416 Range Not Satisfiable"])
-    func download_startsAgain_whenRangeIsNotServed(_ status: String) async throws {
-        let content = Sample.content
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["initial": 0.01]))
-                let first = try await origin.exchange("/file")
-                first.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-                first.send(Array(content[..<40_000]))
-                first.close()
-                let second = try await origin.exchange("/file")
-                if status.hasPrefix("200") {
-                    second.answer(.whole(content, etag: "\"v2\""))
-                } else {
-                    second.answer(.status(status, [("Content-Range", "bytes */100000")]))
-                    let third = try await origin.exchange("/file")
-                    #expect(third.request.headers["range"] == nil)
-                    third.answer(.whole(content, etag: "\"v2\""))
-                }
-                let result = try await wire.wait(job)["result"]
-                #expect(result?["resumedFrom"] == 0)
                 #expect(try Files.bytes(daemon.downloads + "/file") == content)
             }
         }

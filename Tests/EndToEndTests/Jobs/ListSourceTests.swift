@@ -60,17 +60,6 @@ import Testing
         }
     }
 
-    @Test func firstList_fails_whenAllOrNoneFail() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let error = try await wire.fail(list([.failure("one"), .failure("two")], ["mode": "first"]))
-            #expect(error["kind"] == "list")
-            #expect(error["failures"]?.array?.map { $0["kind"] } == ["one", "two"])
-            let empty = try await wire.fail(list([], ["mode": "first"]))
-            #expect(empty["kind"] == "list")
-        }
-    }
-
     @Test func each_makesChildForEveryItem_inOrder() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -108,17 +97,6 @@ import Testing
         }
     }
 
-    @Test func nestedLists_succeed_whenQueueHasOnePlace() async throws {
-        try await Daemon.run(configuration: "queues:\n  default: 1\n") { daemon in
-            let wire = try daemon.connect()
-            func nested(_ levels: Int) -> JSON {
-                levels == 0 ? .value(1) : list([nested(levels - 1), .value(2)], ["mode": "all"])
-            }
-            // A parent gives its place to its children, or this would wait for ever.
-            #expect(try await wire.succeed(nested(4)) == [[[[1, 2], 2], 2], 2])
-        }
-    }
-
     @Test func children_areCancelledByThemselves_orWithTheirParent() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -137,33 +115,6 @@ import Testing
             _ = try await wire.call("job.cancel", .job(children[1]))
             let job = try await wire.wait(id)
             #expect(job["result"]?.array?.map { $0["error"]?["kind"] } == ["cancelled", "cancelled"])
-        }
-    }
-
-    @Test func childrensQueue_isTheirOwn() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: "queues:\n  default: 16\n  narrow: 1\n") { daemon in
-                let wire = try daemon.connect()
-                let narrow: [String: JSON] = ["queue": "narrow"]
-                let id = try await wire.submit(
-                    list([.fetch(origin.url("/a"), narrow), .fetch(origin.url("/b"), narrow), .value(1)]))
-                _ = try await wire.call("job.watch", ["job": JSON(id), "children": true])
-                try await wire.eventually { $0["jobs"]?["queued"] == 1 && $0["jobs"]?["succeeded"] == 1 }
-                let queue = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "narrow" }
-                #expect(queue?["running"] == 1)
-                #expect(queue?["queued"] == 1)
-            }
-        }
-    }
-
-    @Test func thousandChildren_runToTheirEnd() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let items = JSON.array((0..<1000).map { JSON($0) })
-            let result = try await wire.succeed([
-                "source": ["type": "each", "in": items, "mode": "all", "job": .value("{{item}}")]
-            ])
-            #expect(result == items)
         }
     }
 
@@ -199,30 +150,6 @@ import Testing
             let all = try await wire.fail(each("all"))
             #expect(all["kind"] == "list")
             #expect([1, 2].contains(all["cause"]?["index"]?.int))
-        }
-    }
-
-    @Test func childOfList_failsAlone_whenItsExpressionOrQueueIsWrong() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let jobs: [JSON] = [
-                .value("{{input/there}}"), .value("{{input/gone}}"), .timer(0, ["delay": "{{input/bad}}"]),
-                .value(4, ["queue": "{{input/there}}"]),
-                ["source": ["type": "each", "in": [1], "mode": "all", "job": .value("{{input/gone}} {{item}}")]],
-            ]
-            let result = try await wire.succeed([
-                "source": ["type": "value", "value": ["there": 1, "bad": -5]],
-                "then": [
-                    ["then": ["return": ["there": "{{input/there}}", "bad": "{{input/bad}}"]]],
-                    ["then": ["source": ["type": "list", "jobs": .array(jobs)]]],
-                ],
-            ])
-            #expect(result.array?.map { $0["ok"] } == [true, false, false, false, false])
-            #expect(
-                result.array?.dropFirst().map { $0["error"]?["kind"] } == ["template", "invalid", "invalid", "list"])
-            #expect(result[4]?["error"]?["cause"]?["kind"] == "template")
-            // The braces of the message are not expanded.
-            #expect(result[4]?["error"]?["cause"]?["message"]?.string?.contains("{{input/gone}}") == true)
         }
     }
 

@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 import JobModel
-import Synchronization
 import TestSupport
 import Testing
 
@@ -48,12 +47,12 @@ import Testing
                     if isReplaced || exists == "rename" {
                         let name = isReplaced ? "x" : "x-1"
                         #expect(job["result"]?["path"]?.string == "\(directory)/\(name)", "\(job)")
-                        #expect(!events.names(.opened).contains("x"))
+                        #expect(!events.opened().contains("x"))
                         #expect(try Files.bytes("\(directory)/\(name)") == Array("new".utf8))
                     } else {
                         #expect(job["error"]?["kind"] == "exists", "\(job)")
                         #expect(job["error"]?["message"]?.string?.contains("\(directory)/x\"") == true, "\(job)")
-                        #expect(events.names(.opened) == [])
+                        #expect(events.opened() == [])
                         #expect(Files.names(in: directory) == ["x"])
                     }
                     if !isReplaced { #expect(try status(directory + "/x") == before) }
@@ -66,7 +65,7 @@ import Testing
                 #expect(error["kind"] == "invalid" && error["message"]?.string?.contains("/x\"") == true, "\(error)")
                 let taken = try await wire.fail(.download(origin.url("/x"), to: "y"))
                 #expect(taken["kind"] == "exists", "\(taken)")
-                #expect(events.names(.opened) == [])
+                #expect(events.opened() == [])
                 #expect(try status(daemon.downloads + "/x") == before)
                 #expect(try status(daemon.downloads + "/y.part") == part)
                 #expect(origin.count("/store") == 0)
@@ -107,7 +106,7 @@ import Testing
                 exchange.send(Array(Sample.content[50_000...]))
                 exchange.finish()
                 let ended = try await wire.wait(job)
-                #expect(events.names(.opened) == ["sub", "x.part"])
+                #expect(events.opened() == ["sub", "x.part"])
                 if swapped == "the part" {
                     #expect(ended["error"]?["kind"] == "storage", "\(ended)")
                     #expect(try Files.bytes(away) == Sample.content)
@@ -142,46 +141,8 @@ import Testing
                     let events = try FileEvents(in: [daemon.downloads, directory])
                     let result = try await wire.succeed(["source": source])
                     #expect(result["sha256"]?.string == Sample.sha256)
-                    #expect(events.names(.opened) == ["sub", "x"], "\(source)")
+                    #expect(events.opened() == ["sub", "x"], "\(source)")
                 }
-            }
-        }
-    }
-
-    /// Bob can rename in the directory that Ann's downloads pass, and would have them go into Ann's own.
-    @Test(.enabled(if: User.canBeOthers, "being several users needs root"), arguments: [true, false])
-    func link_isNotFollowed_howeverOftenAnotherUserSwapsItIn(isRelative: Bool) async throws {
-        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
-            try await Household.with { household in
-                chmod(household.directory.path, 0o711)
-                let shared = household.directory.path + "/shared"
-                for (path, owner, mode) in [
-                    (shared, User.bob.uid, 0o777), (shared + "/way", User.bob.uid, 0o777),
-                    (shared + "/ann", User.ann.uid, 0o700),
-                ] {
-                    try #require(mkdir(path, 0o700) == 0 && chown(path, owner, owner) == 0)
-                    chmod(path, mode_t(mode))
-                }
-                try #require(symlink(isRelative ? "ann" : shared + "/ann", shared + "/link") == 0)
-                let daemon = try await household.start(
-                    configuration: "socket: {mode: \"0666\"}\ndownloads: {roots: [\(shared)]}\n")
-                let ann = try User.ann.connect(to: daemon)
-                let events = try FileEvents(in: [shared + "/ann"])
-                let swapper = try Swapper(User.bob, shared + "/way", shared + "/link")
-                defer { swapper.stop() }
-                for number in 0..<20 {
-                    var jobs: [Int] = []
-                    for path in ["\(number)", "made\(number)/x"] {
-                        jobs.append(try await ann.submit(.download(origin.url("/x"), to: "\(shared)/way/\(path)")))
-                    }
-                    for job in jobs {
-                        let kind = try await ann.wait(job)["error"]?["kind"]?.string
-                        #expect(kind == nil || kind == "policy")
-                    }
-                }
-                swapper.stop()
-                #expect(events.names(.appeared) == [] && Files.names(in: shared + "/ann") == [])
-                try await daemon.stop()
             }
         }
     }
@@ -219,66 +180,5 @@ import Testing
                 }
             }
         }
-    }
-
-    /// Invalid text has no members, so the line is rejected; the connection continues.
-    @Test func name_isRefused_whenItIsNoUTF8() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let spec = JSON.download("http://127.0.0.1:1/", to: "PATH", retry: ["max": 0])
-            let line = Wire.request(1, "job.submit", spec)
-            let parts = line.components(separatedBy: "PATH")
-            let names: [[UInt8]] = [
-                [0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80], [0x2E, 0xC0, 0xAE, 0x2F],
-                Array("\\ud800".utf8),
-            ]
-            for name in names {
-                wire.send(raw: Array(parts[0].utf8) + name + Array((parts[1] + "\n").utf8))
-                let answer = try await wire.next("answer") { $0.method == nil }.json
-                #expect(answer["error"]?["code"] == -32700, "\(name) \(answer)")
-            }
-            #expect(try await wire.call("job.list")["jobs"] == [])
-        }
-    }
-}
-
-/// Another user's thread that exchanges two names as fast as it can.
-private final class Swapper: Sendable {
-    private let isWanted = Atomic(true)
-    private let first = Atomic<Int32>(-1)
-    private let end = DispatchSemaphore(value: 0)
-
-    private struct Impossible: Error {}
-
-    private typealias Exchange =
-        @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
-    private typealias BecomeUser = @convention(c) (uid_t) -> Int32
-
-    /// Returns after the first exchange.
-    init(_ user: User, _ one: String, _ other: String) throws {
-        // The headers show these to GNU sources only.
-        let symbols = ["renameat2", "setfsgid", "setfsuid"].map { (name: String) in dlsym(nil, name) }
-        let exchange = unsafeBitCast(try #require(symbols[0]), to: Exchange.self)
-        let becomeGroup = unsafeBitCast(try #require(symbols[1]), to: BecomeUser.self)
-        let becomeUser = unsafeBitCast(try #require(symbols[2]), to: BecomeUser.self)
-        let begun = DispatchSemaphore(value: 0)
-        Thread.detachNewThread { [self] in
-            // To the file system this thread, and no other, is the user.
-            _ = becomeGroup(user.uid)
-            _ = becomeUser(user.uid)
-            first.store(exchange(AT_FDCWD, one, AT_FDCWD, other, 2), ordering: .relaxed)
-            begun.signal()
-            while isWanted.load(ordering: .relaxed) { _ = exchange(AT_FDCWD, one, AT_FDCWD, other, 2) }
-            end.signal()
-        }
-        begun.wait()
-        guard first.load(ordering: .relaxed) == 0 else {
-            stop()
-            throw Impossible()
-        }
-    }
-
-    func stop() {
-        if isWanted.exchange(false, ordering: .relaxed) { end.wait() }
     }
 }

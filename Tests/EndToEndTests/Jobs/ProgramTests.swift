@@ -109,23 +109,6 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("programs:\n  a: {command: [x]}\n", 2), ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4),
-        ("programs:\n  a:\n    command: [/x]\n    colour: red\n", 4), ("programs:\n  any: perhaps\n", 2),
-        ("programs:\n  any: {command: [/x]}\n", 2), ("programs:\n  a: {timeout: 3}\n", 2),
-        ("programs:\n  a:\n    command: [/x]\n    environment:\n      \"\": x\n", 5),
-        ("programs:\n  a:\n    command: [/x]\n    environment:\n      DEFERD_JOB: x\n", 5),
-        ("programs:\n  a:\n    command: [/x]\n    directory: x\n", 4),
-        ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4),
-    ]) func check_namesTheLineOfAWrongValue(configuration: String, line: Int) async throws {
-        let directory = try TemporaryDirectory()
-        let process = try ChildProcess(
-            Daemon.command(in: directory, configuration: configuration, flags: ["--check"]))
-        #expect(try await process.end() == .code(78))
-        #expect(
-            process.errorText.contains("deferd.yaml:\(line): programs"), "\(configuration) \(process.errorText)")
-    }
-
     // MARK: - Chains
 
     @Test func programs_areLinksOfAChain() async throws {

@@ -20,33 +20,6 @@ import Testing
         }
     }
 
-    @Test func thousandsOfJobs_startInOrder_whenQueueOpens() async throws {
-        try await Daemon.run { daemon in
-            let (wire, watcher) = (try daemon.connect(), try daemon.connect())
-            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
-            let count = 3000
-            var lines = ""
-            for number in 1...count {
-                // Every hundredth comes before the rest.
-                let priority = number % 100 == 0 ? 1 : 0
-                lines +=
-                    Wire.request(number + 1, "job.submit", .value(0, ["queue": "q", "priority": JSON(priority)])) + "\n"
-            }
-            wire.send(raw: lines)
-            var ids: [Int] = []
-            for number in 1...count { ids.append(try #require(try await wire.result(number + 1)["job"]?.int)) }
-            _ = try await watcher.call("job.watch", ["all": true])
-            wire.sendLine(Wire.request(1_000_000, "queue.set", ["queue": "q", "suspended": false]))
-            var started: [Int] = []
-            while started.count < count {
-                let line = try await watcher.next("start") { $0.state == "running" }
-                started.append(try #require(line.job))
-            }
-            let first = stride(from: 99, to: count, by: 100).map { ids[$0] }
-            #expect(started == first + ids.filter { !first.contains($0) })
-        }
-    }
-
     @Test func suspendedQueue_startsNothing_andLetsOthersRun() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -87,22 +60,6 @@ import Testing
                 try await origin.exchange("/5").answer(.text("x"))
                 try await wire.eventually { $0["jobs"]?["succeeded"] == 6 }
             }
-        }
-    }
-
-    @Test func queueSettings_stay_afterRestart() async throws {
-        try await Household.with { household in
-            let configuration = "queues:\n  default: 3\n"
-            var daemon = try await household.start(configuration: configuration)
-            var wire = try daemon.connect()
-            _ = try await wire.call("queue.set", ["queue": "made", "concurrency": 7])
-            _ = try await wire.call("queue.set", ["queue": "default", "concurrency": 5, "suspended": true])
-            let before = try await wire.call("queue.list")
-            try await daemon.stop()
-            daemon = try await household.start(configuration: configuration)
-            wire = try daemon.connect()
-            #expect(try await wire.call("queue.list") == before)
-            try await daemon.stop()
         }
     }
 
@@ -158,25 +115,6 @@ import Testing
         }
     }
 
-    @Test func thousandJobsOfOneHost_doNotHoldUpAnother() async throws {
-        try await GuidedOrigin.run { slow in
-            try await GuidedOrigin.run({ _, _ in .text("fast") }) { fast in
-                try await Daemon.run(configuration: "http:\n  perHost: 1\n") { daemon in
-                    let wire = try daemon.connect()
-                    var lines = ""
-                    for number in 1...2500 {
-                        lines += Wire.request(number, "job.submit", .fetch(slow.url("/slow"))) + "\n"
-                    }
-                    wire.send(raw: lines)
-                    for number in 1...2500 { _ = try await wire.result(number) }
-                    _ = try await slow.exchange("/slow")
-                    let other = try daemon.connect()
-                    #expect(try await other.succeed(.fetch(fast.url("/")))["body"] == "fast")
-                }
-            }
-        }
-    }
-
     @Test func queueThatIsOneTooMany_isRefused_andNotStored() async throws {
         try await Household.with { household in
             let daemon = try await household.start()
@@ -191,21 +129,6 @@ import Testing
             #expect(queues.count == 1000)
             #expect(!queues.contains { $0["queue"] == "more" })
             try await next.stop()
-        }
-    }
-
-    @Test func timers_takeUpNoSlot_whileTheyWait() async throws {
-        try await Daemon.run(configuration: "queues:\n  default: 2\n") { daemon in
-            let wire = try daemon.connect()
-            let timers = JSON.array((0..<20).map { _ in .timer(1000) })
-            let list = try await wire.submit(["source": ["type": "list", "jobs": timers]])
-            let chained = try await wire.submit(
-                .value(1, ["then": [["then": ["source": ["type": "timer", "seconds": 1000]]]]]))
-            #expect(try await wire.succeed(.value(1)) == 1)
-            try await wire.eventually { $0["jobs"]?["running"] == 22 }
-            #expect(try await wire.succeed(.value(2)) == 2)
-            for job in [list, chained] { _ = try await wire.call("job.cancel", .job(job)) }
-            try await wire.eventually { $0["jobs"]?["running"] == 0 && $0["jobs"]?["cancelled"] == 22 }
         }
     }
 }

@@ -32,20 +32,6 @@ import Testing
         }
     }
 
-    @Test func source_fails_whenRetriesAreUsedUp() async throws {
-        try await GuidedOrigin.run({ _, _ in .status("500 Broken") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let error = try await wire.fail(.fetch(origin.url("/"), ["retry": Self.quick]))
-                #expect(error["attempts"] == 4)
-                #expect(error["retryable"] == true)
-                #expect(origin.requests.count == 4)
-                #expect(try await wire.fail(.fetch(origin.url("/once"), ["retry": ["max": 0]]))["attempts"] == 1)
-                #expect(origin.count("/once") == 1)
-            }
-        }
-    }
-
     @Test func post_isTriedAgain_onlyWhereSpecSaysSo() async throws {
         try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
             try await Daemon.run { daemon in
@@ -58,31 +44,6 @@ import Testing
                 #expect(origin.count("/link") == 4)
                 _ = try await wire.fail(["source": source.with(["url": origin.url("/job")]), "retry": Self.quick])
                 #expect(origin.count("/job") == 4)
-            }
-        }
-    }
-
-    @Test func pauses_grow_asThePolicySays() async throws {
-        try await GuidedOrigin.run({ _, _ in .status("503 Busy") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let retry: JSON = ["max": 3, "initial": 0.2, "factor": 2, "maxDelay": 0.5, "jitter": false]
-                let id = try #require(
-                    try await wire.call("job.submit", .fetch(origin.url("/"), ["retry": retry, "watch": true]))["job"]?
-                        .int)
-                var pauses: [Double] = []
-                for _ in 0..<3 {
-                    let snapshot = try await wire.state("scheduled", of: id).json["params"]?["snapshot"]
-                    let time = try #require(Timestamp(rfc3339: snapshot?["notBefore"]?.string ?? ""))
-                    #expect(snapshot?["error"]?["http"]?["status"] == 503)
-                    let running = try await wire.state("running", of: id).json["params"]?["snapshot"]
-                    #expect(running?["notBefore"] == nil)
-                    pauses.append(Double(time.milliseconds))
-                }
-                try await wire.state("failed", of: id)
-                // Between two times lie one pause and one attempt.
-                #expect(pauses[1] - pauses[0] >= 400)
-                #expect(pauses[2] - pauses[1] >= 500)
             }
         }
     }
@@ -107,55 +68,6 @@ import Testing
                     #expect(try await wire.call("job.get", .job(second))["state"] == "queued")
                     #expect(origin.requests.count == 1)
                 }
-            }
-        }
-    }
-
-    @Test func host_isAskedAgain_whenItsTimeIsOver() async throws {
-        try await GuidedOrigin.run({ request, count in
-            request.path == "/a" && count == 0 ? .status("429 Slow", [("Retry-After", "1")]) : .text("ok")
-        }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let spec = JSON.fetch(origin.url("/a"), ["retry": Self.quick.with(["maxDelay": 60]), "watch": true])
-                let first = try #require(try await wire.call("job.submit", spec)["job"]?.int)
-                try await wire.state("scheduled", of: first)
-                let second = try await wire.submit(.fetch(origin.url("/b")))
-                for job in [first, second] { #expect(try await wire.wait(job)["state"] == "succeeded") }
-                #expect(origin.count("/a") == 2 && origin.count("/b") == 1)
-            }
-        }
-    }
-
-    @Test func retryAfter_isCut_atMaxDelay() async throws {
-        try await GuidedOrigin.run({ _, count in
-            count == 0 ? .status("503 Busy", [("Retry-After", "3600")]) : .text("ok")
-        }) { origin in
-            try await Daemon.run { daemon in
-                let retry: JSON = ["max": 1, "initial": 0.01, "maxDelay": 0.2]
-                let job = try await daemon.connect().run(.fetch(origin.url("/"), ["retry": retry]))
-                #expect(job["state"] == "succeeded")
-            }
-        }
-    }
-
-    @Test func linksRetry_isItsOwn() async throws {
-        try await GuidedOrigin.run({ request, count in
-            request.path == "/link" && count < 2 ? .status("500 Broken") : .text("ok")
-        }) { origin in
-            try await Daemon.run { daemon in
-                let job = try await daemon.connect().run(
-                    .fetch(
-                        origin.url("/source"),
-                        [
-                            "then": [
-                                ["then": ["source": ["type": "url", "url": origin.url("/link")], "retry": Self.quick]]
-                            ]
-                        ]))
-                #expect(job["state"] == "succeeded")
-                #expect(origin.count("/source") == 1)
-                #expect(origin.count("/link") == 3)
-                #expect(job["outcomes"]?.array?.map { $0["attempts"] } == [1, 3])
             }
         }
     }
@@ -202,20 +114,6 @@ import Testing
                 _ = try await wire.call("job.retry", ["job": JSON(id), "from": "start"])
                 #expect(try await wire.wait(id)["state"] == "succeeded")
                 #expect(["/0", "/1"].map(origin.count) == [2, 2])
-            }
-        }
-    }
-
-    @Test func retry_runsCancelledJobAgain() async throws {
-        try await GuidedOrigin.run({ _, count in count == 0 ? nil : .text("ok") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let id = try await wire.submit(.fetch(origin.url("/"), ["deadline": 1000]))
-                _ = try await origin.exchange("/")
-                _ = try await wire.call("job.cancel", .job(id))
-                #expect(try await wire.wait(id)["state"] == "cancelled")
-                _ = try await wire.call("job.retry", .job(id))
-                #expect(try await wire.wait(id)["result"]?["body"] == "ok")
             }
         }
     }

@@ -56,30 +56,6 @@ import Testing
         }
     }
 
-    @Test func uploadInALink_sendsWhatCameIn() async throws {
-        try await serve { origin, _, wire in
-            origin["/file"] = OriginResource(Sample.content, etag: "\"1\"")
-            origin["/store/" + Sample.sha256] = OriginResource(text: "kept")
-            let result = try await wire.succeed(
-                .download(.string(origin.url("/file")), to: "other").with([
-                    "then": [
-                        [
-                            "then": [
-                                "source": [
-                                    "type": "upload", "url": .string(origin.url("/store/{{input/sha256}}")),
-                                    "path": "{{input/path}}", "headers": ["X-Size": "{{input/size}}"],
-                                ]
-                            ]
-                        ]
-                    ]
-                ]))
-            #expect(result["sha256"]?.string == Sample.sha256)
-            let request = try #require(origin.log.last("/store/" + Sample.sha256))
-            #expect(request.body == Sample.content)
-            #expect(request.headers["x-size"] == "100000")
-        }
-    }
-
     @Test func upload_isRefusedAtOnce_whereItCanNeverRun() async throws {
         try await serve { origin, daemon, wire in
             let wrong: [(member: String, value: JSON, pointer: String)] = [
@@ -134,20 +110,6 @@ import Testing
                     #expect(origin.log.entries.map(\.body) == [Sample.content, Sample.content])
                 }
             }
-        }
-    }
-
-    @Test func credentials_areMasked_inWhatIsToldOfAnUpload() async throws {
-        try await serve { origin, _, wire in
-            let url = origin.url("/store").replacing("http://", with: "http://ada:hidden@")
-            let job = try await wire.run(
-                upload(origin, ["url": .string(url), "headers": ["Cookie": "hidden"]]))
-            #expect(job["state"] == "succeeded", "\(job)")
-            #expect(!job.description.contains("hidden"))
-            #expect(origin.log.last("/store")?.headers["cookie"] == "hidden")
-            let missing = try await wire.run(upload(origin, ["url": .string(url + "/none")]))
-            #expect(missing["error"]?["http"]?["status"] == 404)
-            #expect(!missing.description.contains("hidden"))
         }
     }
 }

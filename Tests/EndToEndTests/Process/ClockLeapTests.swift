@@ -75,24 +75,4 @@ struct ClockLeapTests {
             try await daemon.stop()
         }
     }
-
-    @Test func retries_goOn_whenTheClockIsSetBack() async throws {
-        try await GuidedOrigin.run({ _, count in count == 0 ? .status("503 Service Unavailable") : .text("there") }) {
-            origin in
-            try await Household.with { household in
-                let clock = try await Clock(in: household.directory)
-                let daemon = try await household.start(environment: clock.environment)
-                let wire = try daemon.connect()
-                try clock.leap(to: Self.year)
-                _ = try await wire.call("job.watch", ["all": true])
-                let retry: JSON = ["max": 1, "initial": 3, "jitter": false]
-                let job = try await wire.submit(.fetch(origin.url("/x"), ["retry": retry]))
-                try await wire.state("scheduled", of: job)
-                try clock.leap(to: 0)
-                #expect(try await wire.succeed(.value(1)) == 1)
-                #expect(try await wire.wait(job)["state"] == "succeeded")
-                try await daemon.stop()
-            }
-        }
-    }
 }

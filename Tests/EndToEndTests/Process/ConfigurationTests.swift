@@ -48,6 +48,15 @@ import Testing
             ("retention:\n  age: -1", 2, "retention.age"), ("retention:\n  count: x", 2, "retention.count"),
             ("log:\n  level: loud", 2, "log.level"), ("access:\n  adminGroup: [a]", 2, "access.adminGroup"),
             ("limits:\n  line: 4096\n  line: 8192", 3, "limits.line"),
+            ("programs:\n  a: {command: [x]}\n", 2, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    colour: red\n", 4, "programs"),
+            ("programs:\n  any: perhaps\n", 2, "programs"), ("programs:\n  any: {command: [/x]}\n", 2, "programs"),
+            ("programs:\n  a: {timeout: 3}\n", 2, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    environment:\n      \"\": x\n", 5, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    environment:\n      DEFERD_JOB: x\n", 5, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    directory: x\n", 4, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4, "programs"),
             ("limits: {line: 4096", nil, nil), ("\tlimits: 1", nil, nil), ("- a\n- b", 1, nil),
         ] as [(String, Int?, String?)])
     func check_saysWhere_whenConfigurationIsWrong(_ yaml: String, _ line: Int?, _ key: String?) async throws {
@@ -175,32 +184,6 @@ import Testing
         }
     }
 
-    @Test func check_isContent_whenConfigurationIsGood() async throws {
-        for yaml in [
-            "", "# nothing\n", "limits:\n",
-            "queues:\n  default: 3\n  b: 1\nlimits: {line: 4096}\naccess:\n  adminGroup:\n",
-        ] {
-            let (end, output, errors) = try await check(yaml)
-            #expect(end == .code(0), "\(yaml): \(errors)")
-            #expect(output.hasPrefix("The configuration is good; the file is /"), "\(output)")
-            #expect(errors.isEmpty)
-        }
-    }
-
-    @Test func check_saysWhich_whenVariableOrFlagIsWrong() async throws {
-        let (variable, _, first) = try await check("", environment: ["DEFERD_LIMITS_LINE": "many"])
-        #expect(variable == .code(78))
-        #expect(first.contains("DEFERD_LIMITS_LINE"))
-        #expect(first.contains("limits.line"))
-        let (flag, _, second) = try await check("", flags: ["--log-level", "loud"])
-        #expect(flag == .code(78))
-        #expect(second.contains("--log-level"))
-        let (missing, _, third) = try await ChildProcess.run(
-            [BuiltProgram.deferd, "--config", "/nonexistent/deferd.yaml", "--check"])
-        #expect(missing == .code(78))
-        #expect(third.contains("/nonexistent/deferd.yaml: there is no such file"), "\(third)")
-    }
-
     @Test func check_saysWhatIsMissing_whenADefaultNeedsIt() async throws {
         let command = [BuiltProgram.deferd, "--instance", "user", "--check"]
         let (end, _, errors) = try await ChildProcess.run(command, environment: ["HOME": "/h"])
@@ -210,16 +193,6 @@ import Testing
             command, environment: ["HOME": "/h", "XDG_RUNTIME_DIR": "/r"])
         #expect(good == .code(0))
         #expect(output == "The configuration is good; there is no file, and the defaults hold.\n")
-    }
-
-    @Test func start_isRefused_forWhatCheckRefuses() async throws {
-        try await TemporaryDirectory.with { directory in
-            let command = try Daemon.command(in: directory, configuration: "limits:\n  wat: 1\n")
-            let (end, _, errors) = try await ChildProcess.run(command)
-            #expect(end == .code(78))
-            #expect(errors.contains("deferd.yaml:2"))
-            #expect(errors.contains("limits.wat"))
-        }
     }
 
     @Test func variable_winsOverFile_andFlagOverVariable() async throws {

@@ -1,6 +1,5 @@
 import Glibc
 import JobModel
-import Synchronization
 import TestOrigin
 import TestSupport
 import Testing
@@ -38,33 +37,6 @@ extension DurabilityTests {
                 #expect(ended["attempt"] == 2)
                 let finished = try #require(Timestamp(rfc3339: ended["finishedAt"]?.string ?? ""))
                 #expect(finished.seconds(since: time) >= 0, "it did not wait as long as it was to")
-                try await daemon.stop()
-            }
-        }
-    }
-
-    @Test func attempt_isNotUsedUp_whenKilledWhileRunning() async throws {
-        let requests = Atomic(0)
-        try await GuidedOrigin.run({ _, _ in
-            // Two attempts are interrupted by kills, then one fails, then one succeeds.
-            switch requests.add(1, ordering: .relaxed).newValue {
-            case 1, 2: nil
-            case 3: .status("503 Busy")
-            default: .text("ok")
-            }
-        }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let retry: JSON = ["max": 1, "initial": 0.01]
-                let job = try await daemon.connect().submit(.fetch(origin.url("/"), ["retry": retry]))
-                for _ in 0..<2 {
-                    _ = try await origin.exchange("/")
-                    try await daemon.crash()
-                    daemon = try await household.start()
-                }
-                let ended = try await daemon.connect().wait(job)
-                #expect(ended["state"] == "succeeded", "\(ended)")
-                #expect(ended["attempt"] == 2)
                 try await daemon.stop()
             }
         }
@@ -123,33 +95,6 @@ extension DurabilityTests {
                 daemon = try await household.start()
                 try await daemon.process.line(containing: "Files of an earlier daemon were left over")
                 #expect(Files.names(in: blobs) == [kept])
-                try await daemon.stop()
-            }
-        }
-    }
-
-    @Test func cancelledJob_runsItsFinally_whenKilledInIt() async throws {
-        let isFirst = Atomic(true)
-        try await GuidedOrigin.run({ request, _ in
-            request.path == "/clean" && !isFirst.exchange(false, ordering: .relaxed) ? .text("clean") : nil
-        }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let wire = try daemon.connect()
-                let job = try await wire.submit([
-                    "source": ["type": "timer", "seconds": 1000],
-                    "then": [
-                        ["then": ["return": "never"]],
-                        ["finally": ["source": ["type": "url", "url": origin.url("/clean")]]],
-                    ],
-                ])
-                _ = try await wire.call("job.cancel", .job(job))
-                _ = try await origin.exchange("/clean")
-                try await daemon.crash()
-                daemon = try await household.start()
-                let ended = try await daemon.connect().wait(job)
-                #expect(ended["state"] == "cancelled")
-                #expect(origin.count("/clean") == 2)
                 try await daemon.stop()
             }
         }

@@ -74,44 +74,6 @@ import Testing
         }
     }
 
-    @Test func segments_allGoOn_afterKill() async throws {
-        let tag = "\"v1\""
-        try await ScriptedOrigin.run({ request, count in
-            let steps = Misbehaviour.correct(Sample.large, etag: tag, to: request)
-            guard count < 4, case .send(let bytes) = steps[1] else { return steps }
-            return [steps[0], .send(Array(bytes.prefix(300_000))), .hold]
-        }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                var wire = try daemon.connect()
-                let job = try await wire.submit(.download(.string(origin.url("/file")), to: "file", ["segments": 4]))
-                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-                _ = try await wire.next("4 times 300,000 bytes") {
-                    $0.json["params"]?["progress"]?["completed"]?.int == 1_200_000
-                }
-                try await daemon.crash()
-                #expect(Files.names(in: daemon.downloads) == ["file.part"])
-
-                daemon = try await household.start()
-                wire = try daemon.connect()
-                let ended = try await wire.wait(job)
-                #expect(ended["state"] == "succeeded", "\(ended)")
-                #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256)
-                #expect(ended["result"]?["resumedFrom"] == 1_200_000)
-                #expect(ended["attempt"] == 1, "a restart uses up no attempt")
-                #expect(try Files.bytes(daemon.downloads + "/file") == Sample.large)
-                #expect(Files.names(in: daemon.downloads) == ["file"])
-                // Whatever was asked for twice as a segment was split, it is less than the file.
-                let ranges = origin.log.entries.dropFirst(4).map { $0.range }
-                #expect(ranges.allSatisfy { $0 != nil })
-                for start in [300_000, 1_300_000, 2_300_000, 3_300_000] {
-                    #expect(ranges.contains { $0?.start == start }, "\(start) of \(ranges)")
-                }
-                try await daemon.stop()
-            }
-        }
-    }
-
     @Test func download_startsAgain_whenFileChangedDuringKill() async throws {
         let new = Array(Sample.large.reversed())
         try await GuidedOrigin.run { origin in
@@ -139,58 +101,6 @@ import Testing
     }
 
     // MARK: - Submissions
-
-    @Test(arguments: 0..<3)
-    func submissions_areThereOnce_whenAnsweredBeforeKill(_ round: Int) async throws {
-        try await Household.with { household in
-            var daemon = try await household.start()
-            let wire = try daemon.connect()
-            let count = 10_000
-            // A job says by its tag which request it was.
-            var lines = ""
-            for number in 1...count {
-                lines +=
-                    Wire.request(
-                        number, "job.submit", .value(JSON(number), ["delay": 1000, "tags": [.string("n\(number)")]]))
-                    + "\n"
-            }
-            wire.send(raw: lines)
-            var answered: [Int: Int] = [:]
-            // Killed in the middle of the burst.
-            while answered.count < 200 * (round + 1) {
-                let line = try #require(try await wire.next())
-                answered[try #require(line.id?.int)] = try #require(line.json["result"]?["job"]?.int)
-            }
-            try await daemon.crash()
-            // Answers in transit count as answers too.
-            for line in try await wire.rest() where line.id != nil {
-                answered[try #require(line.id?.int)] = try #require(line.json["result"]?["job"]?.int)
-            }
-            #expect(Set(answered.values).count == answered.count, "numbers are given once")
-
-            daemon = try await household.start()
-            let after = try daemon.connect()
-            var stored: [String: [Int]] = [:]
-            var next: JSON?
-            repeat {
-                let page = try await after.call(
-                    "job.list",
-                    JSON.object(JSONObject()).with(["limit": 1000].merging(next.map { ["after": $0] } ?? [:]) { $1 }))
-                for job in page["jobs"]?.array ?? [] {
-                    stored[try #require(job["tags"]?[0]?.string), default: []].append(try #require(job["job"]?.int))
-                }
-                next = page["next"]?.unlessNull
-            } while next != nil
-            for (number, job) in answered {
-                #expect(stored["n\(number)"] == [job], "job \(job) was answered and must be there once")
-            }
-            #expect(stored.values.allSatisfy { $0.count == 1 })
-            // New numbers are new.
-            let used = Set(stored.values.flatMap(\.self))
-            #expect(!used.contains(try await after.submit(.value(0))))
-            try await daemon.stop()
-        }
-    }
 
     // MARK: - Chains
 
@@ -227,33 +137,6 @@ import Testing
         }
     }
 
-    @Test func chain_goesOnFromNextLink_whenKilledBetweenLinks() async throws {
-        try await GuidedOrigin.run({ request, _ in .text(request.path) }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let wire = try daemon.connect()
-                // Between two links: the next one waits for a place, since its retry is scheduled.
-                let links = (1...4).map { JSON.fetching(origin.url("/\($0)")) }
-                let answer = try await wire.call(
-                    "job.submit",
-                    [
-                        "source": ["type": "url", "url": origin.url("/0")], "then": .array(links), "watch": true,
-                    ])
-                let job = try #require(answer["job"]?.int)
-                // The outcome of link 2 is stored once link 3 is told to run.
-                _ = try await wire.next("link 3") { $0.json["params"]?["snapshot"]?["link"] == 3 }
-                try await daemon.crash()
-                daemon = try await household.start()
-                let ended = try await daemon.connect().wait(job)
-                #expect(ended["state"] == "succeeded", "\(ended)")
-                for link in 0...2 { #expect(origin.count("/\(link)") == 1, "link \(link)") }
-                #expect((1...2).contains(origin.count("/3")))
-                #expect((1...2).contains(origin.count("/4")))
-                try await daemon.stop()
-            }
-        }
-    }
-
     @Test func list_runsEachFinishedChildOnce_whenKilled() async throws {
         let count = 100
         let held = Mutex<Set<String>>(Set((40..<44).map { "/\($0)" }))
@@ -281,43 +164,6 @@ import Testing
                 }
                 let children = try await wire.call("job.list", ["parent": JSON(job), "limit": 1000])
                 #expect(children["jobs"]?.array?.count == count, "children are made once")
-                try await daemon.stop()
-            }
-        }
-    }
-
-    @Test func each_inLinkGoesOn_whenKilled() async throws {
-        let isFirst = Atomic(true)
-        try await GuidedOrigin.run({ request, _ in
-            switch request.path {
-            case "/doc": .json("[1, 2, 3]")
-            case "/2" where isFirst.exchange(false, ordering: .relaxed): nil
-            default: .text(request.path)
-            }
-        }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let base = origin.url("/").string ?? ""
-                let job = try await daemon.connect().submit([
-                    "source": ["type": "json", "url": origin.url("/doc")],
-                    "then": [
-                        [
-                            "then": [
-                                "source": [
-                                    "type": "each", "in": "{{input}}", "concurrency": 1,
-                                    "job": .fetch(.string(base + "{{item}}")),
-                                ]
-                            ]
-                        ]
-                    ],
-                ])
-                _ = try await origin.exchange("/2")
-                try await daemon.crash()
-                daemon = try await household.start()
-                let ended = try await daemon.connect().wait(job)
-                #expect(
-                    ended["result"]?.array?.map { $0["value"]?["body"] ?? .null } == ["/1", "/2", "/3"], "\(ended)")
-                #expect(["/doc", "/1", "/2", "/3"].map(origin.count) == [1, 1, 2, 1])
                 try await daemon.stop()
             }
         }

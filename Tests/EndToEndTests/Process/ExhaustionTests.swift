@@ -28,44 +28,6 @@ import Testing
         }
     }
 
-    /// A file system that becomes read-only refuses every write from then on, as this limit does; it cannot be made so
-    /// by mount(8) while files are open for writing.
-    @Test(.enabled(if: Files.exists("/usr/bin/prlimit"), "there is no prlimit"))
-    func jobs_areRefused_andRead_whileNothingCanBeWritten() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let job = try await wire.submit(.value("kept"))
-            _ = try await wire.wait(job)
-            let running = try await wire.submit(["source": ["type": "timer", "seconds": 3600]])
-            try await wire.eventually { $0["jobs"]?["running"] == 1 }
-            var others: [Wire] = []
-            for _ in 1...2 {
-                for (limit, isRefused) in [("0", true), ("unlimited", false)] {
-                    let change = ["/usr/bin/prlimit", "--pid", "\(daemon.pid)", "--fsize=\(limit):unlimited"]
-                    try #require(try await ChildProcess.run(change).end == .code(0))
-                    if isRefused {
-                        // Its commit may yet be found in the log, so it is answered once that is settled.
-                        others.append(try daemon.connect())
-                        _ = others.last?.send("job.submit", .value(1))
-                        try await daemon.process.line(containing: "Nothing can be stored")
-                        #expect(try await wire.refusal("job.submit", .value(1)).code == -32008)
-                        #expect(try await wire.call("job.get", .job(job))["result"] == "kept")
-                        #expect(try await wire.call("job.list")["jobs"]?.array?.count == 2)
-                        continue
-                    }
-                    var stored: JSON?
-                    while stored == nil {
-                        do { stored = try await wire.run(.value(1)) } catch let refusal as Wire.Refusal {
-                            #expect(refusal.code == -32008)
-                        }
-                    }
-                    _ = try await wire.call("job.remove", .job(try #require(stored?["job"]?.int)))
-                }
-            }
-            #expect(try await wire.call("job.get", .job(running))["state"] == "running")
-        }
-    }
-
     @Test(.enabled(if: canMount, "mounting needs root and unshare"))
     func download_failsWithStorage_whileThereAreNoInodes() async throws {
         try await GuidedOrigin.run({ _, _ in .text("body") }) { origin in

@@ -114,26 +114,6 @@ import Testing
         }
     }
 
-    @Test func stop_isNotHeldUp_byDownloadThatWaitsForItsRate() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Household.with { household in
-                let daemon = try await household.start()
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file", ["rate": 2000]))
-                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-                let first = try await origin.exchange("/file")
-                first.sendHead("200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\"")])
-                first.send(Array(Sample.large[..<3_000_000]))
-                _ = try await wire.next("first progress") {
-                    $0.json["params"]?["progress"]?["total"]?.int == 4_000_000
-                }
-                // At that rate, the received calls would take half an hour.
-                try await daemon.stop()
-                #expect(Files.names(in: daemon.downloads) == ["file.part"])
-            }
-        }
-    }
-
     @Test func stop_keepsJobsGoing_whenTheyAreQueuedOrRun() async throws {
         try await GuidedOrigin.run { origin in
             try await Household.with { household in
@@ -172,14 +152,6 @@ import Testing
             // Within the patience that every stop is given.
             try await daemon.stop()
             #expect(try await idle.rest().isEmpty)
-        }
-    }
-
-    @Test func connection_isRefused_afterStopBegan() async throws {
-        try await Household.with { household in
-            let daemon = try await household.start()
-            try await daemon.stop()
-            #expect(throws: (any Error).self) { try daemon.connect() }
         }
     }
 

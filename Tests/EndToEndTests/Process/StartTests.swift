@@ -67,18 +67,6 @@ import Testing
         }
     }
 
-    @Test func socketFile_isReplaced_whenNobodyListens() async throws {
-        try await Household.with { household in
-            var daemon = try await household.start()
-            try await daemon.crash()
-            #expect(Files.exists(daemon.socket), "a killed daemon leaves its file")
-            daemon = try await household.start()
-            let info = try await daemon.connect().call("server.info")
-            #expect(info["pid"]?.int == Int(daemon.pid))
-            try await daemon.stop()
-        }
-    }
-
     @Test func liveSocket_isRefused_andKeepsWorking() async throws {
         try await Daemon.run { daemon in
             try await TemporaryDirectory.with { other in
@@ -89,14 +77,6 @@ import Testing
                 #expect(try await wire.succeed(.value(1)) == 1)
                 #expect(try await daemon.connect().call("server.info")["pid"]?.int == Int(daemon.pid))
             }
-        }
-    }
-
-    @Test(arguments: [("\"0600\"", 0o600), ("\"0666\"", 0o666), ("0660", 0o660)])
-    func socket_hasMode_thatIsConfigured(_ mode: String, _ bits: Int) async throws {
-        try await Daemon.run(configuration: "socket:\n  mode: \(mode)\n") { daemon in
-            let mode = try Files.mode(of: daemon.socket)
-            #expect(mode == bits)
         }
     }
 
@@ -233,23 +213,6 @@ import Testing
         let (version, number, _) = try await ChildProcess.run([BuiltProgram.deferd, "--version"])
         #expect(version == .code(0))
         #expect(number.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
-    }
-
-    @Test func hangUp_takesOverQueuesAndLogLevel() async throws {
-        try await Household.with { household in
-            let daemon = try await household.start(configuration: "queues:\n  default: 2\n")
-            let wire = try daemon.connect()
-            try household.directory.write("queues:\n  default: 9\n  more: 1\nlog:\n  level: debug\n", to: "deferd.yaml")
-            daemon.process.send(signal: SIGHUP)
-            try await daemon.process.line(containing: "was reloaded")
-            let queues = try await wire.call("queue.list")["queues"]?.array ?? []
-            #expect(queues.map { [$0["queue"], $0["concurrency"]] } == [["default", 9], ["more", 1]])
-            try household.directory.write("queues:\n  default: none\n", to: "deferd.yaml")
-            daemon.process.send(signal: SIGHUP)
-            try await daemon.process.line(containing: "deferd.yaml:2")
-            #expect(try await wire.succeed(.value(1)) == 1)
-            try await daemon.stop()
-        }
     }
 
     /// With `--check` there never is a handler, so that there is time to look.

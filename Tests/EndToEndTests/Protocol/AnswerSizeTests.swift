@@ -159,37 +159,6 @@ import Testing
         }
     }
 
-    @Test func listsResult_failsAsTooLarge_beyondTheLimitOfBodies() async throws {
-        try await Daemon.run(configuration: "limits:\n  body: 100000\n") { daemon in
-            let wire = try daemon.connect()
-            func list(_ length: Int) -> JSON {
-                let text = JSON.string(String(repeating: "\n", count: length))
-                let value: JSON = .value(text, [:])
-                return ["source": ["type": "list", "mode": "all", "jobs": [value, value]]]
-            }
-            // Two of them as JSON with their brackets and a comma.
-            #expect(try await wire.run(list(24_996))["resultSize"] == 99_991)
-            #expect(try await wire.fail(list(24_999))["kind"] == "too-large")
-        }
-    }
-
-    @Test func batch_isRefusedInParts_whenItsAnswersAreTooLong() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let id = try await wire.submit(.value(.string(String(repeating: "v", count: 900_000)), ["delay": 1000]))
-            var calls = (1...20).map { Wire.request($0, "job.get", .job(id)) }
-            calls.append(Wire.request(21, "job.submit", .value(1, ["key": "never"])))
-            wire.sendLine("[" + calls.joined(separator: ",") + "]")
-            let line = try #require(try await wire.next("answers of the batch"))
-            #expect(line.text.utf8.count < 8 << 20)
-            let answers = try #require(line.json.array)
-            #expect(answers.map { $0["id"]?.int }.sorted { $0 ?? 0 < $1 ?? 0 } == Array(1...21))
-            #expect(answers.count { $0["result"] != nil } == 9)
-            #expect(answers.filter { $0["result"] == nil }.allSatisfy { $0["error"]?["code"] == -32003 })
-            #expect(try await wire.call("server.stats")["totals"]?["submitted"] == 1, "what was refused is not done")
-        }
-    }
-
     @Test func wait_isRefused_forTooManyJobs_orOneTwice() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

@@ -6,9 +6,6 @@ import Testing
 
 /// The answers for another user's job, schedule or key are, byte for byte, those for one that never existed and for one
 /// that was removed.
-///
-/// Other tests show that they cost the same work: `OwnershipTests` of `JobCoreTests` count queries to the store, and
-/// `ForeignRowTests` of `JobStoreTests` the reads for each.
 @Suite(.enabled(if: User.canBeOthers, "being several users needs root")) struct ForeignJobTests {
     /// Runs `body` with a daemon that every user may connect to, and a server that answers `/body` only.
     private func share(_ body: (Daemon, GuidedOrigin) async throws -> Void) async throws {

@@ -5,20 +5,6 @@ import Testing
 @Suite struct FramingTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
 
-    @Test func carriageReturnsAndEmptyLines_areIgnored() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            wire.send(raw: "\n\r\n\n" + Self.info + "\r\n\n\r\n" + Self.info + "\n")
-            for _ in 0..<2 {
-                let line = try #require(try await wire.next())
-                #expect(line.json["result"]?["name"] == "deferd")
-                #expect(!line.text.contains("\r"))
-            }
-            #expect(try await wire.call("server.info")["name"] == "deferd")
-            #expect(wire.waiting.isEmpty)
-        }
-    }
-
     @Test func line_isOneRequest_howeverItIsCut() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -63,99 +49,6 @@ import Testing
             // A line that just fits is read: it is not JSON, which is another error.
             wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 4096) + Array("\r\n".utf8))
             #expect(try await wire.next()?.json["error"]?["code"] == -32700)
-        }
-    }
-
-    @Test func longLines_areAnsweredInOrder_amongShortOnes() async throws {
-        try await Daemon.run { daemon in
-            let wires = [try daemon.connect(), try daemon.connect()]
-            let large = JSON.array(Array(repeating: .string(String(repeating: "x", count: 1000)), count: 500))
-            var ids: [[Int]] = [[], []]
-            for number in 0..<30 {
-                for (index, wire) in wires.enumerated() {
-                    ids[index].append(
-                        number.isMultiple(of: 3)
-                            ? wire.send("job.explain", .value(large)) : wire.send("job.explain", .value(JSON(number))))
-                }
-            }
-            for (wire, ids) in zip(wires, ids) {
-                for (number, id) in ids.enumerated() {
-                    let line = try #require(try await wire.next())
-                    #expect(line.id == JSON(id))
-                    let value = line.json["result"]?["source"]?["value"]
-                    #expect(value == (number.isMultiple(of: 3) ? large : JSON(number)))
-                }
-            }
-        }
-    }
-
-    @Test func longLine_isAnswered_beforeItEnds() async throws {
-        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { daemon in
-            let wire = try daemon.connect()
-            wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
-            #expect(try await wire.next()?.json["error"]?["data"]?["kind"] == "line-too-long")
-            // The rest of it is discarded, even if it looks like a request.
-            wire.send(raw: Self.info + "\n")
-            #expect(try await wire.call("server.info")["pid"]?.int == Int(daemon.pid))
-            #expect(wire.waiting.isEmpty)
-        }
-    }
-
-    @Test func longLine_takesNoMemory_whenItNeverEnds() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            _ = try await wire.call("server.info")
-            let before = try Memory.resident(of: daemon.pid)
-            let block = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
-            for _ in 0..<24 { wire.send(raw: block) }
-            wire.sendLine("")
-            #expect(try await wire.next()?.json["error"]?["data"]?["kind"] == "line-too-long")
-            _ = try await wire.call("server.info")
-            #expect(try Memory.resident(of: daemon.pid) - before < 12 << 20)
-        }
-    }
-
-    @Test func nesting_isParseError_deeperThan64() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            // The request's own levels count: the request, its params, the source.
-            func nested(_ levels: Int) -> String {
-                let value = String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
-                return
-                    #"{"jsonrpc":"2.0","id":5,"method":"job.submit","params":{"source":{"type":"value","value":\#(value)}}}"#
-            }
-            wire.sendLine(nested(61))
-            let answer = try #require(try await wire.next())
-            let job = try #require(answer.json["result"]?["job"]?.int, "64 levels are allowed: \(answer)")
-            #expect(try await wire.wait(job)["state"] == "succeeded")
-            for levels in [62, 500, 100_000] {
-                wire.sendLine(nested(levels))
-                let line = try #require(try await wire.next())
-                #expect(line.json["error"]?["code"] == -32700)
-                #expect(line.json["id"] == .null)
-            }
-            #expect(try await wire.call("server.info")["name"] == "deferd")
-        }
-    }
-
-    @Test func junk_isParseError_andConnectionGoesOn() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let junk: [[UInt8]] = [
-                Array("{".utf8), Array("nonsense".utf8), [0], [0xff, 0xfe], Array("{\"a\":\u{1}}".utf8),
-                Array("{\"id\":01}".utf8),
-                Array("\"\\ud800\"".utf8), [UInt8(ascii: "\""), 0xc3, 0x28, UInt8(ascii: "\"")], Array("[1,]".utf8),
-                Array("{}{}".utf8),
-                Array("NaN".utf8),
-            ]
-            for bytes in junk {
-                wire.send(raw: bytes + [UInt8(ascii: "\n")])
-                let line = try #require(try await wire.next())
-                #expect(line.json["error"]?["code"] == -32700, "\(bytes): \(line)")
-                #expect(line.json.object?.names.contains("id") == true)
-                #expect(line.json["id"] == .null)
-            }
-            #expect(try await wire.call("server.info")["name"] == "deferd")
         }
     }
 
@@ -247,23 +140,6 @@ import Testing
                     && (try? Memory.sockets(of: daemon.pid)).map { $0 <= before } == true
             }
             #expect(try await keeper.call("job.get", .job(job))["state"] == "running")
-        }
-    }
-
-    @Test func goneClient_disturbsNobody_whenAnswersAreOnTheirWay() async throws {
-        try await Daemon.run { daemon in
-            let keeper = try daemon.connect()
-            let job = try await keeper.submit(.value(.string(String(repeating: "x", count: 100_000))))
-            _ = try await keeper.wait(job)
-            for _ in 0..<10 {
-                let wire = try daemon.connect(reads: false)
-                for _ in 0..<50 { wire.send("job.get", .job(job)) }
-                wire.send("job.watch", ["all": true])
-                _ = try await keeper.call("server.info")
-                wire.close()
-            }
-            #expect(try await keeper.succeed(.value(1)) == 1)
-            try await keeper.eventually { $0["connections"] == 1 && $0["watches"] == 0 }
         }
     }
 

@@ -62,46 +62,6 @@ import Testing
         }
     }
 
-    /// Whether the daemon closes the connection, of which nothing is read.
-    private func isClosed(_ descriptor: FileDescriptor) async -> Bool {
-        await apart {
-            // The end is told without being asked for.
-            var polled = pollfd(fd: descriptor.number, events: 0, revents: 0)
-            return poll(&polled, 1, Int32(Patience.seconds * 1000)) == 1 && polled.revents & Int16(POLLHUP) != 0
-        }
-    }
-
-    @Test func whoNeverReads_isClosed() async throws {
-        try await run("  outbound: 1048576\n") { daemon, other in
-            let job = try await User.ann.connect(to: daemon).submit(
-                .value(.string(String(repeating: "x", count: 200_000))))
-            let wait = Array((Wire.request(1, "job.wait", .job(job)) + "\n").utf8)
-            for _ in 0..<10 {
-                let deaf = try User.ann.descriptor(to: daemon)
-                for _ in 0..<50 { deaf.write(wait) }
-                try await other.isServed()
-                #expect(await isClosed(deaf))
-                deaf.close()
-            }
-            try await daemon.process.line(containing: "does not read")
-        }
-    }
-
-    @Test func linesThatComeByteForByte_areAnswered() async throws {
-        try await run { daemon, other in
-            let crowd = Crowd()
-            try crowd.connect(200, to: daemon, as: .ann)
-            for byte in Self.info {
-                crowd.send(String(byte))
-                try await other.isServed()
-            }
-            for member in crowd.members {
-                #expect(try JSON(parsing: Array(member.line().utf8))["result"]?["you"]?["uid"] == 64_001)
-            }
-            crowd.leave()
-        }
-    }
-
     @Test func connectionsPastTheLimitOfAUser_areToldSoAndClosed() async throws {
         try await run("  connections: 1000\n  connectionsPerUser: 100\n") { daemon, other in
             let (count, crowd) = (Crowd.room(for: 2_000), Crowd())
@@ -121,30 +81,6 @@ import Testing
         }
     }
 
-    @Test func clientsThatVanish_leaveWhatTheySubmittedWhole() async throws {
-        let submission = Array((Wire.request(1, "job.submit", .value("ä")) + "\n").utf8)
-        let watch = Array((Wire.request(1, "job.watch", ["all": true]) + "\n").utf8)
-        try await run { daemon, other in
-            for _ in 0..<10 {
-                let crowd = Crowd()
-                try crowd.connect(60, to: daemon, as: .ann)
-                for (index, member) in crowd.members.enumerated() {
-                    // Some break off in the middle of a character.
-                    let cut = Array(submission.prefix { $0 != 0xA4 })
-                    member.write(index % 3 == 0 ? cut : index % 3 == 1 ? submission : watch + submission + cut)
-                }
-                crowd.leave()
-                try await other.isServed()
-            }
-            let ann = try User.ann.connect(to: daemon)
-            try await ann.eventually { $0["connections"] == 1 && $0["jobs"]?["queued"] == 0 }
-            // Each was stored whole or not at all.
-            let jobs = try await ann.call("job.list", ["limit": 1000])["jobs"]?.array ?? []
-            #expect(jobs.count <= 400)
-            for job in jobs { #expect(try await ann.wait(job["job"]?.int ?? 0)["result"] == "ä") }
-        }
-    }
-
     @Test func linesWithoutEnd_areEachAnswered_orTheirConnectionIsClosed() async throws {
         try await run("  outbound: 1048576\n") { daemon, other in
             let lines = [Self.info, Wire.request(2, "job.get", .job(999_999)) + "\n", "nonsense\n"].joined()
@@ -161,32 +97,6 @@ import Testing
             deaf.shutDown()
             await end
             deaf.close()
-        }
-    }
-
-    @Test func cancelStorm_endsEachJobOnce() async throws {
-        let child: JSON = ["source": ["type": "timer", "seconds": 1000]]
-        let tree: JSON = ["source": ["type": "list", "jobs": .array(Array(repeating: child, count: 5))]]
-        try await run { daemon, other in
-            let ann = try User.ann.connect(to: daemon)
-            for round in 0..<10 {
-                for number in 0..<40 { ann.send("job.submit", number % 2 == 0 ? .timer(1000) : tree) }
-                var jobs: [Int] = []
-                for _ in 0..<40 { jobs.append(try #require(try await ann.next()?.json["result"]?["job"]?.int)) }
-                for job in jobs { for _ in 0..<3 { ann.send("job.cancel", .job(job)) } }
-                try await other.isServed()
-                for job in jobs {
-                    let answers = [try await ann.next(), try await ann.next(), try await ann.next()]
-                    #expect(answers[0]?.json["result"]?["job"]?.int == job, "round \(round)")
-                    for again in answers.dropFirst() {
-                        let error = again?.json["error"]
-                        #expect(error?["code"] == -32004 && error?["data"]?["kind"] == "wrong-state")
-                        #expect(error?["data"]?["state"] == "cancelled")
-                    }
-                    #expect(try await ann.wait(job)["state"] == "cancelled")
-                }
-            }
-            ann.close()
         }
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import JobClient
 import JobModel
 import Testing
 
@@ -181,21 +180,6 @@ import Testing
 
     // MARK: - cancel, retry, remove
 
-    @Test func cancel_givesJob_whenItGoesOn() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let job = try await wire.submit(.timer(1000))
-            #expect(try await wire.call("job.cancel", .job(job))["job"]?.int == job)
-            let ended = try await wire.wait(job)
-            #expect(ended["state"] == "cancelled")
-            #expect(ended["error"]?["kind"] == "cancelled")
-            let again = try await wire.refusal("job.cancel", .job(job))
-            #expect(again.code == -32004)
-            #expect(again.kind == "wrong-state")
-            #expect(again.data["state"] == "cancelled")
-        }
-    }
-
     @Test func remove_frees_whenJobIsFinished() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -244,18 +228,6 @@ import Testing
         }
     }
 
-    @Test func explain_doesNotRetryPOST_unlessSpecSaysSo() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            for method in ["POST", "PATCH", "post"] as [JSON] {
-                let source: JSON = ["type": "url", "url": "http://example.org/", "method": method]
-                #expect(try await wire.call("job.explain", ["source": source])["retry"]?["max"] == 0)
-                let told = try await wire.call("job.explain", ["source": source, "retry": ["max": 2]])
-                #expect(told["retry"]?["max"] == 2)
-            }
-        }
-    }
-
     // MARK: - queues
 
     @Test func queues_areListedAndSet_byAdministrators() async throws {
@@ -283,45 +255,6 @@ import Testing
             let refusal = try await wire.refusal("job.submit", .value(1, ["queue": "nowhere"]))
             #expect(refusal.code == -32602)
             #expect(refusal.pointer == "/queue")
-        }
-    }
-
-    // MARK: - JobClient
-
-    @Test func jobClient_followsJob_whenItRuns() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                try await JobClient.withConnection(path: daemon.socket) { client in
-                    let job = try await client.submit(.download(origin.url("/file"), to: "file"))
-                    let watch = try await client.watch(.jobs([job.id]), interval: 0.05)
-                    #expect(watch.jobs.map(\.id) == [job.id])
-                    let exchange = try await origin.exchange("/file")
-                    exchange.answer(.whole(Sample.content, etag: "\"v1\""))
-                    var states: [String] = []
-                    for try await event in client.notifications {
-                        guard case .state(let snapshot) = event.change else { continue }
-                        states.append(snapshot.state)
-                        if snapshot.isFinished { break }
-                    }
-                    #expect(states.last == "succeeded")
-                    let finished = try await client.wait(job.id)
-                    #expect(finished.result?["sha256"]?.string == Sample.sha256)
-                }
-            }
-        }
-    }
-
-    @Test func jobClient_throwsClosed_whenDaemonIsKilled() async throws {
-        try await Household.with { household in
-            let daemon = try await household.start()
-            let client = try await JobClient.connect(path: daemon.socket)
-            let job = try await client.submit(.timer(1000))
-            let waiting = Task { try await client.wait(job.id) }
-            _ = try await client.info()
-            try await daemon.crash()
-            let error = await #expect(throws: JobClientError.self) { try await waiting.value }
-            #expect(error?.code == .closed)
-            await client.close()
         }
     }
 }

@@ -27,66 +27,6 @@ import Testing
         }
     }
 
-    @Test func schedule_doesNotExist_forAnotherUser() async throws {
-        try await share { daemon in
-            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-            let root = try daemon.connect()
-            let set: JSON = ["schedule": "s", "every": 1000, "spec": .value(1)]
-            _ = try await ann.call("schedule.set", set)
-            let annsOwn: JSON = ["schedule": "s", "owner": 64_001]
-            for method in ["get", "run", "suspend", "resume", "remove"] {
-                #expect(try await bob.refusal("schedule.\(method)", ["schedule": "s"]).code == -32001, "\(method)")
-                let none = try await bob.refusal("schedule.\(method)", ["schedule": "none", "owner": 64_001])
-                let foreign = try await bob.refusal("schedule.\(method)", annsOwn)
-                #expect(foreign.code == none.code, "\(method)")
-                #expect(foreign.message == none.message.replacing("none", with: "s"), "\(method): \(foreign.message)")
-            }
-            #expect(try await bob.refusal("schedule.set", set.with(["owner": 64_001])).code == -32002)
-            #expect(try await bob.call("schedule.list")["schedules"] == [])
-            // One of the same name is another one.
-            _ = try await bob.call("schedule.set", set)
-            #expect(try await root.call("schedule.list")["schedules"]?.array?.count == 2)
-            for method in ["get", "suspend", "resume", "run", "remove"] {
-                _ = try await root.call("schedule.\(method)", annsOwn)
-            }
-            #expect(try await ann.call("schedule.list")["schedules"] == [])
-            #expect(try await bob.call("schedule.list")["schedules"]?.array?.count == 1)
-        }
-    }
-
-    @Test func job_doesNotExist_forAnotherUser() async throws {
-        try await share { daemon in
-            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-            let root = try daemon.connect()
-            let list: JSON = ["source": ["type": "list", "jobs": [.value(1)]]]
-            let done = try await ann.submit(list)
-            _ = try await ann.wait(done)
-            let child = try await ann.call("job.list", ["parent": JSON(done)])["jobs"]?[0]?["job"]?.int ?? 0
-            let open = try await ann.submit(.timer(1000, ["tags": ["t"]]))
-            for job in [done, child, open, 999_999] {
-                for method in ["get", "wait", "watch", "cancel", "retry", "remove", "result"] {
-                    let refusal = try await bob.refusal("job.\(method)", .job(job))
-                    #expect(refusal.code == -32001, "\(method) of \(job)")
-                    // Another user's jobs and missing jobs look the same, except for the number.
-                    #expect(refusal.message.replacing("\(job)", with: "N").contains("N"), "\(refusal)")
-                }
-                #expect(try await bob.refusal("job.list", ["parent": JSON(job)]).code == -32001)
-                #expect(try await bob.refusal("job.watch", ["jobs": [JSON(job)]]).code == -32001)
-            }
-            let messages = try await [
-                bob.refusal("job.get", .job(open)).message.replacing("\(open)", with: "N"),
-                bob.refusal("job.get", .job(999_999)).message.replacing("999999", with: "N"),
-            ]
-            #expect(messages[0] == messages[1])
-            #expect(try await bob.call("job.list") == ["jobs": [], "next": nil])
-            #expect(try await bob.call("job.list", ["tag": "t"])["jobs"] == [])
-            #expect(try await ann.call("job.get", .job(open))["state"] == "running", "it was not cancelled")
-            for job in [done, child, open] { #expect(try await root.call("job.get", .job(job))["owner"] == 64_001) }
-            _ = try await root.call("job.cancel", .job(open))
-            #expect(try await ann.wait(open)["state"] == "cancelled")
-        }
-    }
-
     @Test func counts_coverOwnJobs_withoutRights() async throws {
         try await share { daemon in
             let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
@@ -121,35 +61,6 @@ import Testing
             #expect(try await counts(ann) == [1, 1])
             #expect(try await counts(bob) == [2, 3])
             #expect(try await counts(daemon.connect()) == [4, 4])
-        }
-    }
-
-    @Test func watchAll_tellsOfOwnJobsOnly_withoutRights() async throws {
-        try await share { daemon in
-            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-            let root = try daemon.connect()
-            let open = try await ann.submit(.timer(1000))
-            let watched = try await bob.call("job.watch", ["all": true, "children": true])
-            #expect(watched["jobs"] == [])
-            _ = try await bob.call("job.watch", ["tag": "t", "children": true])
-            let all = try await root.call("job.watch", ["all": true])
-            #expect(all["jobs"]?.array?.map { $0["job"]?.int } == [open])
-            let tagged = try await ann.submit(["source": ["type": "list", "jobs": [.value(1)]], "tags": ["t"]])
-            _ = try await ann.wait(tagged)
-            try await root.state("succeeded", of: tagged)
-            let own = try await bob.submit(.value(1, ["tags": ["t"]]))
-            for _ in 0..<2 { try await bob.state("succeeded", of: own) }
-            #expect(bob.waiting.allSatisfy { $0.job == own }, "\(bob.waiting)")
-        }
-    }
-
-    @Test func keys_areOfTheirOwner() async throws {
-        try await share { daemon in
-            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-            let first = try await ann.submit(.value(1, ["key": "k"]))
-            let second = try await bob.call("job.submit", .value(2, ["key": "k"]))
-            #expect(second["created"] == true)
-            #expect(second["job"]?.int != first)
         }
     }
 

@@ -138,63 +138,7 @@ import Testing
         }
     }
 
-    @Test func batch_holdsUpNobody_whenItWaits() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.fetch(origin.url("/a")))
-                wire.sendLine(
-                    "[" + Wire.request(100, "job.wait", .job(job)) + "," + Wire.request(101, "server.info", [:]) + "]")
-                #expect(try await wire.call("server.info")["name"] == "deferd")
-                try await origin.exchange("/a").answer(.text("a"))
-                let line = try #require(try await wire.next())
-                #expect(Set(line.json.array?.compactMap { $0["id"] } ?? []) == [100, 101])
-            }
-        }
-    }
-
-    @Test(arguments: [
-        #"{"method":"server.info","id":1}"#, #"{"jsonrpc":"1.0","method":"server.info","id":1}"#,
-        #"{"jsonrpc":2.0,"method":"server.info","id":1}"#, #"{"jsonrpc":"2.0","id":1}"#,
-        #"{"jsonrpc":"2.0","method":null,"id":1}"#, #"{"jsonrpc":"2.0","method":"server.info","params":"x","id":1}"#,
-        #"{"jsonrpc":"2.0","method":"server.info","params":null,"id":1}"#,
-    ])
-    func request_isInvalid_whenAMemberIsWrong(_ request: String) async throws {
-        try await expect([(request, Self.failure(-32600, id: "(1|null)"))])
-    }
-
-    @Test(arguments: ["[1]", "{}", "true"])
-    func request_isInvalidWithIDNull_whenIDIsNone(_ id: String) async throws {
-        try await expect([(#"{"jsonrpc":"2.0","method":"server.info","id":\#(id)}"#, Self.failure(-32600))])
-    }
-
-    @Test(arguments: ["1", "\"text\"", "null", "true"])
-    func value_isInvalidRequest_whenItIsNoObject(_ value: String) async throws {
-        try await expect([(value, Self.failure(-32600))])
-    }
-
     // MARK: - Multiplexing
-
-    @Test func answers_comeInOrder_whenNothingWaits() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            var lines = ""
-            let calls: [(String, JSON)] = [
-                ("server.info", [:]), ("job.submit", .value(1)), ("job.list", ["limit": 3]), ("nothing", [:]),
-                ("job.submit", [:]), ("job.get", ["job": 1]), ("queue.list", [:]), ("server.stats", [:]),
-                ("job.submit", .value(2)), ("job.explain", .value(2)),
-            ]
-            for number in 0..<300 {
-                let (method, params) = calls[number % calls.count]
-                lines += Wire.request(number, method, params) + "\n"
-                if number % 50 == 20 { lines += "junk\n" }
-            }
-            wire.send(raw: lines)
-            wire.finishWriting()
-            let ids = try await wire.rest().compactMap(\.id?.int)
-            #expect(ids == Array(0..<300))
-        }
-    }
 
     @Test func waits_holdUpNobody_whereverTheyStand() async throws {
         try await GuidedOrigin.run { origin in
@@ -212,18 +156,6 @@ import Testing
                 try await origin.exchange("/1").answer(.text("1"))
                 for wait in waits { #expect(try await wire.result(wait)["result"]?["body"] == "1") }
             }
-        }
-    }
-
-    @Test func connections_holdUpNobody_whenOneIsBusy() async throws {
-        try await Daemon.run { daemon in
-            let (busy, other) = (try daemon.connect(), try daemon.connect())
-            var lines = ""
-            for number in 1...3000 { lines += Wire.request(number, "job.submit", .value(1, ["delay": 1000])) + "\n" }
-            busy.send(raw: lines)
-            _ = try await busy.result(1)
-            #expect(try await other.succeed(.value(5)) == 5)
-            for number in 2...3000 { _ = try await busy.result(number) }
         }
     }
 }

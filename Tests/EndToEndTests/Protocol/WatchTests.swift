@@ -147,29 +147,6 @@ import Testing
         }
     }
 
-    @Test func watchByJob_tellsOfChildren_whenAsked() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let parent = try await wire.submit(
-                    .fetch(
-                        origin.url("/"),
-                        ["then": [["then": ["source": ["type": "each", "in": [1, 2, 3], "job": .value("{{item}}")]]]]]))
-                _ = try await wire.call("job.watch", ["job": JSON(parent), "children": true])
-                try await origin.exchange("/").answer(.text("now"))
-                var ended: Set<Int> = []
-                while true {
-                    let line = try await wire.next("news") { $0.state == "succeeded" }
-                    let job = try #require(line.job)
-                    ended.insert(job)
-                    if job == parent { break }
-                    #expect(line.json["params"]?["snapshot"]?["parent"]?.int == parent)
-                }
-                #expect(ended.count == 4)
-            }
-        }
-    }
-
     @Test func watch_showsChildrenThatAreThere_whenAsked() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
@@ -262,26 +239,6 @@ import Testing
                     let line = try await wire.next("end") { $0.state == "succeeded" && $0.watch == watch }
                     #expect(line.json["params"]?["snapshot"]?["result"]?["size"] == 100_000)
                 }
-            }
-        }
-    }
-
-    @Test func progress_isNull_whereItIsUnknown() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let answer = try await wire.call("job.submit", .fetch(origin.url("/chunked"), ["watch": true]))
-                let job = try #require(answer["job"]?.int)
-                let exchange = try await origin.exchange("/chunked")
-                exchange.sendHead("200 OK", [("Transfer-Encoding", "chunked")])
-                exchange.send(Array("5\r\nhello\r\n".utf8))
-                let line = try await wire.next("progress") { $0.method == "job.progress" }
-                let progress = try #require(line.json["params"]?["progress"])
-                #expect(progress["completed"] == 5)
-                for name in ["total", "fraction", "eta"] { #expect(progress[name] == .null, "\(name)") }
-                exchange.send(Array("0\r\n\r\n".utf8))
-                exchange.finish()
-                try await wire.state("succeeded", of: job)
             }
         }
     }
@@ -437,23 +394,6 @@ import Testing
             _ = try await wire.call("job.retry", .job(job))
             let lines = try await story(wire, of: job, watch: watch)
             #expect(lines.compactMap(\.state) == ["queued", "running", "failed"])
-        }
-    }
-
-    @Test func watches_end_whenClientsGoWithoutReading() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let request =
-                Wire.request(1, "job.watch", ["all": true]) + "\n"
-                + Wire.request(2, "job.submit", .value(1, ["watch": true])) + "\n"
-            for _ in 0..<100 {
-                let client = try Wire.descriptor(daemon.socket)
-                client.write(Array(request.utf8))
-                client.close()
-            }
-            try await wire.eventually {
-                $0["totals"]?["succeeded"] == 100 && $0["watches"] == 0 && $0["connections"] == 1
-            }
         }
     }
 }
