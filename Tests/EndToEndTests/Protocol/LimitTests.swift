@@ -20,8 +20,11 @@ import Testing
                 let job = try await wire.submit(.fetch(origin.url("/a")))
                 let waits = (0..<3).map { _ in wire.send("job.wait", .job(job)) }
                 // Waits count, so the next request is above the limit, whatever it asks for.
-                for method in ["job.wait", "server.info", "job.submit"] {
-                    let refusal = try await wire.refusal(method, method == "job.submit" ? .value(1) : .job(job))
+                let calls: [(String, JSON)] = [
+                    ("job.wait", .job(job)), ("server.info", [:]), ("job.submit", .value(1)),
+                ]
+                for (method, params) in calls {
+                    let refusal = try await wire.refusal(method, params)
                     #expect(refusal.code == -32003 && refusal.kind == "busy", "\(method)")
                     #expect(refusal.data["retryAfter"]?.double ?? 0 > 0)
                 }
