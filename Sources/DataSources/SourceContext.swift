@@ -16,15 +16,15 @@ package struct SourceContext: Sendable {
     /// The path for a body beyond `limits.inlineResult`; its directory exists.
     package let bodyPath: String
     /// The directory of ``bodyPath``, if it is open.
-    package var bodyDirectory: OpenDirectory?
+    package var bodyDirectory: OpenFile?
     /// The most bytes that such a body may have.
     package var roomForBody = Int64.max
     /// Called with the size of such a body once it is on stable storage.
     package var keptBody: @Sendable (Int64) -> Void = { _ in }
     /// The most seconds for this attempt; unlike a cancelled download, one that times out can be resumed.
     package var timeout: Double?
-    /// Counts the memory of the result until it is stored.
-    package var memory = RunMemory()
+    /// Holds the lease of the memory that the result takes, until it is stored.
+    package var memory = Handover<Lease>()
     /// The checkpoint that an earlier attempt saved.
     package var checkpoint: JSON?
     /// Whether an interrupted download keeps its data for a retry.

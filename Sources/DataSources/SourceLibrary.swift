@@ -3,7 +3,7 @@ import SystemPackage
 package import DeferredKit
 package import JobModel
 package import Logging
-import LoopTasks
+package import LoopTasks
 package import NIOCore
 import Synchronization
 
@@ -12,12 +12,7 @@ package final class SourceLibrary: Sendable {
     /// The rules for transfers that start now; a running transfer keeps those that it started with.
     private let rulesNow: Mutex<SourceRules>
     let shared: SharedServices
-    private let group: any EventLoopGroup
-    /// The event loop that measures time in tests; nil for the loop of each transfer.
-    var timers: (any EventLoop)? { shared.timers }
-    /// One for each loop, used in turn.
-    private let executors: [LoopExecutor]
-    private let turn = Atomic<Int>(0)
+    let group: any EventLoopGroup
     /// Threads for requests and answers.
     private let requestQueue: FileQueue
     private let programs: ProgramHost
@@ -35,16 +30,16 @@ package final class SourceLibrary: Sendable {
         files: FileOperations = .real, lookup: @escaping NameResolver.Lookup = NameResolver.system
     ) throws(JobError) {
         self.group = group
-        executors = group.makeIterator().map(LoopExecutor.init)
+        executor = LoopExecutor(group.next())
         let isShared = settings.downloads.isSystemInstance
         shared = SharedServices(
-            resolver: NameResolver(lookup: lookup), timers: timers, files: files,
+            lookup: lookup, timers: timers, files: files,
             userFiles: FileQueue(isShared: isShared), ownFiles: FileQueue(isShared: isShared),
             documents: DocumentBudget(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser),
             logger: logger)
         requestQueue = FileQueue(isShared: isShared, threads: Self.requestThreads)
         programs = ProgramHost(
-            guardProgram: settings.programs.guardProgram, executor: executors[0], queue: shared.ownFiles,
+            guardProgram: settings.programs.guardProgram, executor: executor, queue: shared.ownFiles,
             logger: logger)
         rulesNow = Mutex(try SourceRules(settings, directories: try DownloadDirectories(settings.downloads), shared))
     }
@@ -53,30 +48,18 @@ package final class SourceLibrary: Sendable {
 
     /// Applies other settings, except for directories, to transfers that start from now on; throws if one is not valid.
     package func configure(_ settings: SourceSettings) throws(JobError) {
-        let changed = try SourceRules(settings, directories: policy.directories, shared)
+        let changed = try SourceRules(settings, directories: rules.directories, shared)
         rulesNow.withLock { $0 = changed }
         shared.documents.configure(limit: settings.limits.documents, perUser: settings.limits.memoryPerUser)
     }
 
-    var rules: SourceRules { rulesNow.withLock(\.self) }
-
-    /// What may be reached now.
-    package var policy: SourcePolicy { rules.policy }
+    /// The present rules.
+    package var rules: SourceRules { rulesNow.withLock(\.self) }
 
     // MARK: - Sources
 
-    /// The source that `parameters` describe; not `list` and `each`, which the engine runs itself.
-    package func source(_ parameters: SourceParameters, _ context: SourceContext) -> any DataSource<JSON> {
-        Source { self.start(parameters, context) }
-    }
-
-    private struct Source: DataSource {
-        let begin: @Sendable () -> Deferred<JSON, any Error>
-
-        func start() -> Deferred<JSON, any Error> { begin() }
-    }
-
-    private func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
+    /// Starts the source that `parameters` describe; not `list` and `each`, which the engine runs itself.
+    package func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
         switch parameters {
         case .url(let spec): response(spec, context, \.json)
         case .json(let spec, let pointer): value(spec, at: pointer, context)
@@ -123,7 +106,7 @@ package final class SourceLibrary: Sendable {
         _ spec: DownloadSpec, below directories: DownloadDirectories? = nil, _ context: SourceContext
     ) -> Deferred<JSON, any Error> {
         start(context) { transfer async throws(JobError) in
-            try await DownloadAttempt(spec, below: directories ?? transfer.rules.policy.directories, transfer).run()
+            try await DownloadAttempt(spec, below: directories ?? transfer.rules.directories, transfer).run()
         }
     }
 
@@ -138,48 +121,37 @@ package final class SourceLibrary: Sendable {
         var rest = spec
         rest.input = nil
         let input = Handover(spec.input)
-        return startAwaitingEnd(context, timeout: command.timeout) { [programs, rest] transfer async throws(JobError) in
+        // With a typed failure, a cancelled transfer fails once its steps have ended.
+        let work = start(context, timeout: command.timeout) { [programs, rest] transfer async throws(JobError) in
             try await ProgramAttempt(
                 spec: rest, input: input, command: command, host: programs, transfer: transfer
             ).run()
+        } failure: {
+            $0
         }
+        return work.erased()
     }
 
     /// Succeeds with `null` after some seconds.
     private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
         let promise = Promise<JSON, any Error>()
-        let timer = (timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) {
+        let timer = (shared.timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) {
             _ = promise.succeed(.null)
         }
         promise.deferred.upon { _ in timer.cancel() }
         return promise.deferred
     }
 
-    func nextExecutor() -> LoopExecutor {
-        executors[turn.add(1, ordering: .relaxed).newValue % executors.count]
-    }
-
     // MARK: - Threads for the engine
 
     /// An executor for tasks that belong to no transfer.
-    package var executor: any TaskExecutor { executors[0] }
+    package let executor: LoopExecutor
 
-    /// Runs work for `owner` that is slow or blocks, but uses no file of a user, and waits for it.
-    package func blocking<Value: Sendable, Failure: Error>(
-        for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws(Failure) -> Value {
-        try await requestQueue.of(owner).run(body)
-    }
+    /// Threads for work on behalf of `owner` that is slow or blocks, but uses no file of a user.
+    package func threads(for owner: UInt32) -> FileQueue { requestQueue.of(owner) }
 
-    /// Runs such work without waiting for it.
-    package func startBlocking(for owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        requestQueue.of(owner).start(body)
-    }
-
-    /// Runs work that may wait for the file systems of `owner`.
-    package func startWithFiles(of owner: UInt32, _ body: @escaping @Sendable () -> Void) {
-        shared.userFiles.of(owner).start(body)
-    }
+    /// Threads for work that may wait for the file systems of `owner`.
+    package func fileThreads(of owner: UInt32) -> FileQueue { shared.userFiles.of(owner) }
 
     // MARK: - What an earlier daemon left
 
@@ -201,7 +173,7 @@ package final class SourceLibrary: Sendable {
     package func keepFiles(of transfers: [UnfinishedTransfer]) {
         for transfer in transfers {
             guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
-                let path = try? checkpoint.path(of: transfer.owner, below: policy.directories)
+                let path = try? checkpoint.path(of: transfer.owner, below: rules.directories)
             else { continue }
             shared.reservations.keep(
                 path.key(path.name),
@@ -213,7 +185,7 @@ package final class SourceLibrary: Sendable {
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
         defer { shared.reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
-        await shared.discardPart(of: checkpoint, owner: owner, below: policy.directories)
+        await shared.discardPart(of: checkpoint, owner: owner, below: rules.directories)
     }
 
     // MARK: - End
@@ -224,7 +196,7 @@ package final class SourceLibrary: Sendable {
     /// checkpoints meanwhile.
     package func shutdown() async {
         let left = await running.stop(
-            patience: programs.isAtWork ? Self.programPatience : Self.patience, by: timers ?? group.next())
+            patience: programs.isAtWork ? Self.programPatience : Self.patience, by: shared.timers ?? group.next())
         if left > 0 {
             shared.logger.warning(
                 "Some transfers did not end in time and were abandoned.", metadata: ["transfers": "\(left)"])
@@ -246,6 +218,43 @@ package final class SourceLibrary: Sendable {
     private func endConnections() {
         rules.transport.pool.close()
         programs.end()
-        shared.resolver.end()
+        shared.names.end()
+    }
+}
+
+/// The objects that a library has once, whatever its settings are.
+struct SharedServices: Sendable {
+    let lookup: NameResolver.Lookup
+    /// Threads for lookups of names. A lookup does not start if its transfer has given up.
+    let names = FileQueue(threads: NameResolver.total, perUser: NameResolver.perUser)
+    /// The event loop that measures time in tests; nil for the loop of each connection.
+    let timers: (any EventLoop)?
+    /// The files that downloads write.
+    let reservations = FileReservations()
+    let files: FileOperations
+    /// Threads for users' files. Slow file systems may block all of them, so other work has its own threads.
+    let userFiles: FileQueue
+    /// Threads for the daemon's own files: documents, programs and certificates.
+    let ownFiles: FileQueue
+    let documents: DocumentBudget
+    let spills = SpillBudget()
+    let logger: Logger
+}
+
+extension SharedServices {
+    /// Removes the `.part` that a checkpoint describes, if it still exists.
+    func discardPart(
+        of checkpoint: DownloadCheckpoint, owner: UInt32, below directories: DownloadDirectories
+    ) async {
+        guard let path = try? checkpoint.path(of: owner, below: directories) else { return }
+        do throws(Errno) {
+            try await userFiles.of(owner).run { [files] () throws(Errno) in
+                try DownloadTarget.discardPart(path, checkpoint, files)
+            }
+        } catch {
+            logger.warning(
+                "The file of an unfinished download could not be removed.",
+                metadata: ["path": "\(path.absolute(checkpoint.name))", "error": "\(error)"])
+        }
     }
 }

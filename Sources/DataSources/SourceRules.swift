@@ -1,16 +1,51 @@
-import JobModel
+package import JobModel
 
 /// The settings that a transfer starts with, and the objects made from them.
-struct SourceRules: Sendable {
+package struct SourceRules: Sendable {
     let settings: SourceSettings
-    let policy: SourcePolicy
+    let access: AccessPolicy
+    let directories: DownloadDirectories
     let transport: HTTPTransport
 
     /// Throws if a setting is not valid.
     init(_ settings: SourceSettings, directories: DownloadDirectories, _ shared: SharedServices) throws(JobError) {
         self.settings = settings
-        let access = try AccessPolicy(settings.policy)
-        policy = SourcePolicy(access: access, directories: directories, programs: settings.programs)
+        self.directories = directories
+        access = try AccessPolicy(settings.policy)
         transport = try HTTPTransport(settings, access, shared)
+    }
+
+    // MARK: - What sources may reach, by its text alone
+
+    /// Throws if a URL is not valid (kind `invalid`), or if its scheme, host or address is forbidden (`policy`).
+    @discardableResult
+    package func check(url: String) throws(JobError) -> RequestURL { try access.url(url) }
+
+    /// Throws if `owner` may not write to a path (kind `policy`).
+    package func check(path: String, owner: UInt32) throws(JobError) { _ = try directories.path(path, owner: owner) }
+
+    /// Throws if a program is not configured (kind `invalid`), or if a command without a name is not allowed
+    /// (`policy`).
+    package func check(program name: String?) throws(JobError) { _ = try settings.programs.entry(name) }
+}
+
+/// What sources may do, and how much of it; the defaults are those of the configuration.
+package struct SourceSettings: Sendable {
+    package var limits = JobLimits()
+    package var http = HTTPSettings()
+    package var policy = PolicySettings()
+    package var downloads = DownloadSettings()
+    package var programs = ProgramSettings()
+
+    package init() {}
+
+    /// Throws if a setting is not valid.
+    package func check() throws(JobError) {
+        _ = try AccessPolicy(policy)
+        _ = try DownloadDirectories(downloads)
+        if let proxy = http.proxy { _ = try ProxyAddress(proxy) }
+        guard HeaderField.flaw(ofValue: http.userAgent) == nil else {
+            throw JobError(.invalid, "http.userAgent must not contain control characters; write it in one line.")
+        }
     }
 }

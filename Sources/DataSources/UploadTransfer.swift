@@ -1,6 +1,4 @@
-import DeferredKit
 import JobModel
-import NIOCore
 import SystemPackage
 
 /// One attempt at an upload, from its path to its result.
@@ -20,7 +18,7 @@ struct UploadTransfer: Sendable {
         // An empty file has no last byte to hold back.
         if let digest = body.digest { try check(digest, of: file) }
         let request = OutgoingRequest(
-            try rules.policy.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
+            try rules.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
             body: .file(body), coding: .asSent, userAgent: rules.settings.http.userAgent)
         let response = try await rules.transport.open(request, transfer)
         defer { response.close() }
@@ -37,20 +35,14 @@ struct UploadTransfer: Sendable {
 
     private func opened() async throws(JobError) -> ReadableFile {
         let context = transfer.context
-        let path = try transfer.rules.policy.directories.path(spec.path, owner: context.owner, groups: context.groups)
+        let path = try transfer.rules.directories.path(spec.path, owner: context.owner, groups: context.groups)
         let (queue, files) = (transfer.userFiles, transfer.files)
-        return try await transfer.control.wait { promise in
-            queue.start {
-                promise.resolve(
-                    Result { () throws(JobError) in
-                        guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else {
-                            throw JobError(path: .noSuchFileOrDirectory, "read", path.absolute())
-                        }
-                        if let file = try ReadableFile(path.name, in: directory, path, files, queue) { return file }
-                        throw JobError(
-                            .invalid, "\"\(path.absolute())\" is not a regular file; give the path of one.")
-                    })
+        return try await transfer.control.run(on: queue) { () throws(JobError) in
+            guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else {
+                throw JobError(path: .noSuchFileOrDirectory, "read", path.absolute())
             }
+            if let file = try ReadableFile(path.name, in: directory, path, files, queue) { return file }
+            throw JobError(.invalid, "\"\(path.absolute())\" is not a regular file; give the path of one.")
         }
     }
 

@@ -20,7 +20,7 @@ package final class Engine: Sendable {
 
         init(_ settings: EngineSettings, _ library: SourceLibrary) {
             self.settings = settings
-            admission = Admission(policy: library.policy, limits: settings.limits)
+            admission = Admission(policy: library.rules, limits: settings.limits)
         }
     }
 
@@ -72,7 +72,7 @@ package final class Engine: Sendable {
         await room.begin()
         // Files of unfinished transfers are reserved before the first source starts.
         library.keepFiles(
-            of: try await library.blocking(for: getuid()) { [reader] () throws(StoreError) in
+            of: try await library.threads(for: getuid()).run { [reader] () throws(StoreError) in
                 try reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
             })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
@@ -93,7 +93,7 @@ package final class Engine: Sendable {
     }
 
     private func sweep() {
-        library.startBlocking(for: getuid()) { [blobs, reader, logger] in
+        library.threads(for: getuid()).start { [blobs, reader, logger] in
             do throws(StoreError) {
                 let removed = try blobs.sweep(reader)
                 if removed > 0 {
@@ -225,7 +225,7 @@ package final class Engine: Sendable {
     package func blocking<Value: Sendable, Failure: Error>(
         for owner: UInt32, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await library.blocking(for: owner, body)
+        try await library.threads(for: owner).run(body)
     }
 
     /// A part of a long value or body, for `owner`.

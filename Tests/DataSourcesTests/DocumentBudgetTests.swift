@@ -1,4 +1,6 @@
 import JobModel
+import NIOCore
+import NIOPosix
 import Synchronization
 import Testing
 import TestOrigin
@@ -7,16 +9,20 @@ import TestOrigin
 
 /// How much memory documents take at once.
 @Suite struct DocumentBudgetTests {
+    /// The clock of the transfers.
+    private static let loop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()
+
     /// Asks for room and tells once there is some.
     private func lease(
-        _ budget: DocumentBudget, _ bytes: Int, for user: UInt32 = 1, _ control: TransferControl = TransferControl()
+        _ budget: DocumentBudget, _ bytes: Int, for user: UInt32 = 1,
+        _ control: TransferControl = TransferControl(Self.loop)
     ) -> Task<Lease?, Never> {
         Task { try? await budget.lease(bytes, for: user, control) }
     }
 
     @Test func document_hasItsTurn_whenThereIsRoom() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 100)
-        let first = try await budget.lease(80, for: 1, TransferControl())
+        let first = try await budget.lease(80, for: 1, TransferControl(Self.loop))
         #expect(budget.used == 80)
         let second = lease(budget, 30)
         await budget.waiting(1)
@@ -27,7 +33,7 @@ import TestOrigin
 
     @Test func documentThatIsTooLarge_hasItsTurn_alone() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 100)
-        var small: Lease? = try await budget.lease(1, for: 1, TransferControl())
+        var small: Lease? = try await budget.lease(1, for: 1, TransferControl(Self.loop))
         let large = lease(budget, 1000, for: 2)
         await budget.waiting(1)
         #expect(small != nil)
@@ -38,11 +44,11 @@ import TestOrigin
 
     @Test func users_haveTheirTurns_whoeverAskedFirst() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 60)
-        let first = try await budget.lease(60, for: 1, TransferControl())
+        let first = try await budget.lease(60, for: 1, TransferControl(Self.loop))
         let next = lease(budget, 40, for: 1)
         await budget.waiting(1)
         // Its share is used up; another's is not.
-        let other = try await budget.lease(40, for: 2, TransferControl())
+        let other = try await budget.lease(40, for: 2, TransferControl(Self.loop))
         #expect(budget.used == 100)
         first.shrink(to: 0)
         #expect(await next.value != nil)
@@ -51,8 +57,8 @@ import TestOrigin
 
     @Test func transfer_waitsNoLonger_onceItIsInterrupted() async throws {
         let budget = DocumentBudget(limit: 100, perUser: 100)
-        var first: Lease? = try await budget.lease(100, for: 1, TransferControl())
-        let control = TransferControl()
+        var first: Lease? = try await budget.lease(100, for: 1, TransferControl(Self.loop))
+        let control = TransferControl(Self.loop)
         let second = lease(budget, 100, control)
         await budget.waiting(1)
         control.interrupt(JobError(.timeout, "It took too long."))

@@ -16,10 +16,11 @@ final class DocumentBudget: Sendable {
     struct State {
         var limit: Int
         var perUser: Int
-        var used = 0
         var byUser: [UInt32: Int] = [:]
         /// In order of arrival; at most one for each running transfer.
         var waiting: [Waiter] = []
+
+        var used: Int { byUser.values.reduce(0) { $0.saturatingAdding($1) } }
     }
 
     let state: Mutex<State>
@@ -44,7 +45,6 @@ final class DocumentBudget: Sendable {
 
     private func release(_ bytes: Int, of user: UInt32) {
         state.withLock { state in
-            state.used -= bytes
             let left = state.byUser[user, default: bytes] - bytes
             state.byUser[user] = left > 0 ? left : nil
         }
@@ -72,7 +72,6 @@ final class DocumentBudget: Sendable {
                 state.used == 0 || state.used.saturatingAdding(state.waiting[first].bytes) <= state.limit
             else { return nil }
             let waiter = state.waiting.remove(at: first)
-            state.used += waiter.bytes
             state.byUser[waiter.user, default: 0] += waiter.bytes
             return waiter
         }
@@ -92,7 +91,7 @@ final class DocumentBudget: Sendable {
         let lease = try await lease(size.saturatingAdding(most), for: transfer.owner, control)
         let (value, cost) = try await transfer.ownFiles.run(parse)
         lease.shrink(to: Int64(cost))
-        transfer.context.memory.keep(lease)
+        transfer.context.memory.put(lease)
         return value
     }
 }

@@ -10,12 +10,9 @@ struct DocumentTransfer: Sendable {
     let body: Handover<[UInt8]>
     let transfer: Transfer
 
-    /// The largest document that is parsed on the event loop; a larger one would block it for too long.
-    private static let smallDocument = 64 << 10
-    /// The largest document that is received in memory; a slow server would keep a larger one there for long.
-    private static let largestReceived = 256 << 10
-    /// The longest body that is sent from memory.
-    private static let longestSent = 64 << 10
+    /// The longest body, document, input or output in memory: a slow server or program would keep a longer one there
+    /// for long, and parsing it would block the event loop.
+    static let longestInMemory = 64 << 10
 
     /// Receives status, headers and body.
     func response() async throws(JobError) -> DocumentResponse {
@@ -44,19 +41,15 @@ struct DocumentTransfer: Sendable {
         // A 304 has no document to select from; null says that nothing has changed.
         if isNotModified { return .null }
         let file = BodyFile(transfer)
-        let body = try await receive(response, in: file, beyond: Self.largestReceived)
+        let body = try await receive(response, in: file, beyond: Self.longestInMemory)
         let (url, budget) = (response.url, transfer.settings.limits.documentValues)
-        if case .whole(let bytes) = body, bytes.count <= Self.smallDocument {
-            return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
-        }
-        return try await transfer.shared.documents.value(ofSize: body.size, transfer, transfer.control) {
-            () throws(JobError) in
-            let bytes: [UInt8]
-            switch body {
-            case .whole(let received): bytes = received
-            case .spilled(let size): bytes = try file.read(size)
+        switch body {
+        case .whole(let bytes): return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
+        case .spilled(let size):
+            return try await transfer.shared.documents.value(ofSize: size, transfer, transfer.control) {
+                () throws(JobError) in
+                try Self.value(at: pointer, in: try file.read(size), from: url, within: budget)
             }
-            return try Self.value(at: pointer, in: bytes, from: url, within: budget)
         }
     }
 
@@ -66,7 +59,7 @@ struct DocumentTransfer: Sendable {
     ) async throws(JobError) -> (response: IncomingResponse, isNotModified: Bool) {
         let rules = transfer.rules
         var request = OutgoingRequest(
-            try rules.policy.access.url(spec.url), method: spec.method, headers: spec.headers,
+            try rules.access.url(spec.url), method: spec.method, headers: spec.headers,
             body: try await outgoingBody(), coding: .decoded, accept: types, userAgent: rules.settings.http.userAgent)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
@@ -84,7 +77,7 @@ struct DocumentTransfer: Sendable {
     /// The body to send: a long one from a file, as a slow server would keep it in memory for long.
     private func outgoingBody() async throws(JobError) -> OutgoingRequest.Body? {
         let size = body.look { $0?.count ?? 0 }
-        guard size > Self.longestSent else { return body.take().map(OutgoingRequest.Body.bytes) }
+        guard size > Self.longestInMemory else { return body.take().map(OutgoingRequest.Body.bytes) }
         let file = try await BodyFile.moving({ [body] in body.take() ?? [] }, ofSize: size, for: "body", transfer)
         return .file(
             OutgoingFile(size: Int64(size), queue: transfer.ownFiles) { (offset, buffer) throws(JobError) in
@@ -98,14 +91,14 @@ struct DocumentTransfer: Sendable {
     ) async throws(JobError) -> ResponseBody {
         let limit = transfer.settings.limits.body
         let announced = spec.method == "HEAD" || response.status == 304 ? nil : response.contentLength
-        if let announced, announced > limit { throw JobError(bodyOf: response.url, largerThan: limit) }
+        if let announced, announced > limit { throw JobError(longBodyOf: response.url) }
         let isEncoded = response.head.headers.contains(name: "Content-Encoding")
         var bytes: [UInt8] = []
-        if let announced { bytes.reserveCapacity(min(Int(announced), threshold, Self.smallDocument)) }
+        if let announced { bytes.reserveCapacity(min(Int(announced), threshold, Self.longestInMemory)) }
         var size = 0
         while let blocks = try await response.next() {
             size += blocks.byteCount
-            guard size <= limit else { throw JobError(bodyOf: response.url, largerThan: limit) }
+            guard size <= limit else { throw JobError(longBodyOf: response.url) }
             for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
             if size > threshold {
                 guard size <= room else {
@@ -142,5 +135,56 @@ struct DocumentTransfer: Sendable {
         }
         throw JobError(
             .select, "The JSON of \(SourceMessage.quoted(url)) has nothing at \"\(pointer)\"; check the pointer.")
+    }
+}
+
+/// The body of a response, in memory or in a file.
+enum ResponseBody: Sendable {
+    case whole([UInt8])
+    case spilled(size: Int)
+
+    var size: Int {
+        switch self {
+        case .whole(let bytes): bytes.count
+        case .spilled(let size): size
+        }
+    }
+}
+
+/// The complete response to a request for a document.
+struct DocumentResponse: Sendable {
+    let response: IncomingResponse
+    let isNotModified: Bool
+    let body: ResponseBody
+
+    /// The result of the source `url`.
+    var json: JSON {
+        var result = JSONObject()
+        result.append("status", JSON(response.status))
+        result.append("headers", .object(response.fields))
+        result.append("mediaType", mediaType.map(JSON.string) ?? .null)
+        result.append("size", JSON(body.size))
+        result.append("notModified", .bool(isNotModified))
+        switch body {
+        case .whole(let bytes):
+            if let text = String(validating: bytes, as: UTF8.self) {
+                result.append("body", .string(text))
+            } else {
+                result.append("body", .string(Base64.encode(bytes)))
+                result.append("encoding", "base64")
+            }
+        case .spilled: result.append("spilled", true)
+        }
+        return .object(result)
+    }
+
+    /// The media type without parameters, in lower case.
+    var mediaType: String? {
+        guard let field = response.field("Content-Type") else { return nil }
+        let type = field.utf8.prefix { $0 != UInt8(ascii: ";") }
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        let text = Substring(type.drop(while: isSpace)).lowercased()
+        let end = text.utf8.lastIndex { !isSpace($0) }
+        return end.map { String(Substring(text.utf8[...$0])) }
     }
 }

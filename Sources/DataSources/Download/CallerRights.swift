@@ -1,23 +1,21 @@
 import Glibc
 import JobModel
-import Synchronization
 import SystemPackage
 
 /// What the process that submitted a job may do with an open file or directory, by its mode and access list.
 ///
 /// The kernel checks the rights of the daemon, which opens files for many users. Root may do everything.
-final class CallerRights: Sendable {
+struct CallerRights: Sendable {
     private let user: UInt32
+    private let groups: CallerGroups?
     private let files: FileOperations
-    /// The groups of the user, looked up when they first matter: the system may ask a directory service for them.
-    private let groups: Mutex<Set<UInt32>?>
 
     /// Nil if the daemon's own rights count: in a user instance, and for the daemon's own user.
     init?(of path: DownloadPath, _ files: FileOperations) {
         guard let user = path.owner else { return nil }
         self.user = user
         self.files = files
-        groups = Mutex(path.groups?.ids)
+        groups = path.groups
     }
 
     /// Whether the user has all of `rights` on an open file.
@@ -25,13 +23,8 @@ final class CallerRights: Sendable {
         guard user != 0 else { return true }
         let status = try files.statusOfOpen(file)
         let list = try files.accessList(of: file) ?? AccessList(mode: status.mode)
-        let userGroups = {
-            self.groups.withLock { known in
-                let groups = known ?? self.files.groups(self.user)
-                known = groups
-                return groups
-            }
-        }
+        // Looked up only where they matter: the system may ask a directory service for them.
+        let userGroups = { groups?.ids ?? files.groups(user) }
         return list.permits(rights, user: user, groups: userGroups, owner: status.owner, group: status.group)
     }
 
@@ -55,7 +48,7 @@ extension FileOperations {
     func status(
         _ name: String, in directory: Int32, madeFor user: UInt32
     ) throws(Errno) -> (status: Status, isTheirs: Bool) {
-        let file = OpenDirectory(try openBeneath(directory, name, Self.pathOnly | O_NOFOLLOW, 0), self)
+        let file = OpenFile(try openBeneath(directory, name, Self.pathOnly | O_NOFOLLOW, 0), self)
         let status = try statusOfOpen(file.descriptor)
         guard status.isRegular, status.owner == geteuid() else { return (status, false) }
         return (status, try accessList(of: file.descriptor)?.names(user, with: [.read, .write]) == true)

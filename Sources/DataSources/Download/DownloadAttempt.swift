@@ -1,7 +1,6 @@
 import DeferredKit
 import JobModel
 import Logging
-import Synchronization
 import SystemPackage
 
 /// One attempt at a download, from its path to its result.
@@ -11,8 +10,6 @@ final class DownloadAttempt: Sendable {
     let spec: DownloadSpec
     let transfer: Transfer
     private let directories: DownloadDirectories
-    /// The size of the file at which to check the free space again.
-    private let nextCheck = Mutex(DownloadAttempt.checkInterval)
 
     private var context: SourceContext { transfer.context }
     private var reservations: FileReservations { transfer.shared.reservations }
@@ -27,21 +24,24 @@ final class DownloadAttempt: Sendable {
     var connections: Int { max(1, min(spec.segments, context.connections)) }
 
     func run() async throws(JobError) -> JSON {
-        // The reservation of an earlier attempt is for this attempt only.
-        defer { reservations.endWaiting(of: context.job, before: context.attempt) }
-        guard !Task.isCancelled else { throw TransferControl.cancelled }
+        try transfer.control.check()
         let path = try directories.path(spec.path, owner: context.owner, groups: context.groups)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let directory = try await onFileThread { [reservations] (files) throws(JobError) in
             try TargetDirectory(path, reservations, files)
         }
         await endForgottenWait(for: path)
-        if let result = await resultOfEarlierRun(path, in: directory.opened) { return result }
+        if let result = await resultOfEarlierRun(path, in: directory.opened) {
+            reservations.endWaiting(of: context.job)
+            return result
+        }
         let target = try await onFileThread { [self] _ throws(JobError) in
             try DownloadTarget(
                 path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
                 writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link), transfer)
         }
+        // The file that an earlier attempt left was kept for this attempt only.
+        reservations.endWaiting(of: context.job)
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
                 // An earlier attempt may have written to another path.
@@ -82,17 +82,18 @@ final class DownloadAttempt: Sendable {
     }
 
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
-        switch try await precedence(over: target) {
-        case .result(let result): return result
-        case .transfer(unlessUnchanged: let record):
-            try await checkRoom(for: target)
-            let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
-            switch try await fetch.run(unlessUnchanged: record) {
-            case .unchanged(let record, let url):
-                return try result(
-                    of: target, record.sha256 ?? "", size: record.size, record, status: 304, url: url.description)
-            case .received(let result, let source): return try await finish(target, result, from: source)
-            }
+        var record: DownloadRecord?
+        if let existing = try await onFileThread({ _ throws(JobError) in try target.existing() }) {
+            if spec.exists == .skip, !existing.isDirectory { return try await skipped(target) }
+            record = try await validated(existing, target)
+        }
+        try await checkRoom(for: target)
+        let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
+        switch try await fetch.run(unlessUnchanged: record) {
+        case .unchanged(let record, let url):
+            return try result(
+                of: target, record.sha256 ?? "", size: record.size, record, status: 304, url: url.description)
+        case .received(let result, let source): return try await finish(target, result, from: source)
         }
     }
 
@@ -107,54 +108,20 @@ final class DownloadAttempt: Sendable {
         return try await transfer.rules.transport.open(request, transfer)
     }
 
-    // MARK: - Free space
-
     /// Postpones the download if its disk has little room left.
     private func checkRoom(for target: DownloadTarget) async throws(JobError) {
         let minimum = Int64(transfer.settings.downloads.minimumFree)
-        guard let free = await freeBytes(below: minimum, target) else { return }
+        guard minimum > 0, let free = await transfer.userFiles.run({ target.freeBytes }), free < minimum else { return }
         throw .withoutRoom(
             "\"\(target.path.directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.")
     }
 
-    /// The bytes that a download may write between two checks of the free space.
-    private static let checkInterval: Int64 = 1 << 20
-
-    /// Ends a running download below half of the required free space, to leave the rest to others.
-    ///
-    /// The written bytes are removed, which makes room again. `count` is their number.
-    func checkRoomForMore(of target: DownloadTarget, at count: Int64) async throws(JobError) {
-        let isDue = nextCheck.withLock { next in
-            // The count goes back when another server starts from the beginning.
-            guard count >= next || count < next - Self.checkInterval else { return false }
-            next = count.saturatingAdding(Self.checkInterval)
-            return true
-        }
-        let minimum = Int64(transfer.settings.downloads.minimumFree / 2)
-        guard isDue, let free = await freeBytes(below: minimum, target) else { return }
-        throw JobError(
-            .storage,
-            "\"\(target.path.directory)\" has \(free) bytes free, and downloads end below \(minimum); make room.",
-            retryable: true)
-    }
-
-    private func freeBytes(below minimum: Int64, _ target: DownloadTarget) async -> Int64? {
-        guard minimum > 0 else { return nil }
-        return await transfer.userFiles.run { target.freeBytes }.flatMap { $0 < minimum ? $0 : nil }
-    }
-
     // MARK: - Existing files
 
-    /// What to do about an existing file. Indirect, as each step that awaits this reserves stack for the whole value.
-    private indirect enum Precedence {
-        case result(JSON)
-        case transfer(unlessUnchanged: DownloadRecord?)
-    }
-
-    private func precedence(over target: DownloadTarget) async throws(JobError) -> Precedence {
-        guard let existing = try await onFileThread({ _ throws(JobError) in try target.existing() }) else {
-            return .transfer(unlessUnchanged: nil)
-        }
+    /// Throws if the existing file forbids the download; returns its record if it is to be validated.
+    private func validated(
+        _ existing: FileOperations.Status, _ target: DownloadTarget
+    ) async throws(JobError) -> DownloadRecord? {
         if existing.isDirectory {
             throw JobError(.exists, "\"\(target.absolutePath)\" is a directory; give the path of a file.")
         }
@@ -163,21 +130,20 @@ final class DownloadAttempt: Sendable {
             throw JobError(
                 .exists,
                 "\"\(target.absolutePath)\" already exists; give another path, or say what to do with \"exists\".")
-        case .skip: return .result(try await skipped(target))
         case .validate, .replace:
             try await onFileThread { _ throws(JobError) in try target.checkReplacing(target.name) }
-            guard spec.exists == .validate, existing.isRegular else { return .transfer(unlessUnchanged: nil) }
+            guard spec.exists == .validate, existing.isRegular else { return nil }
             let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
-            return .transfer(unlessUnchanged: await remembered(target.path, target.name, file.status))
-        case .rename: return .transfer(unlessUnchanged: nil)
+            return await remembered(target.path, target.name, file.status)
+        case .rename, .skip: return nil
         }
     }
 
     /// The result if this job wrote the file, but the daemon ended before the result was stored.
-    private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenDirectory) async -> JSON? {
+    private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenFile) async -> JSON? {
         guard spec.exists != .replace, spec.exists != .validate else { return nil }
         for count in 0...(spec.exists == .rename ? 8 : 0) {
-            let name = count == 0 ? path.name : path.alternative(count)
+            let name = path.alternative(count)
             let status = await transfer.userFiles.run { [files = transfer.files] in
                 // An error occurs again when the target is opened, and is reported there.
                 try? files.status(directory.descriptor, name)
@@ -259,14 +225,14 @@ final class DownloadAttempt: Sendable {
         var result = result
         let status = try await onFileThread { (files) throws(JobError) in
             do throws(Errno) {
-                try files.sync(target.part.descriptor)
-                return try files.statusOfOpen(target.part.descriptor)
+                try files.sync(target.descriptor)
+                return try files.statusOfOpen(target.descriptor)
             } catch {
                 throw JobError(path: error, "synced", target.partPath)
             }
         }
         let replaces = spec.exists == .replace || spec.exists == .validate
-        for count in 0...(spec.exists == .rename ? DownloadTarget.alternatives : 0) {
+        for count in 0...(spec.exists == .rename ? TargetDirectory.alternatives : 0) {
             let name = count == 0 ? target.name : target.path.alternative(count)
             // The record of an existing file must stay.
             if !replaces, try await onFileThread({ _ throws(JobError) in try target.existing(name) != nil }) {

@@ -3,47 +3,44 @@ import JobModel
 
 /// Decides by its text alone where a download's path leads, and refuses a path outside of the allowed directories.
 struct DownloadDirectories: Sendable {
-    private let directory: [Substring]
-    private let roots: [[Substring]]
-    /// The directories without symbolic links, so that they cannot be redirected later.
-    private let locations: [[Substring]: String]
+    /// A directory that paths may lead to.
+    private struct Root: Sendable {
+        let components: [Substring]
+        let path: String
+        /// The path without symbolic links, so that it cannot be redirected later.
+        let location: String
+
+        /// Looks up the directory. Blocks.
+        init(_ text: String, key: String) throws(JobError) {
+            components = DownloadDirectories.components(text)
+            guard text.utf8.first == slash, !components.isEmpty, !components.contains("..") else {
+                throw JobError(
+                    .invalid, "\"\(text)\" in \(key) is not a directory; write an absolute path without \"..\".")
+            }
+            path = "/" + components.joined(separator: "/")
+            location = FileOperations.resolved(path)
+        }
+    }
+
+    private let directory: Root
+    private let roots: [Root]
     private let isSystemInstance: Bool
 
-    /// Looks up the directories. Blocks.
     init(_ settings: DownloadSettings) throws(JobError) {
-        directory = try Self.directory(settings.directory, key: "downloads.directory")
-        var roots: [[Substring]] = []
-        for root in settings.roots { roots.append(try Self.directory(root, key: "downloads.roots")) }
-        self.roots = roots
-        locations = Self.locations([directory] + roots)
+        directory = try Root(settings.directory, key: "downloads.directory")
+        roots = try settings.roots.map { (root) throws(JobError) in try Root(root, key: "downloads.roots") }
         isSystemInstance = settings.isSystemInstance
     }
 
     /// A single directory, which a program chose.
     init(_ directory: String) throws(JobError) {
-        self.directory = try Self.directory(directory, key: "the source's directory")
+        self.directory = try Root(directory, key: "the source's directory")
         roots = []
-        locations = Self.locations([self.directory])
         isSystemInstance = false
     }
 
-    private static func locations(_ directories: [[Substring]]) -> [[Substring]: String] {
-        Dictionary(
-            directories.map { ($0, FileOperations.resolved("/" + $0.joined(separator: "/"))) },
-            uniquingKeysWith: { first, _ in first })
-    }
-
     /// The absolute path of the directory for relative paths.
-    var primary: String { "/" + directory.joined(separator: "/") }
-
-    private static func directory(_ text: String, key: String) throws(JobError) -> [Substring] {
-        let components = components(text)
-        guard text.utf8.first == slash, !components.isEmpty, !components.contains("..") else {
-            throw JobError(
-                .invalid, "\"\(text)\" in \(key) is not a directory; write an absolute path without \"..\".")
-        }
-        return components
-    }
+    var primary: String { directory.path }
 
     private static let slash = UInt8(ascii: "/")
     /// The most names in a path.
@@ -58,20 +55,32 @@ struct DownloadDirectories: Sendable {
     func path(_ text: String, owner: UInt32, groups: CallerGroups? = nil) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         try check(text, components)
-        let own = isSystemInstance ? directory + [Substring(String(owner))] : directory
-        let isBelowOwn = components.starts(with: own) && components.count > own.count
-        if text.utf8.first != Self.slash || isBelowOwn {
-            let location = locations[directory].map { isSystemInstance ? "\($0)/\(owner)" : $0 }
-            let below = text.utf8.first == Self.slash ? components.dropFirst(own.count) : components[...]
-            return path(own, location, below, isOwn: true, owner, groups)
+        func path(_ root: String, _ location: String, _ below: ArraySlice<Substring>, isOwn: Bool) -> DownloadPath {
+            DownloadPath(
+                root: root, location: location, directories: below.dropLast().map(String.init),
+                name: below.last.map(String.init) ?? "", isOwnDirectory: isOwn,
+                owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups,
+                isPrivate: isSystemInstance)
         }
-        let isElsewhere = isSystemInstance && components.starts(with: directory)
-        guard !isElsewhere,
-            let root = roots.first(where: { components.starts(with: $0) && components.count > $0.count })
-        else {
-            throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")
+        let own = isSystemInstance ? [Substring(String(owner))] : []
+        let isRelative = text.utf8.first != Self.slash
+        if let below = isRelative ? components[...] : Self.rest(of: components, below: directory.components + own) {
+            let ending = own.map { "/" + $0 }.joined()
+            return path(directory.path + ending, directory.location + ending, below, isOwn: true)
         }
-        return path(root, locations[root], components.dropFirst(root.count), isOwn: false, owner, groups)
+        if !isSystemInstance || !components.starts(with: directory.components) {
+            for root in roots {
+                guard let below = Self.rest(of: components, below: root.components) else { continue }
+                return path(root.path, root.location, below, isOwn: false)
+            }
+        }
+        throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")
+    }
+
+    /// The names behind those of a directory; nil if they do not lead below it.
+    private static func rest(of components: [Substring], below directory: [Substring]) -> ArraySlice<Substring>? {
+        components.starts(with: directory) && components.count > directory.count
+            ? components.dropFirst(directory.count) : nil
     }
 
     private func refusal(_ text: String, _ reason: String) -> JobError {
@@ -96,17 +105,6 @@ struct DownloadDirectories: Sendable {
             throw refusal(
                 text, "ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")
         }
-    }
-
-    private func path(
-        _ root: [Substring], _ location: String?, _ components: ArraySlice<Substring>, isOwn: Bool, _ owner: UInt32,
-        _ groups: CallerGroups?
-    ) -> DownloadPath {
-        let path = "/" + root.joined(separator: "/")
-        return DownloadPath(
-            root: path, location: location ?? path, directories: components.dropLast().map(String.init),
-            name: components.last.map(String.init) ?? "", isOwnDirectory: isOwn,
-            owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups, isPrivate: isSystemInstance)
     }
 }
 

@@ -33,8 +33,9 @@ struct DownloadPath: Sendable {
     /// The same for the directory that the first `count` names lead to.
     func key(_ count: Int) -> String { ([location] + directories.prefix(count)).joined(separator: "/") }
 
-    /// The `count`th other name for the file: `tool-1.tar.gz`, `tool-2.tar.gz`.
+    /// The name for the file, or its `count`th other one: `tool-1.tar.gz`, `tool-2.tar.gz`.
     func alternative(_ count: Int) -> String {
+        guard count > 0 else { return name }
         var stem = Substring(name)
         var ending = Substring()
         if let dot = stem.lastIndex(of: "."), dot > stem.startIndex {

@@ -1,13 +1,26 @@
 import Glibc
 import JobModel
+import Synchronization
 import SystemPackage
 
 /// The file that a download writes: its directory, its reserved name, and its unfinished `.part`.
+///
+/// The `.part` is wanted until it is kept or removed. Operations that open, rename or unlink it run one at a time and
+/// block; ``remove()`` may be called on any thread: once it returns, no name is made or changed.
 final class DownloadTarget: Sendable {
+    private struct Part {
+        var isWanted = true
+        /// Its present name; nil before it is made.
+        var name: String?
+        var file: OpenFile?
+    }
+
     let path: DownloadPath
     /// The name reserved in the directory.
     let name: String
-    let part: ScratchFile
+    private let part = Mutex(Part())
+    /// Held while names change: on file threads, or to remove the file.
+    private let operations = Mutex(())
     private let directory: TargetDirectory
     private let writer: FileReservations.Writer
     private let reservations: FileReservations
@@ -29,50 +42,10 @@ final class DownloadTarget: Sendable {
         self.directory = directory
         (reservations, files, queue) = (transfer.shared.reservations, transfer.files, transfer.userFiles)
         do throws(JobError) {
-            name = try Self.reserve(path, in: directory, renaming, preferred, writer, reservations, files)
+            name = try directory.reserveName(for: writer, renaming: renaming, preferred: preferred)
         } catch {
             directory.removeMadeDirectories()
             throw error
-        }
-        part = ScratchFile(in: directory.opened, files, queue)
-    }
-
-    /// The number of names tried with `exists: "rename"`.
-    static let alternatives = 9999
-
-    private static func reserve(
-        _ path: DownloadPath, in directory: TargetDirectory, _ renaming: Bool, _ preferred: String?,
-        _ writer: FileReservations.Writer, _ reservations: FileReservations, _ files: FileOperations
-    ) throws(JobError) -> String {
-        guard renaming else {
-            guard let other = reservations.reserve(path.key(path.name), for: writer) else { return path.name }
-            // The message does not reveal the id of another user's job.
-            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written by another job"
-            throw JobError(
-                .exists, "\"\(path.absolute())\" is being \(state); wait for that job, or give another path.")
-        }
-        for count in -1...alternatives {
-            let name = count < 0 ? preferred : count == 0 ? path.name : path.alternative(count)
-            guard let name else { continue }
-            if try status(name, in: directory, path, files) == nil,
-                reservations.reserve(path.key(name), for: writer) == nil
-            {
-                return name
-            }
-        }
-        throw JobError(
-            .exists, "\"\(path.absolute())\" and \(alternatives) names like it are taken; give another path.")
-    }
-
-    private static func status(
-        _ name: String, in directory: TargetDirectory, _ path: DownloadPath, _ files: FileOperations
-    ) throws(JobError) -> FileOperations.Status? {
-        do throws(Errno) {
-            return try files.status(directory.opened.descriptor, name)
-        } catch  where error == .noSuchFileOrDirectory {
-            return nil
-        } catch {
-            throw JobError(path: error, "looked at", path.absolute(name))
         }
     }
 
@@ -80,7 +53,7 @@ final class DownloadTarget: Sendable {
 
     /// The status of the file with the reserved name, or with `other`; nil if there is none. Blocks.
     func existing(_ other: String? = nil) throws(JobError) -> FileOperations.Status? {
-        try Self.status(other ?? name, in: directory, path, files)
+        try directory.status(other ?? name)
     }
 
     /// Opens the existing file if the caller may read it. Blocks.
@@ -105,21 +78,30 @@ final class DownloadTarget: Sendable {
 
     // MARK: - The .part
 
+    /// The open `.part`; -1 before it is made or reopened.
+    var descriptor: Int32 { part.withLock { $0.file?.descriptor ?? -1 } }
+
     /// Makes an empty `.part`, and unlinks one that an earlier download of the caller left. Blocks.
     ///
     /// The old file is never truncated instead, so no checkpoint of an earlier version matches the new one.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
+        let (flags, mode) = (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, UInt32(path.isPrivate ? 0o600 : 0o644))
         do throws(Errno) {
-            try part.make(partName, mode: path.isPrivate ? 0o600 : 0o644) {
-                [path, files] (directory, name) throws(Errno) in
-                guard let owner = path.owner else { return Self.isPart(try files.status(directory, name)) }
-                let (status, isTheirs) = try files.status(name, in: directory, madeFor: owner)
-                return isTheirs && Self.isPart(status)
+            let file = try open { () throws(Errno) in
+                do throws(Errno) {
+                    return try openPart(flags, mode)
+                } catch  where error == .fileExists {
+                    guard try isAbandoned() else { throw error }
+                    do throws(Errno) {
+                        try files.unlink(directory.opened.descriptor, partName)
+                    } catch  where error == .noSuchFileOrDirectory {}
+                    return try openPart(flags, mode)
+                }
             }
             if let owner = path.owner {
-                try files.setAccessList(part.descriptor, AccessList([.read, .write], for: [owner]), false)
+                try files.setAccessList(file, AccessList([.read, .write], for: [owner]), false)
             }
-            return try files.statusOfOpen(part.descriptor).identity
+            return try files.statusOfOpen(file).identity
         } catch  where error == .fileExists {
             throw JobError(
                 .exists,
@@ -132,6 +114,14 @@ final class DownloadTarget: Sendable {
         }
     }
 
+    /// Whether the existing `.part` is of an earlier download of the caller.
+    private func isAbandoned() throws(Errno) -> Bool {
+        let directory = directory.opened.descriptor
+        guard let owner = path.owner else { return Self.isPart(try files.status(directory, partName)) }
+        let (status, isTheirs) = try files.status(partName, in: directory, madeFor: owner)
+        return isTheirs && Self.isPart(status)
+    }
+
     /// Whether a file can be a `.part` of this daemon.
     private static func isPart(_ status: FileOperations.Status) -> Bool {
         status.isRegular && status.links == 1 && status.owner == geteuid()
@@ -142,18 +132,49 @@ final class DownloadTarget: Sendable {
         guard checkpoint.part.createdAt != 0 else { return nil }
         let isSameBoot = !files.bootID.isEmpty && checkpoint.bootID == files.bootID && checkpoint.part.device != 0
         var size: Int64?
-        try? part.open(partName) { status in
+        _ = try? open { () throws(Errno) in
+            let file = try openPart(O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+            let status = try files.statusOfOpen(file.descriptor)
             let isSame = isSameBoot ? status.identity == checkpoint.part : status.identity.isSame(as: checkpoint.part)
+            guard isSame && Self.isPart(status) else { throw Errno.fileExists }
             size = status.size
-            return isSame && Self.isPart(status)
+            return file
         }
-        return part.descriptor >= 0 ? size : nil
+        return size
+    }
+
+    private func openPart(_ flags: Int32, _ mode: UInt32 = 0) throws(Errno) -> OpenFile {
+        OpenFile(try files.openBeneath(directory.opened.descriptor, partName, flags, mode), files, closedOn: queue)
+    }
+
+    /// Takes the file that `body` opens for the `.part`; returns its descriptor.
+    private func open(_ body: () throws(Errno) -> OpenFile) throws(Errno) -> Int32 {
+        try operating { _ throws(Errno) in
+            let file = try body()
+            part.withLock { ($0.name, $0.file) = (partName, file) }
+            return file.descriptor
+        }
+    }
+
+    /// Runs `body` while no other operation changes names; throws if the `.part` is no longer wanted.
+    private func operating<Value>(_ body: (Part) throws(Errno) -> Value) throws(Errno) -> Value {
+        try operations.withLock { _ throws(Errno) in
+            let part = part.withLock(\.self)
+            guard part.isWanted else { throw Errno.canceled }
+            return try body(part)
+        }
+    }
+
+    /// Whether `name` is the open `.part`: other writers to the directory can replace it at any time.
+    private func isOpen(_ file: OpenFile, under name: String) throws(Errno) -> Bool {
+        let named = try files.status(directory.opened.descriptor, name)
+        return try named.identity == files.statusOfOpen(file.descriptor).identity
     }
 
     /// Cuts the `.part`. Blocks.
     func cutPart(to size: Int64) throws(JobError) {
         do throws(Errno) {
-            try files.truncate(part.descriptor, to: size)
+            try files.truncate(descriptor, to: size)
         } catch {
             throw JobError(path: error, "written", partPath)
         }
@@ -182,7 +203,7 @@ final class DownloadTarget: Sendable {
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
         if replacing { try checkReplacing(name) }
         do throws(Errno) {
-            try part.rename(to: name, replacing: replacing)
+            try rename(to: name, replacing: replacing)
             try files.sync(directory.opened.descriptor)
             return true
         } catch  where error == .fileExists && !replacing {
@@ -197,20 +218,49 @@ final class DownloadTarget: Sendable {
         }
     }
 
+    /// Throws ESTALE if another file had the name of the `.part` and got the new one.
+    private func rename(to newName: String, replacing: Bool) throws(Errno) {
+        try operating { (part) throws(Errno) in
+            guard let name = part.name, let file = part.file else { throw Errno.canceled }
+            let rename = replacing ? files.rename : files.renameUnlessExists
+            try rename(directory.opened.descriptor, name, newName)
+            self.part.withLock { $0.name = newName }
+            do throws(Errno) {
+                if try isOpen(file, under: newName) { return }
+            } catch  where error == .noSuchFileOrDirectory {}
+            throw Errno.staleNFSFileHandle
+        }
+    }
+
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        if part.keep() { reservations.release(path.key(name)) }
+        if leave() { reservations.release(path.key(name)) }
     }
 
     /// Keeps the `.part` and the reservation for the job's next attempt.
-    func keep(after attempt: Int) {
-        if part.keep() { reservations.keep(path.key(name), for: writer, after: attempt) }
+    func keep() {
+        if leave() { reservations.keep(path.key(name), for: writer) }
     }
 
-    /// Removes the file, the directories made for it, and the reservation. May be called on any thread. Blocks.
+    /// Removes the file, the directories made for it, and the reservation. Blocks.
     func remove() {
-        guard part.remove() else { return }
+        let isFirst = leave()
+        operations.withLock { _ in
+            let part = part.withLock(\.self)
+            if isFirst, let name = part.name, let file = part.file, (try? isOpen(file, under: name)) == true {
+                try? files.unlink(directory.opened.descriptor, name)
+            }
+        }
+        guard isFirst else { return }
         reservations.release(path.key(name))
         directory.removeMadeDirectories()
+    }
+
+    /// Ends the time in which the `.part` is wanted; false if it had ended.
+    private func leave() -> Bool {
+        part.withLock { part in
+            defer { part.isWanted = false }
+            return part.isWanted
+        }
     }
 }

@@ -19,8 +19,6 @@ final class DownloadTransfer {
     private let target: DownloadTarget
     private let checkpoint: DownloadCheckpoint?
     private var part: DownloadedPart?
-    /// Nil if a retry could not resume the file.
-    private var journal: DownloadJournal?
     /// Whether to use several connections: not after a server sent something else than the range it was asked for.
     private var maySplit: Bool
 
@@ -96,7 +94,6 @@ final class DownloadTransfer {
             }
         }
         self.part = part
-        journal = DownloadJournal(checkpoint, isSaved: true, of: part, target, transfer)
     }
 
     /// Cuts off what follows the contents of the `.part`.
@@ -107,20 +104,17 @@ final class DownloadTransfer {
     /// Keeps the `.part` if a retry can resume it. Until an automatic retry, other jobs must not replace the file.
     private func keepForRetry(isAutomatic: Bool) async {
         // Without a checkpoint, no later attempt would find the file.
-        guard transfer.context.mayResume, let part, part.count > 0, await journal?.close() == true else { return }
-        if isAutomatic { target.keep(after: transfer.context.attempt) } else { target.release() }
+        guard transfer.context.mayResume, let part, part.count > 0, await part.close() else { return }
+        if isAutomatic { target.keep() } else { target.release() }
     }
-
-    /// Gives up the `.part`, so that it is removed.
-    private func dropPart() { (part, journal) = (nil, nil) }
 
     // MARK: - One server
 
     private func fetch(_ source: String, unlessUnchanged record: DownloadRecord?) async throws(JobError) -> Outcome {
-        let url = try transfer.rules.policy.access.url(source)
+        let url = try transfer.rules.access.url(source)
         let name = Masking.masked(url: source)
-        if let part, journal?.checkpoint.url == name,
-            let outcome = try await complete(part, from: source, at: url, total: journal?.checkpoint.total, nil)
+        if let part, part.checkpoint?.url == name,
+            let outcome = try await complete(part, from: source, at: url, nil)
         {
             return outcome
         }
@@ -143,35 +137,29 @@ final class DownloadTransfer {
             await response.discard()
             throw response.statusError
         }
-        let (total, validator) = (response.contentLength, Validator(response.head.headers))
         var isSplit = false
-        if maySplit, response.status == 200, let total, total >= 2 * SegmentMap.smallest, case .tag? = validator {
+        if maySplit, response.status == 200, let total = response.contentLength, total >= 2 * SegmentMap.smallest,
+            case .tag? = Validator(response.head.headers)
+        {
             isSplit = response.field("Accept-Ranges")?.lowercased() != "none"
         }
-        dropPart()
-        let part = try await DownloadedPart(new: target, withHolesBelow: isSplit ? total : nil, transfer)
+        self.part = nil
+        let part = try await DownloadedPart(new: target, for: response, from: source, hasHoles: isSplit, transfer)
         self.part = part
-        if let validator {
-            let checkpoint = DownloadCheckpoint(
-                url: Masking.masked(url: source), validator: validator, total: total,
-                directory: target.path.directory, name: target.name, part: part.identity,
-                bootID: transfer.files.bootID, hasHoles: isSplit)
-            journal = DownloadJournal(checkpoint, isSaved: false, of: part, target, transfer)
-        }
-        if let outcome = try await complete(part, from: source, at: url, total: total, response) { return outcome }
+        if let outcome = try await complete(part, from: source, at: url, response) { return outcome }
         return try await receive(try await attempt.open(url), from: source, at: url)
     }
 
     /// Fetches the missing bytes of `part`; nil if the server cannot continue it, so that the file must be fetched
     /// anew.
     private func complete(
-        _ part: DownloadedPart, from source: String, at url: RequestURL, total: Int64?, _ response: IncomingResponse?
+        _ part: DownloadedPart, from source: String, at url: RequestURL, _ response: IncomingResponse?
     ) async throws(JobError) -> Outcome? {
-        let fetch = PartFetch(of: url, total: total, into: part, journal, attempt, target, from: response)
+        let fetch = PartFetch(of: url, into: part, attempt, from: response)
         switch await fetch.run() {
         case .failed(let error):
-            // Removing the file may make the missing room.
-            if error.kind == .storage { dropPart() }
+            // Without its part, the file is removed, which may make the missing room.
+            if error.kind == .storage { self.part = nil }
             throw error
         case .otherVersion(let other):
             maySplit = false
@@ -190,7 +178,7 @@ final class DownloadTransfer {
     ) throws(JobError) -> Outcome {
         let digest = part.digest
         if let wanted = spec.sha256, wanted != digest {
-            dropPart()
+            self.part = nil
             throw JobError(
                 .checksum,
                 "\(SourceMessage.quoted(response.url)) has the SHA-256 \(digest) instead of \(wanted); check the URL and the checksum."

@@ -1,5 +1,8 @@
+import DeferredKit
 import JobModel
+import Logging
 import NIOCore
+import NIOHTTP1
 import Synchronization
 import SystemPackage
 
@@ -7,7 +10,7 @@ import SystemPackage
 ///
 /// A file that several connections fill has holes, so its size does not tell what is written. A note of the written
 /// ranges stands behind its contents and is renewed with each write: a killed daemon loses no byte unless the machine
-/// restarts.
+/// restarts. A checkpoint is saved from time to time, so that a crash of the machine loses little of it.
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
@@ -16,7 +19,10 @@ final class DownloadedPart: Sendable {
         var hashed: Int64 = 0
     }
 
-    let identity: FileOperations.Status.Identity
+    /// What a later attempt needs to resume the file; nil if the server gave no strong validator.
+    let checkpoint: DownloadCheckpoint?
+    /// The size of the file, if it is known.
+    let total: Int64?
     /// The number of bytes that an earlier transfer wrote.
     let resumed: Int64
     /// The offset of the note; nil if the file has no holes.
@@ -24,17 +30,29 @@ final class DownloadedPart: Sendable {
     /// Held while the note is written, so that an older one never replaces a newer one.
     private let noting = Mutex(())
     private let state: Mutex<State>
+    /// Whether a checkpoint of this file is saved.
+    private let isSaved: Mutex<Bool>
     private let target: DownloadTarget
     private let transfer: Transfer
 
-    /// Makes an empty file; with holes if `total` is given.
+    /// Makes an empty file for the body of `response`; `source` is the URL as the spec has it.
     init(
-        new target: DownloadTarget, withHolesBelow total: Int64?, _ transfer: Transfer
+        new target: DownloadTarget, for response: IncomingResponse, from source: String, hasHoles: Bool,
+        _ transfer: Transfer
     ) async throws(JobError) {
-        identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
+        let identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
+        let total = response.contentLength
+        self.total = total
+        checkpoint = Validator(response.head.headers).map { validator in
+            DownloadCheckpoint(
+                url: Masking.masked(url: source), validator: validator, total: total,
+                directory: target.path.directory, name: target.name, part: identity, bootID: transfer.files.bootID,
+                hasHoles: hasHoles)
+        }
         resumed = 0
-        note = total.map(Self.note)
+        note = hasHoles ? total.map(Self.note) : nil
         state = Mutex(State(written: ByteRanges()))
+        isSaved = Mutex(false)
         self.target = target
         self.transfer = transfer
     }
@@ -43,16 +61,18 @@ final class DownloadedPart: Sendable {
     init?(
         reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint, _ transfer: Transfer
     ) async {
-        identity = checkpoint.part
-        note = checkpoint.hasHoles ? checkpoint.total.map(Self.note) : nil
+        self.checkpoint = checkpoint
+        total = checkpoint.total
+        note = checkpoint.hasHoles ? total.map(Self.note) : nil
         var noted: ByteRanges?
         if let note {
-            noted = await transfer.userFiles.run { Self.noted(in: target.part.descriptor, at: note, transfer.files) }
+            noted = await transfer.userFiles.run { Self.noted(in: target.descriptor, at: note, transfer.files) }
         }
         let usable = checkpoint.usable(ofSize: size, noted: noted, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
         resumed = usable.count
         state = Mutex(State(written: usable))
+        isSaved = Mutex(true)
         self.target = target
         self.transfer = transfer
     }
@@ -63,42 +83,58 @@ final class DownloadedPart: Sendable {
     /// The digest of the file, once ``hashWritten()`` has completed it.
     var digest: String { state.withLock(\.digest).hexadecimal }
 
-    /// Smaller writes are not worth a second thread for their digest.
-    private static let worthTwoThreads = 128 << 10
-
     /// Writes `blocks` at `offset`; blocks that continue the hashed bytes are hashed at the same time.
     func write(_ blocks: [ByteBuffer], at offset: Int64) async throws(JobError) {
         let (before, hashed) = state.withLock { ($0.digest, $0.hashed) }
-        let hash = { @Sendable in
+        let queue = transfer.userFiles
+        async let hashing = queue.run { () -> SHA256Digest? in
+            guard offset == hashed else { return nil }
             var digest = before
             for block in blocks { block.withUnsafeReadableBytes { digest.update($0) } }
             return digest
         }
-        let write = { @Sendable [self] in Result { () throws(Errno) in try store(blocks, at: offset) } }
-        let (count, queue) = (blocks.byteCount, transfer.userFiles)
-        let (stored, digest): (Result<Void, Errno>, SHA256Digest?)
-        if offset != hashed {
-            (stored, digest) = (await queue.run(write), nil)
-        } else if count < Self.worthTwoThreads {
-            (stored, digest) = await queue.run { (write(), hash()) }
-        } else {
-            async let hashing = queue.run(hash)
-            (stored, digest) = (await queue.run(write), await hashing)
+        try await queue.run { [self] () throws(JobError) in try store(blocks, at: offset) }
+        if let digest = await hashing {
+            state.withLock { ($0.digest, $0.hashed) = (digest, offset + Int64(blocks.byteCount)) }
         }
-        if case .failure(let error) = stored { throw JobError(path: error, "written", target.partPath) }
-        if let digest { state.withLock { ($0.digest, $0.hashed) = (digest, offset + Int64(count)) } }
     }
 
     /// Blocks.
-    private func store(_ blocks: [ByteBuffer], at offset: Int64) throws(Errno) {
+    private func store(_ blocks: [ByteBuffer], at offset: Int64) throws(JobError) {
         var end = offset
-        for block in blocks {
-            try write(block, at: end)
-            end += Int64(block.readableBytes)
+        do throws(Errno) {
+            for block in blocks {
+                try write(block, at: end)
+                end += Int64(block.readableBytes)
+            }
+            try note(offset..<end)
+        } catch {
+            throw JobError(path: error, "written", target.partPath)
         }
+        try checkRoom(from: offset, to: end)
+    }
+
+    /// The bytes that a download may write between two checks of the free space.
+    private static let checkInterval: Int64 = 1 << 20
+
+    /// Ends a running download below half of the required free space, to leave the rest to others.
+    ///
+    /// The written bytes are removed, which makes room again.
+    private func checkRoom(from start: Int64, to end: Int64) throws(JobError) {
+        let minimum = Int64(transfer.settings.downloads.minimumFree / 2)
+        guard minimum > 0, start / Self.checkInterval != end / Self.checkInterval, let free = target.freeBytes,
+            free < minimum
+        else { return }
+        throw JobError(
+            .storage,
+            "\"\(target.path.directory)\" has \(free) bytes free, and downloads end below \(minimum); make room.",
+            retryable: true)
+    }
+
+    private func note(_ range: Range<Int64>) throws(Errno) {
         try noting.withLock { _ throws(Errno) in
             let written = state.withLock { state in
-                state.written.insert(offset..<end)
+                state.written.insert(contentsOf: range)
                 return state.written
             }
             let text = ByteBuffer(string: written.text + "\n")
@@ -109,15 +145,72 @@ final class DownloadedPart: Sendable {
 
     private func write(_ bytes: ByteBuffer, at offset: Int64) throws(Errno) {
         try bytes.withUnsafeReadableBytes { (bytes) throws(Errno) in
-            try transfer.files.writeAt(target.part.descriptor, offset, bytes)
+            try transfer.files.writeAt(target.descriptor, offset, bytes)
         }
     }
 
     /// Hashes the written bytes before the first gap that are not hashed yet.
     func hashWritten() async throws(JobError) {
         let (digest, range) = state.withLock { ($0.digest, $0.hashed..<$0.written.prefix) }
-        let whole = try await transfer.hash(target.part.descriptor, target.partPath, range, after: digest)
+        let whole = try await transfer.hash(target.descriptor, target.partPath, range, after: digest)
         state.withLock { ($0.digest, $0.hashed) = (whole, range.upperBound) }
+    }
+
+    // MARK: - Checkpoints
+
+    /// Files below `size` that arrive within `time` get no checkpoint: fetching them again is cheaper.
+    private static let negligible = (size: Int64(1 << 20), time: TimeAmount.seconds(2))
+    private static let interval = TimeAmount.seconds(15)
+
+    /// Saves checkpoints until the task is cancelled or the transfer interrupted; throws if the file cannot be synced.
+    func saveCheckpoints() async throws(JobError) {
+        guard var checkpoint else { return }
+        if !isSaved.withLock(\.self) {
+            let isLarge = max(count, total ?? 0) >= Self.negligible.size
+            guard await sleep(for: isLarge ? .zero : Self.negligible.time) else { return }
+            // The first checkpoint only names the file: until the machine restarts, that is enough.
+            await save(checkpoint)
+        }
+        var saved = count
+        while await sleep(for: Self.interval) {
+            let written = written
+            guard written.count > saved else { continue }
+            do throws(Errno) {
+                try await transfer.userFiles.run { [target, files = transfer.files] () throws(Errno) in
+                    try files.syncData(target.descriptor)
+                }
+            } catch {
+                throw JobError(path: error, "synced", target.partPath)
+            }
+            checkpoint.synced = written
+            await save(checkpoint)
+            saved = written.count
+        }
+    }
+
+    /// Waits; false if the transfer ended meanwhile.
+    private func sleep(for pause: TimeAmount) async -> Bool {
+        do throws(JobError) { try await transfer.control.sleep(for: pause) } catch { return false }
+        return true
+    }
+
+    /// Saves the first checkpoint if none was saved; false if no later attempt can find the file.
+    func close() async -> Bool {
+        if let checkpoint, !isSaved.withLock(\.self) { await save(checkpoint) }
+        return isSaved.withLock(\.self)
+    }
+
+    private func save(_ checkpoint: DownloadCheckpoint) async {
+        do {
+            try await transfer.context.saveCheckpoint(checkpoint.json).get()
+            isSaved.withLock { $0 = true }
+        } catch is CancellationError {
+            // A cancelled download leaves no checkpoint.
+        } catch {
+            transfer.logger.warning(
+                "The progress of a download could not be saved; after a crash it starts from the beginning.",
+                metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
+        }
     }
 
     // MARK: - Note

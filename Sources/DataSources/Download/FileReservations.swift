@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// The second download is refused (kind `exists`); with `exists: "rename"` it gets the next free name. Files are known
 /// by their paths (``DownloadPath/key(_:)-(String)``). If a mount gives a file two paths,
-/// ``ScratchFile/rename(to:replacing:)`` refuses one of them.
+/// ``DownloadTarget/finish(as:replacing:)`` refuses one of them.
 final class FileReservations: Sendable {
     struct Writer: Sendable, Hashable {
         let job: JobID
@@ -18,11 +18,11 @@ final class FileReservations: Sendable {
 
     private struct State {
         var writers: [String: Writer] = [:]
-        /// The files of jobs that run again later, and the attempts that left them (0 for those of an earlier daemon).
-        var waiting: [JobID: (path: String, attempt: Int)] = [:]
+        /// The files of jobs that run again later.
+        var waiting: [JobID: String] = [:]
 
         mutating func endWaiting(of job: JobID) {
-            if let (path, _) = waiting.removeValue(forKey: job) { writers[path] = nil }
+            if let path = waiting.removeValue(forKey: job) { writers[path] = nil }
         }
     }
 
@@ -31,7 +31,7 @@ final class FileReservations: Sendable {
     /// Reserves a file; if another job has it, returns that job.
     func reserve(_ path: String, for writer: Writer) -> Writer? {
         state.withLock { state in
-            if state.waiting[writer.job]?.path == path { state.endWaiting(of: writer.job) }
+            if state.waiting[writer.job] == path { state.endWaiting(of: writer.job) }
             if let present = state.writers[path] { return present }
             state.writers[path] = writer
             return nil
@@ -41,29 +41,25 @@ final class FileReservations: Sendable {
     func release(_ path: String) { state.withLock { $0.writers[path] = nil } }
 
     /// Keeps a file for the next attempt of its job, unless another job has it.
-    func keep(_ path: String, for writer: Writer, after attempt: Int = 0) {
+    func keep(_ path: String, for writer: Writer) {
         state.withLock { state in
             guard state.writers[path] == nil || state.writers[path] == writer else { return }
             state.endWaiting(of: writer.job)
             let hasRoom = state.waiting.count < Self.mostWaiting
             state.writers[path] = hasRoom ? writer : nil
-            if hasRoom { state.waiting[writer.job] = (path, attempt) }
+            if hasRoom { state.waiting[writer.job] = path }
         }
     }
 
     /// The other job for which a file is kept.
     func waiting(for path: String, besides job: JobID) -> Writer? {
         state.withLock { state in
-            state.writers[path].flatMap { $0.job != job && state.waiting[$0.job]?.path == path ? $0 : nil }
+            state.writers[path].flatMap { $0.job != job && state.waiting[$0.job] == path ? $0 : nil }
         }
     }
 
-    /// Frees the file that an attempt before `attempt` left to its job.
-    func endWaiting(of job: JobID, before attempt: Int = .max) {
-        state.withLock { state in
-            if let waiting = state.waiting[job], waiting.attempt < attempt { state.endWaiting(of: job) }
-        }
-    }
+    /// Frees the file that is kept for a job.
+    func endWaiting(of job: JobID) { state.withLock { $0.endWaiting(of: job) } }
 
     /// Whether a download writes below a directory.
     func uses(_ directory: String) -> Bool {

@@ -20,7 +20,7 @@ final class PartFetch: Sendable {
     /// How a child task ended.
     private enum End: Sendable {
         case connection(Outcome)
-        /// The journal or the check of the speed ended, with an error if the fetch must fail.
+        /// The checkpoints or the check of the speed ended, with an error if the fetch must fail.
         case watcher(JobError?)
     }
 
@@ -29,36 +29,29 @@ final class PartFetch: Sendable {
     private static let hardlyAnything: Int64 = 16 << 10
 
     private let url: RequestURL
-    /// The size of the file, if it is known.
-    private let total: Int64?
     private let part: DownloadedPart
-    private let journal: DownloadJournal?
     private let attempt: DownloadAttempt
-    private let target: DownloadTarget
     private let limiter: RateLimiter?
     private let connections: Int
     private let map: Mutex<SegmentMap>
     private let answer: Mutex<IncomingResponse?>
 
     private var transfer: Transfer { attempt.transfer }
+    private var total: Int64? { part.total }
     /// Whether `http.lowSpeed` applies to all connections together, and not to each while it waits for its server.
     private var isSharedSpeed: Bool { part.hasHoles && limiter == nil }
 
     /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
     init(
-        of url: RequestURL, total: Int64?, into part: DownloadedPart, _ journal: DownloadJournal?,
-        _ attempt: DownloadAttempt, _ target: DownloadTarget, from answer: IncomingResponse?
+        of url: RequestURL, into part: DownloadedPart, _ attempt: DownloadAttempt, from answer: IncomingResponse?
     ) {
         self.url = url
-        self.total = total
         self.part = part
-        self.journal = journal
         self.attempt = attempt
-        self.target = target
         limiter = attempt.spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.transfer) }
         // Only a file with holes is fetched over several connections.
         connections = part.hasHoles ? attempt.connections : 1
-        map = Mutex(SegmentMap(total: total, taken: part.written, connections: connections))
+        map = Mutex(SegmentMap(total: part.total, taken: part.written, connections: connections))
         self.answer = Mutex(answer)
     }
 
@@ -68,11 +61,9 @@ final class PartFetch: Sendable {
     func run() async -> Outcome {
         let whole = firstAnswer
         return await withTaskGroup(of: End.self) { group in
-            if let journal {
-                group.addTask {
-                    do throws(JobError) { try await journal.run() } catch { return .watcher(error) }
-                    return .watcher(nil)
-                }
+            group.addTask {
+                do throws(JobError) { try await self.part.saveCheckpoints() } catch { return .watcher(error) }
+                return .watcher(nil)
             }
             group.addTask { .watcher(await self.watchSpeed()) }
             for number in 0..<connections {
@@ -91,7 +82,8 @@ final class PartFetch: Sendable {
                         if isFatal(error) { outcome = end }
                     }
                     if open == 0 {
-                        outcome = outcome ?? (isComplete ? .complete : .failed(lastFailure ?? brokenOff))
+                        outcome =
+                            outcome ?? (map.withLock(\.isComplete) ? .complete : .failed(lastFailure ?? brokenOff))
                     }
                 }
                 guard outcome == nil else { break }
@@ -101,8 +93,6 @@ final class PartFetch: Sendable {
             return outcome ?? .failed(TransferControl.cancelled)
         }
     }
-
-    private var isComplete: Bool { map.withLock(\.isComplete) }
 
     /// Whether no other connection can do better.
     private func isFatal(_ error: JobError) -> Bool {
@@ -117,7 +107,7 @@ final class PartFetch: Sendable {
         while true {
             let before = part.count
             do throws(JobError) {
-                try await transfer.sleep(for: .seconds(saturating: limit.seconds))
+                try await transfer.control.sleep(for: .seconds(saturating: limit.seconds))
             } catch {
                 return nil
             }
@@ -183,7 +173,7 @@ final class PartFetch: Sendable {
 
     /// Asks for a range of this version of the file.
     private func ask(for rest: Range<Int64>) async throws(JobError) -> Answer {
-        guard let validator = journal?.checkpoint.validator else { throw brokenOff }
+        guard let validator = part.checkpoint?.validator else { throw brokenOff }
         let last = part.hasHoles ? String(rest.upperBound - 1) : ""
         let response = try await attempt.open(
             url, [("Range", "bytes=\(rest.lowerBound)-\(last)"), ("If-Range", validator.text)], isPart: isSharedSpeed)
@@ -224,13 +214,43 @@ final class PartFetch: Sendable {
                 let (offset, count) = map.withLock { $0.take(piece.byteCount, for: segment, upTo: end) }
                 guard count > 0 else { return }
                 try await part.write(piece.removeFirst(bytes: count), at: offset)
-                let written = part.count
-                transfer.report(ProgressUpdate(completed: written, total: total))
-                try await attempt.checkRoomForMore(of: target, at: written)
+                transfer.report(ProgressUpdate(completed: part.count, total: total))
                 // The response goes on with bytes that another connection fetches.
                 if offset + Int64(count) < end, rest(of: segment) == nil { return }
             }
         }
         if end == .max { map.withLock { $0.end(at: $0.taken.prefix) } }
+    }
+}
+
+/// Limits the bytes per second of a download, from its beginning and over all of its connections.
+final class RateLimiter: Sendable {
+    private let bytesPerSecond: Double
+    private let transfer: Transfer
+    private let start: NIODeadline
+    private let count = Mutex<Int64>(0)
+
+    init(bytesPerSecond: Int, _ transfer: Transfer) {
+        self.bytesPerSecond = Double(bytesPerSecond)
+        self.transfer = transfer
+        start = transfer.clock.now
+    }
+
+    /// The most bytes to handle at a time: a quarter of a second's, so that progress is smooth.
+    var largestPiece: Int { max(4096, Int(saturating: bytesPerSecond / 4)) }
+
+    /// Waits until `count` more bytes are due. An interrupted transfer does not wait: it keeps the few bytes that it
+    /// has.
+    func wait(for count: Int) async throws(JobError) {
+        let total = self.count.withLock { total in
+            total = total.saturatingAdding(Int64(count))
+            return total
+        }
+        let due = start + .seconds(saturating: Double(total) / bytesPerSecond)
+        do throws(JobError) {
+            try await transfer.control.sleep(until: due)
+        } catch {
+            guard transfer.control.isInterrupted, !Task.isCancelled else { throw error }
+        }
     }
 }

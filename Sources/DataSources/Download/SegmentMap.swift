@@ -30,7 +30,7 @@ struct SegmentMap: Sendable {
     /// Gives out a segment; nil if nothing is left for another connection.
     mutating func begin() -> ID? {
         var known = taken
-        for segment in segments.values { known.insert(segment) }
+        for segment in segments.values { known.insert(contentsOf: segment) }
         if let gap = known.firstGap(below: total) {
             let isWhole = gap.upperBound - gap.lowerBound - share < Self.smallest
             return add(gap.lowerBound..<(isWhole ? gap.upperBound : gap.lowerBound + share))
@@ -60,7 +60,7 @@ struct SegmentMap: Sendable {
         guard let segment = segments[id] else { return (0, 0) }
         let bound = min(segment.upperBound, end)
         let next = max(segment.lowerBound, min(segment.lowerBound.saturatingAdding(Int64(count)), bound))
-        taken.insert(segment.lowerBound..<next)
+        taken.insert(contentsOf: segment.lowerBound..<next)
         segments[id] = next..<segment.upperBound
         return (segment.lowerBound, Int(next - segment.lowerBound))
     }

@@ -4,20 +4,24 @@ import SystemPackage
 
 /// The open directory of a download, and the directories that were made for it.
 struct TargetDirectory: Sendable {
-    let opened: OpenDirectory
+    let opened: OpenFile
+    private let path: DownloadPath
     private let made: MadeDirectories?
     private let reservations: FileReservations
+    private let files: FileOperations
 
     /// The number of attempts while others remove directories on the way.
     private static let mostWalks = 8
 
     /// Opens the directory of `path`, making missing directories. Blocks.
     init(_ path: DownloadPath, _ reservations: FileReservations, _ files: FileOperations) throws(JobError) {
+        self.path = path
         self.reservations = reservations
+        self.files = files
         let rights = CallerRights(of: path, files)
         var walks = 0
         while true {
-            var way = DirectoryWay(path, rights, files)
+            var way = DirectoryWay(path: path, rights: rights, files: files)
             walks += 1
             do throws(Errno) {
                 guard let found = try way.open(makingMissing: true) else { throw Errno.noSuchFileOrDirectory }
@@ -35,9 +39,9 @@ struct TargetDirectory: Sendable {
 
     /// Opens the directory of `path` if it exists and the caller has these rights to it. Blocks.
     static func existing(
-        _ path: DownloadPath, for rights: AccessList.Rights = [.write, .execute], files: FileOperations
-    ) throws(JobError) -> OpenDirectory? {
-        var way = DirectoryWay(path, CallerRights(of: path, files), files)
+        _ path: DownloadPath, for rights: AccessList.Rights, files: FileOperations
+    ) throws(JobError) -> OpenFile? {
+        var way = DirectoryWay(path: path, rights: CallerRights(of: path, files), files: files)
         do throws(Errno) {
             return try way.open(makingMissing: false, for: rights)
         } catch {
@@ -46,9 +50,44 @@ struct TargetDirectory: Sendable {
     }
 
     /// Opens the directory for the daemon itself, which removes its files whatever the caller may do. Blocks.
-    static func existingForCleanUp(_ path: DownloadPath, files: FileOperations) throws(Errno) -> OpenDirectory? {
-        var way = DirectoryWay(path, nil, files)
+    static func existingForCleanUp(_ path: DownloadPath, files: FileOperations) throws(Errno) -> OpenFile? {
+        var way = DirectoryWay(path: path, rights: nil, files: files)
         return try way.open(makingMissing: false)
+    }
+
+    /// The status of a name in the directory; nil if there is no such file. Blocks.
+    func status(_ name: String) throws(JobError) -> FileOperations.Status? {
+        do throws(Errno) {
+            return try files.status(opened.descriptor, name)
+        } catch  where error == .noSuchFileOrDirectory {
+            return nil
+        } catch {
+            throw JobError(path: error, "looked at", path.absolute(name))
+        }
+    }
+
+    /// The number of names tried with `exists: "rename"`.
+    static let alternatives = 9999
+
+    /// Reserves the name of the path, or a free one, if possible `preferred`. Blocks.
+    func reserveName(
+        for writer: FileReservations.Writer, renaming: Bool, preferred: String?
+    ) throws(JobError) -> String {
+        guard renaming else {
+            guard let other = reservations.reserve(path.key(path.name), for: writer) else { return path.name }
+            // The message does not reveal the id of another user's job.
+            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written by another job"
+            throw JobError(
+                .exists, "\"\(path.absolute())\" is being \(state); wait for that job, or give another path.")
+        }
+        for count in -1...Self.alternatives {
+            let name = count < 0 ? preferred : path.alternative(count)
+            if let name, try status(name) == nil, reservations.reserve(path.key(name), for: writer) == nil {
+                return name
+            }
+        }
+        throw JobError(
+            .exists, "\"\(path.absolute())\" and \(Self.alternatives) names like it are taken; give another path.")
     }
 
     /// Removes the directories that were made, unless they are in use. Blocks.
@@ -59,58 +98,45 @@ struct TargetDirectory: Sendable {
 private struct MadeDirectories: Sendable {
     let path: DownloadPath
     /// The directory in which the first was made; the others are found from there.
-    let base: OpenDirectory
+    let base: OpenFile
     /// The index of the first among the directories of the path.
     let first: Int
     let files: FileOperations
-    var identities: [FileOperations.Status.Identity] = []
+    var count = 0
 
     /// Removes them, as far as they are empty and no download has reserved a name in them. Blocks.
     func remove(_ reservations: FileReservations) {
-        for (count, identity) in zip(first..., identities).reversed() {
-            guard !reservations.uses(path.key(count + 1)),
-                (try? remove(path.directories[first...count], identity)) != nil
+        for index in (first..<first + count).reversed() {
+            let above = path.directories[first..<index].joined(separator: "/")
+            guard !reservations.uses(path.key(index + 1)),
+                let parent = try? base.directory(above.isEmpty ? "." : above),
+                (try? files.removeDirectory(parent.descriptor, path.directories[index])) != nil
             else { return }
         }
-    }
-
-    private func remove(
-        _ names: ArraySlice<String>, _ identity: FileOperations.Status.Identity
-    ) throws(Errno) {
-        let parent = try base.open(names.count > 1 ? names.dropLast().joined(separator: "/") : ".")
-        let name = names[names.endIndex - 1]
-        // A user who may write to the parent directory could have replaced it.
-        guard try files.status(parent.descriptor, name).identity == identity else { throw Errno.fileExists }
-        try files.removeDirectory(parent.descriptor, name)
     }
 }
 
 /// The way to the directory of a file, from one open directory to the next, each checked before it is passed.
 private struct DirectoryWay {
+    let path: DownloadPath
+    /// Nil for the daemon itself.
+    let rights: CallerRights?
+    let files: FileOperations
     private(set) var made: MadeDirectories?
-    private let path: DownloadPath
-    private let rights: CallerRights?
-    private let files: FileOperations
-    /// Whether the caller lacked a right on the way.
-    private var isForbidden = false
     /// Whether the root was reached, which no download removes.
     private(set) var isInside = false
 
-    init(_ path: DownloadPath, _ rights: CallerRights?, _ files: FileOperations) {
-        self.path = path
-        self.rights = rights
-        self.files = files
-    }
-
     /// The error to report for a failure of ``open(makingMissing:for:)``.
     func error(_ error: Errno) -> JobError {
-        isForbidden ? JobError(forbidden: path.absolute()) : JobError(path: error, "opened", path.directory)
+        // The message does not reveal whether the daemon or the caller lacks the right.
+        error == .permissionDenied && path.owner != nil
+            ? JobError(forbidden: path.absolute()) : JobError(path: error, "opened", path.directory)
     }
 
     /// Opens the directory; nil if it is missing and not to be made.
     mutating func open(
         makingMissing: Bool, for wanted: AccessList.Rights = [.write, .execute]
-    ) throws(Errno) -> OpenDirectory? {
+    ) throws(Errno) -> OpenFile? {
         do throws(Errno) {
             var directory = path.isOwnDirectory ? try ownDirectory(makingMissing: makingMissing) : try sharedRoot()
             isInside = true
@@ -118,12 +144,12 @@ private struct DirectoryWay {
                 try require(.execute, on: directory)
                 let parent = directory
                 do throws(Errno) {
-                    directory = try parent.open(name)
+                    directory = try parent.directory(name)
                     // Another download made this one and needs those above it.
                     made = nil
                 } catch  where error == .noSuchFileOrDirectory && makingMissing {
                     try require([.write, .execute], on: parent)
-                    if made == nil { made = MadeDirectories(path: path, base: parent, first: index, files: files) }
+                    made = made ?? MadeDirectories(path: path, base: parent, first: index, files: files)
                     directory = try make(name, in: parent)
                 }
             }
@@ -134,31 +160,29 @@ private struct DirectoryWay {
         }
     }
 
-    private mutating func require(_ wanted: AccessList.Rights, on directory: OpenDirectory) throws(Errno) {
-        guard let rights, try !rights.permit(wanted, on: directory.descriptor) else { return }
-        isForbidden = true
-        throw Errno.permissionDenied
+    private func require(_ wanted: AccessList.Rights, on directory: OpenFile) throws(Errno) {
+        if let rights, try !rights.permit(wanted, on: directory.descriptor) { throw Errno.permissionDenied }
     }
 
-    private func open(absolute path: String, flags: Int32 = O_RDONLY) throws(Errno) -> OpenDirectory {
-        OpenDirectory(try files.openFromRoot(path, flags), files)
+    private func open(absolute path: String, flags: Int32 = O_RDONLY) throws(Errno) -> OpenFile {
+        OpenFile(try files.openFromRoot(path, flags), files)
     }
 
     /// Opens a root that the administrator named; callers must be able to reach it with their own rights.
-    private mutating func sharedRoot() throws(Errno) -> OpenDirectory {
+    private func sharedRoot() throws(Errno) -> OpenFile {
         guard rights != nil else { return try open(absolute: path.location) }
         // To pass a directory, the right to list it is not needed.
         var directory = try open(absolute: "/", flags: FileOperations.pathOnly)
         for name in path.location.utf8.split(separator: UInt8(ascii: "/")) {
             try require(.execute, on: directory)
-            directory = try directory.open(String(Substring(name)), flags: FileOperations.pathOnly)
+            directory = try directory.directory(String(Substring(name)), flags: FileOperations.pathOnly)
         }
-        return try directory.open(".")
+        return try directory.directory(".")
     }
 
     // MARK: - The caller's own directory
 
-    private func ownDirectory(makingMissing: Bool) throws(Errno) -> OpenDirectory {
+    private func ownDirectory(makingMissing: Bool) throws(Errno) -> OpenFile {
         let directory =
             makingMissing
             ? try openMaking(path.location, mode: path.isPrivate ? 0o700 : 0o755) : try open(absolute: path.location)
@@ -167,7 +191,7 @@ private struct DirectoryWay {
     }
 
     /// Opens the directory at an absolute path, making it and those above.
-    private func openMaking(_ path: String, mode: UInt32) throws(Errno) -> OpenDirectory {
+    private func openMaking(_ path: String, mode: UInt32) throws(Errno) -> OpenFile {
         do throws(Errno) {
             return try open(absolute: path)
         } catch  where error == .noSuchFileOrDirectory {
@@ -175,12 +199,12 @@ private struct DirectoryWay {
             let parent = try openMaking(slash == path.startIndex ? "/" : String(path[..<slash]), mode: 0o755)
             let name = String(path[path.utf8.index(after: slash)...])
             _ = try makeDirectory(name, in: parent, mode: mode)
-            return try parent.open(name)
+            return try parent.directory(name)
         }
     }
 
     /// Gives a directory to its caller alone. Checked each time, as the directory may be older than the setting.
-    private func makePrivate(_ directory: OpenDirectory) throws(Errno) {
+    private func makePrivate(_ directory: OpenFile) throws(Errno) {
         let status = try files.statusOfOpen(directory.descriptor)
         if status.owner != geteuid() { try files.changeOwner(of: directory.descriptor, to: geteuid()) }
         guard let owner = path.owner else {
@@ -201,7 +225,7 @@ private struct DirectoryWay {
     // MARK: - Missing directories
 
     /// Durably makes a directory; false if it existed.
-    private func makeDirectory(_ name: String, in parent: OpenDirectory, mode: UInt32) throws(Errno) -> Bool {
+    private func makeDirectory(_ name: String, in parent: OpenFile, mode: UInt32) throws(Errno) -> Bool {
         do throws(Errno) {
             try files.makeDirectory(parent.descriptor, name, mode)
         } catch  where error == .fileExists {
@@ -211,9 +235,9 @@ private struct DirectoryWay {
         return true
     }
 
-    private mutating func make(_ name: String, in parent: OpenDirectory) throws(Errno) -> OpenDirectory {
+    private mutating func make(_ name: String, in parent: OpenFile) throws(Errno) -> OpenFile {
         let isNew = try makeDirectory(name, in: parent, mode: path.isPrivate ? 0o700 : 0o755)
-        let directory = try parent.open(name)
+        let directory = try parent.directory(name)
         guard isNew else {
             made = nil
             return directory
@@ -222,7 +246,7 @@ private struct DirectoryWay {
         // A user who may write to the parent could have replaced the new directory. Another owner, or a mode that an
         // access list widened, gives that away.
         if path.isPrivate, status.owner != geteuid() || status.mode & 0o077 != 0 { throw Errno.improperLink }
-        made?.identities.append(status.identity)
+        made?.count += 1
         if let owner = path.owner { try giveAccess(to: directory.descriptor, owner) }
         return directory
     }

@@ -1,4 +1,3 @@
-import DeferredKit
 import Glibc
 import JobModel
 import Synchronization
@@ -9,19 +8,15 @@ import SystemPackage
 /// It has no name, so it disappears with the last reference to it; only the body of a result has a name, until
 /// ``remove()``. One task uses it at a time.
 final class BodyFile: Sendable {
-    private struct State {
-        var file: OpenFile?
-        var directory: OpenDirectory?
-    }
-
     private let path: String
     private let isNamed: Bool
-    private let directory: OpenDirectory?
+    private let directory: OpenFile?
     private let files: FileOperations
     private let queue: FileQueue
     /// The user's share of disk space that the file takes.
     private let lease: Lease?
-    private let state = Mutex(State())
+    /// The file and its directory, once it is made.
+    private let opened = Mutex<(file: OpenFile, directory: OpenFile)?>(nil)
 
     /// The file is made with the first write. `isNamed` says whether it is the body of a result.
     init(_ transfer: Transfer, isNamed: Bool = false, lease: Lease? = nil) {
@@ -43,23 +38,15 @@ final class BodyFile: Sendable {
         let lease = try transfer.shared.spills.lease(
             Int64(size), of: context.owner, within: context.roomForBody, for: name)
         let minimumFree = Int64(transfer.settings.downloads.minimumFree)
-        return try await transfer.control.wait { promise in
-            transfer.ownFiles.start {
-                // The bytes are freed even if the transfer has ended.
-                let bytes = bytes()
-                guard !promise.deferred.isResolved else { return }
-                let file = BodyFile(transfer, lease: lease)
-                promise.resolve(
-                    Result { () throws(JobError) in
-                        try file.append(bytes, leaving: minimumFree)
-                        return file
-                    })
-            }
+        return try await transfer.control.run(on: transfer.ownFiles) { () throws(JobError) in
+            let file = BodyFile(transfer, lease: lease)
+            try file.append(bytes(), leaving: minimumFree)
+            return file
         }
     }
 
     /// The open file; only after a write.
-    var descriptor: Int32 { state.withLock { $0.file?.descriptor ?? -1 } }
+    var descriptor: Int32 { opened.withLock { $0?.file.descriptor ?? -1 } }
 
     /// Appends to the file.
     func write(_ bytes: [UInt8]) async throws(JobError) {
@@ -69,7 +56,7 @@ final class BodyFile: Sendable {
     /// Blocks.
     private func append(_ bytes: [UInt8], leaving minimumFree: Int64 = 0) throws(JobError) {
         do throws(Errno) {
-            let file = try opened().descriptor
+            let file = try open().descriptor
             if minimumFree > 0, let free = files.freeBytes(file),
                 free.saturatingSubtracting(Int64(bytes.count)) < minimumFree
             {
@@ -83,17 +70,17 @@ final class BodyFile: Sendable {
         }
     }
 
-    private func opened() throws(Errno) -> OpenFile {
-        if let file = state.withLock(\.file) { return file }
+    private func open() throws(Errno) -> OpenFile {
+        if let file = opened.withLock({ $0?.file }) { return file }
         let name = name
-        let directory = if let directory { directory } else { OpenDirectory(try files.openDirectory(above), files) }
+        let directory = if let directory { directory } else { OpenFile(try files.openDirectory(above), files) }
         // A killed daemon may have left an unnamed file while it had a name.
         if !isNamed { try? files.unlink(directory.descriptor, name) }
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | (isNamed ? O_TRUNC : O_EXCL)
         let file = OpenFile(try files.openBeneath(directory.descriptor, name, flags, 0o600), files, closedOn: queue)
         // Not with O_TMPFILE, which some file systems lack.
         if !isNamed { try files.unlink(directory.descriptor, name) }
-        state.withLock { ($0.file, $0.directory) = (file, directory) }
+        opened.withLock { $0 = (file, directory) }
         return file
     }
 
@@ -124,7 +111,7 @@ final class BodyFile: Sendable {
         do throws(Errno) {
             try await queue.run { [self] () throws(Errno) in
                 try files.sync(descriptor)
-                if let directory = state.withLock(\.directory) { try files.sync(directory.descriptor) }
+                if let directory = opened.withLock({ $0?.directory }) { try files.sync(directory.descriptor) }
             }
         } catch {
             throw JobError(storage: error, "synced", path)
@@ -134,6 +121,37 @@ final class BodyFile: Sendable {
     /// Removes the name. Blocks.
     func remove() {
         // The next start of the daemon tries again.
-        if isNamed, let directory = state.withLock(\.directory) { try? files.unlink(directory.descriptor, name) }
+        if isNamed, let directory = opened.withLock({ $0?.directory }) { try? files.unlink(directory.descriptor, name) }
+    }
+}
+
+/// Bounds the bytes that request bodies and inputs of programs take in files, for each user.
+///
+/// Together with a user's stored jobs they may take `limits.storedPerUser`.
+final class SpillBudget: Sendable {
+    private let byUser = Mutex<[UInt32: Int64]>([:])
+
+    /// Leases `size` bytes of the `room` that a user has left; error messages call the bytes `name`.
+    func lease(_ size: Int64, of user: UInt32, within room: Int64, for name: String) throws(JobError) -> Lease {
+        guard size <= room else {
+            throw JobError(
+                .tooLarge,
+                "The \(name) of \(size) bytes cannot be kept: your jobs have room for \(max(0, room)) more bytes; "
+                    + "remove finished jobs, then retry the job.")
+        }
+        let used = byUser.withLock { byUser -> Int64? in
+            let used = byUser[user, default: 0]
+            guard used.saturatingAdding(size) <= room else { return used }
+            byUser[user] = used + size
+            return nil
+        }
+        guard let used else {
+            return Lease(size) { [self] size in
+                byUser.withLock { $0[user] = $0[user].flatMap { $0 > size ? $0 - size : nil } }
+            }
+        }
+        throw .withoutRoom(
+            "Request bodies and inputs of programs of your jobs take \(used) of \(room) bytes; wait for some to be sent."
+        )
     }
 }

@@ -7,14 +7,12 @@ package import SystemPackage
 ///
 /// All calls block and throw the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
-    package typealias Failure = Errno
-
     /// Opens a directory by its absolute path, through symbolic links too: only for the daemon's own directories.
-    package var openDirectory: @Sendable (_ path: String) throws(Failure) -> Int32 = { path throws(Errno) in
+    package var openDirectory: @Sendable (_ path: String) throws(Errno) -> Int32 = { path throws(Errno) in
         try Self.call { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     }
     /// Opens a directory by its absolute path, through no symbolic link.
-    package var openFromRoot: @Sendable (_ path: String, _ flags: Int32) throws(Failure) -> Int32 = {
+    package var openFromRoot: @Sendable (_ path: String, _ flags: Int32) throws(Errno) -> Int32 = {
         path, flags throws(Errno) in
         let root = try Self.call { Glibc.open("/", Self.pathOnly | O_DIRECTORY | O_CLOEXEC) }
         defer { _ = Glibc.close(root) }
@@ -24,23 +22,23 @@ package struct FileOperations: Sendable {
     /// Opens a path below `directory` through no symbolic link: openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
     /// RESOLVE_NO_MAGICLINKS.
     package var openBeneath:
-        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Failure) -> Int32 = {
+        @Sendable (_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) throws(Errno) -> Int32 = {
             directory, path, flags, mode throws(Errno) in
             try Self.open(below: directory, path, flags, mode)
         }
-    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Failure) -> Void =
+    package var makeDirectory: @Sendable (_ directory: Int32, _ name: String, _ mode: UInt32) throws(Errno) -> Void =
         {
             directory, name, mode throws(Errno) in
             _ = try Self.call { mkdirat(directory, name, mode) }
         }
     /// Writes all bytes at the end of what was written last.
-    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void = {
+    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void = {
         file, bytes throws(Errno) in
         try Self.writeAll(bytes) { piece, _ in Glibc.write(file, piece.baseAddress, piece.count) }
     }
     /// Writes all bytes at an offset.
     package var writeAt:
-        @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Failure) -> Void = {
+        @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void = {
             file, offset, bytes throws(Errno) in
             try Self.writeAll(bytes) { piece, count in
                 pwrite(file, piece.baseAddress, piece.count, off_t(offset) + off_t(count))
@@ -48,19 +46,19 @@ package struct FileOperations: Sendable {
         }
     /// Reads from an offset; returns 0 at the end of the file.
     package var readAt:
-        @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Failure) -> Int = {
+        @Sendable (_ file: Int32, _ offset: Int64, _ into: UnsafeMutableRawBufferPointer) throws(Errno) -> Int = {
             file, offset, buffer throws(Errno) in
             try Self.call { pread(file, buffer.baseAddress, buffer.count, off_t(offset)) }
         }
-    package var sync: @Sendable (_ file: Int32) throws(Failure) -> Void = { file throws(Errno) in
+    package var sync: @Sendable (_ file: Int32) throws(Errno) -> Void = { file throws(Errno) in
         _ = try Self.call { fsync(file) }
     }
-    package var syncData: @Sendable (_ file: Int32) throws(Failure) -> Void = { file throws(Errno) in
+    package var syncData: @Sendable (_ file: Int32) throws(Errno) -> Void = { file throws(Errno) in
         _ = try Self.call { fdatasync(file) }
     }
     /// Gives an open file an access list, or a directory the list for new files in it (`asDefault`).
-    package var setAccessList:
-        @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Failure) -> Void = {
+    package var setAccessList: @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Errno) -> Void =
+        {
             file, list, asDefault throws(Errno) in
             let bytes = list.bytes
             _ = try Self.call { deferd_set_access_list(file, asDefault ? 1 : 0, bytes, bytes.count) }
@@ -68,13 +66,13 @@ package struct FileOperations: Sendable {
     /// The groups of a user in the system's databases.
     package var groups: @Sendable (_ user: UInt32) -> Set<UInt32> = Self.systemGroups
     /// Renames a file, replacing an existing one.
-    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void = {
+    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void = {
         directory, name, newName throws(Errno) in
         _ = try Self.call { renameat(directory, name, directory, newName) }
     }
     /// Renames a file; fails with EEXIST if the new name exists.
     package var renameUnlessExists:
-        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Failure) -> Void = {
+        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void = {
             directory, name, newName throws(Errno) in
             do throws(Errno) {
                 _ = try Self.call { deferd_rename_unless_exists(directory, name, newName) }
@@ -84,7 +82,7 @@ package struct FileOperations: Sendable {
                 _ = try Self.call { unlinkat(directory, name, 0) }
             }
         }
-    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Failure) -> Void = {
+    package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Errno) -> Void = {
         directory, name throws(Errno) in
         _ = try Self.call { unlinkat(directory, name, 0) }
     }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Each transfer waits for one operation before it starts the next, so at most one is queued for each running transfer.
 /// File systems of one user that do not answer block at most three quarters of the threads.
-struct FileQueue: Sendable {
+package struct FileQueue: Sendable {
     private final class Shared: Sendable {
         typealias Work = @Sendable () -> Void
 
@@ -59,7 +59,7 @@ struct FileQueue: Sendable {
     func of(_ user: UInt32) -> FileQueue { FileQueue(shared, user: user) }
 
     /// Runs `body` on one of the threads and waits for it.
-    func run<Value: Sendable, Failure: Error>(
+    package func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let outcome: Result<Value, Failure> = await withCheckedContinuation { continuation in
@@ -69,7 +69,7 @@ struct FileQueue: Sendable {
     }
 
     /// Runs `body` on one of the threads.
-    func start(_ body: @escaping @Sendable () -> Void) { shared.run(body, for: user) }
+    package func start(_ body: @escaping @Sendable () -> Void) { shared.run(body, for: user) }
 
     /// Ends the threads once they are idle, without waiting for that.
     func end() {

@@ -18,11 +18,6 @@ final class ConnectionPool: Sendable {
     private struct Entry {
         let connection: ServerConnection
         let expiry: Scheduled<Void>
-
-        func end() {
-            expiry.cancel()
-            connection.channel.close(promise: nil)
-        }
     }
 
     private struct State {
@@ -44,14 +39,18 @@ final class ConnectionPool: Sendable {
 
     /// Takes an idle connection out of the pool.
     func connection(_ key: Key) -> ServerConnection? {
-        while true {
-            let entry = state.withLock { state -> Entry? in
-                state.idle.lastIndex { $0.connection.key == key }.map { state.idle.remove(at: $0) }
-            }
-            guard let entry else { return nil }
-            entry.expiry.cancel()
-            if entry.connection.channel.isActive { return entry.connection }
+        while let connection = take(where: { $0.key == key }) {
+            if connection.channel.isActive { return connection }
         }
+        return nil
+    }
+
+    private func take(where isWanted: (ServerConnection) -> Bool) -> ServerConnection? {
+        let entry = state.withLock { state in
+            state.idle.lastIndex { isWanted($0.connection) }.map { state.idle.remove(at: $0) }
+        }
+        entry?.expiry.cancel()
+        return entry?.connection
     }
 
     /// Keeps a connection that has become idle. Called on its event loop.
@@ -64,16 +63,11 @@ final class ConnectionPool: Sendable {
             state.idle.append(entry)
             return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
         }
-        surplus?.end()
+        if let surplus { Self.end([surplus]) }
     }
 
     /// Removes a closed connection.
-    func remove(_ connection: ServerConnection) {
-        let entry = state.withLock { state in
-            state.idle.firstIndex { $0.connection === connection }.map { state.idle.remove(at: $0) }
-        }
-        entry?.expiry.cancel()
-    }
+    func remove(_ connection: ServerConnection) { _ = take { $0 === connection } }
 
     /// Closes idle connections, and others when they become idle.
     func close() {
@@ -81,6 +75,13 @@ final class ConnectionPool: Sendable {
             defer { (state.idle, state.isClosed) = ([], true) }
             return state.idle
         }
-        for entry in idle { entry.end() }
+        Self.end(idle)
+    }
+
+    private static func end(_ entries: [Entry]) {
+        for entry in entries {
+            entry.expiry.cancel()
+            entry.connection.channel.close(promise: nil)
+        }
     }
 }

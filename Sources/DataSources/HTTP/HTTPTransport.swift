@@ -30,17 +30,15 @@ final class HTTPTransport: Sendable {
                 let location = response.field("Location")
             else { return response }
             await response.discard()
+            func failure(_ what: String) -> JobError {
+                let message = "\(SourceMessage.quoted(response.url)) redirects \(what); check the URL."
+                return JobError(.http, message, http: response.httpStatus)
+            }
             guard followed < settings.redirects else {
-                throw JobError(
-                    .http,
-                    "\(SourceMessage.quoted(request.url)) redirects again after \(settings.redirects) redirects; check the URL.",
-                    http: response.httpStatus)
+                throw failure("again after \(settings.redirects) redirects")
             }
             guard let url = try policy.url(location, on: request.url) else {
-                throw JobError(
-                    .http,
-                    "\(SourceMessage.quoted(request.url)) redirects to \(SourceMessage.quoted(noURL: location)), which is not a URL; check the URL.",
-                    http: response.httpStatus)
+                throw failure("to \(SourceMessage.quoted(noURL: location)), which is not a URL")
             }
             request = request.following(UInt(response.status), to: url)
         }
@@ -51,47 +49,37 @@ final class HTTPTransport: Sendable {
         try request.check()
         let key = ConnectionPool.Key(
             loop: ObjectIdentifier(transfer.loop), origin: request.url.origin, owner: transfer.owner)
-        if let connection = pool.connection(key) {
-            // A server may close an idle connection at the moment of its reuse.
-            if let response = try await exchange(request, on: connection, isReused: true, transfer) { return response }
+        // A server may close an idle connection at the moment of its reuse.
+        if let idle = pool.connection(key),
+            let response = try await exchange(request, on: idle, isReused: true, transfer)
+        {
+            return response
         }
         let connection = try await connector.connect(to: request.url, key, transfer)
-        guard let response = try await exchange(request, on: connection, isReused: false, transfer) else {
-            preconditionFailure("Only a reused connection can turn out to be closed.")
-        }
-        return response
+        if let response = try await exchange(request, on: connection, isReused: false, transfer) { return response }
+        preconditionFailure("Only a reused connection can turn out to be closed.")
     }
 
     /// Nil if a reused connection turned out to be closed, and the request can be sent again.
     private func exchange(
         _ request: OutgoingRequest, on connection: ServerConnection, isReused: Bool, _ transfer: Transfer
     ) async throws(JobError) -> IncomingResponse? {
-        let stream = ResponseStream(loop: transfer.loop, clock: transfer.clock, paces(of: request))
-        do throws(JobError) {
-            try transfer.control.attach(stream)
-        } catch {
-            connection.channel.close(promise: nil)
-            throw error
-        }
+        let isPaced = settings.lowSpeed.seconds > 0 && !request.isPart
+        let stream = ResponseStream(
+            request.url, transfer.control, loop: transfer.loop,
+            idleTimeout: .seconds(saturating: settings.idleTimeout), isPaced ? Pace(settings.lowSpeed) : nil)
         connection.begin(request, stream)
         do {
             let head = try await stream.open()
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-            guard size <= limits.header else { throw JobError(headerOf: request.url, largerThan: limits.header) }
+            guard size <= limits.header else { throw JobError(longHeaderOf: request.url) }
             return try IncomingResponse(
-                url: request.url, head: head, stream: stream, clock: transfer.clock,
-                longestPause: settings.retryAfter, decodingUpTo: request.coding == .decoded ? limits.body : nil)
+                head: head, stream: stream, longestPause: settings.retryAfter,
+                decodingUpTo: request.coding == .decoded ? limits.body : nil)
         } catch {
             stream.close()
             if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }
             throw JobError(transport: error, to: request.url)
         }
-    }
-
-    private func paces(of request: OutgoingRequest) -> [Pace] {
-        let idle = Pace(1, in: .seconds(saturating: settings.idleTimeout), or: .idle)
-        let lowSpeed = settings.lowSpeed
-        guard lowSpeed.seconds > 0, !request.isPart else { return [idle] }
-        return [idle, Pace(lowSpeed.bytes, in: .seconds(saturating: lowSpeed.seconds), or: .slow(lowSpeed))]
     }
 }

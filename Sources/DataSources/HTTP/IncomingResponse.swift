@@ -6,11 +6,8 @@ import Synchronization
 
 /// The response to a request after all redirects: its head, and its body as it arrives.
 final class IncomingResponse: Sendable {
-    /// The URL after redirects.
-    let url: RequestURL
     let head: HTTPResponseHead
     private let stream: ResponseStream
-    private let clock: any EventLoop
     /// The most seconds that `Retry-After` counts for.
     private let longestPause: Double
     /// Decodes the body, if it is compressed and the reader wants it decoded.
@@ -18,16 +15,16 @@ final class IncomingResponse: Sendable {
 
     /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent.
     init(
-        url: RequestURL, head: HTTPResponseHead, stream: ResponseStream, clock: any EventLoop, longestPause: Double,
-        decodingUpTo limit: Int?
+        head: HTTPResponseHead, stream: ResponseStream, longestPause: Double, decodingUpTo limit: Int?
     ) throws {
-        self.url = url
         self.head = head
         self.stream = stream
-        self.clock = clock
         self.longestPause = longestPause
         inflater = Mutex(try limit.flatMap { Inflater.decodes(head.headers) ? try Inflater(limit: $0) : nil })
     }
+
+    /// The URL after redirects.
+    var url: RequestURL { stream.url }
 
     var status: Int { Int(head.status.code) }
 
@@ -81,7 +78,7 @@ final class IncomingResponse: Sendable {
         defer { close() }
         guard let length = contentLength, length <= 64 << 10 else { return }
         let stream = stream
-        let timer = clock.scheduleTask(in: .seconds(2)) { stream.close() }
+        let timer = stream.control.clock.scheduleTask(in: .seconds(2)) { stream.close() }
         while let blocks = try? await stream.next(), !blocks.isEmpty {}
         timer.cancel()
     }

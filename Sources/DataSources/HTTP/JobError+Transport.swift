@@ -8,8 +8,6 @@ import SystemPackage
 
 /// How a transfer fails, apart from errors of the network and the parser.
 enum TransferError: Error, Equatable {
-    /// The transfer was stopped from here.
-    case cancelled
     /// The server closed the connection.
     case closed
     /// The server was silent for too long.
@@ -24,12 +22,11 @@ extension JobError {
     /// The error for a failure between here and the server of `url`.
     init(transport error: any Error, to url: RequestURL) {
         let name = SourceMessage.quoted(url)
+        // Of several addresses, the first one counts.
+        let error = (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error
         switch error {
         case let error as JobError: self = error
-        case is CancellationError, TransferError.cancelled:
-            self.init(.cancelled, "The transfer of \(name) was cancelled; start it again if it is needed.")
-        case TransferError.closed, NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState,
-            ChannelError.ioOnClosedChannel, ChannelError.alreadyClosed, ChannelError.eof:
+        case _ where Self.isClosed(error):
             self.init(
                 .network, "\(url.hostAndPort) closed the connection before \(name) was complete; try again.",
                 retryable: true)
@@ -47,7 +44,7 @@ extension JobError {
                 retryable: true)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
-        case HTTPParserError.headerOverflow: self.init(headerOf: url, largerThan: nil)
+        case HTTPParserError.headerOverflow: self.init(longHeaderOf: url)
         case HTTPParserError.invalidHeaderToken:
             self.init(
                 .network, "The request for \(name) or its answer has invalid header fields; check them.",
@@ -56,7 +53,7 @@ extension JobError {
             self.init(
                 .network, "The answer of \(name) is not valid HTTP (\(error)); try again or tell its administrator.",
                 retryable: true)
-        case Inflater.Failure.tooLarge: self.init(bodyOf: url, largerThan: nil)
+        case Inflater.Failure.tooLarge: self.init(longBodyOf: url)
         case let error as Inflater.Failure:
             self.init(
                 .network, "The compressed body of \(name) is damaged (\(error)); try again.", retryable: true)
@@ -71,11 +68,6 @@ extension JobError {
                 "The connection to \(url.hostAndPort) broke while \(name) was transferred (\(error)); try again.",
                 retryable: true)
         }
-    }
-
-    /// The error for a failure to connect to the first of the server's addresses.
-    init(connecting error: any Error, to url: RequestURL) {
-        self.init(transport: (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error, to: url)
     }
 
     private init(tls error: any Error, _ url: RequestURL) {
@@ -95,8 +87,8 @@ extension JobError {
     /// Whether `error` says that the other end has closed the connection.
     static func isClosed(_ error: any Error) -> Bool {
         switch error {
-        case TransferError.closed, NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel,
-            ChannelError.alreadyClosed:
+        case TransferError.closed, NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState,
+            ChannelError.ioOnClosedChannel, ChannelError.alreadyClosed, ChannelError.eof:
             true
         case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
         default: false
@@ -120,18 +112,16 @@ extension JobError {
         self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
     }
 
-    /// The header of the response exceeds `limit`, or the HTTP parser's limit.
-    init(headerOf url: RequestURL, largerThan limit: Int?) {
-        let size = limit.map { "\($0) bytes" } ?? "allowed"
+    /// The header of the response exceeds the limit, or the HTTP parser's limit.
+    init(longHeaderOf url: RequestURL) {
         self.init(
-            .tooLarge, "The header of \(SourceMessage.quoted(url)) is larger than \(size); raise limits.header.")
+            .tooLarge, "The header of \(SourceMessage.quoted(url)) is larger than allowed; raise limits.header.")
     }
 
-    /// The body of the response exceeds `limit`.
-    init(bodyOf url: RequestURL, largerThan limit: Int?) {
-        let size = limit.map { "\($0) bytes" } ?? "limits.body"
+    /// The body of the response exceeds the limit.
+    init(longBodyOf url: RequestURL) {
         self.init(
             .tooLarge,
-            "The body of \(SourceMessage.quoted(url)) is larger than \(size); use a download, or raise limits.body.")
+            "The body of \(SourceMessage.quoted(url)) is larger than limits.body; use a download, or raise that limit.")
     }
 }

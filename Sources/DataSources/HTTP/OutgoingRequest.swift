@@ -91,16 +91,8 @@ struct OutgoingRequest: Sendable {
     /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses values that would change the meaning of the request, such as line breaks.
-    ///
-    /// Fields come from expanded specs, from the configuration, and from other servers.
+    /// Refuses a request with another meaning than that of a source. NIO refuses header fields that would change it.
     func check() throws(JobError) {
-        for (name, value) in headers {
-            guard HeaderField.isToken(name), HeaderField.flaw(ofValue: value) == nil else {
-                throw JobError(
-                    .invalid, "The header field \(SourceMessage.quoted(name)) holds control characters; correct it.")
-            }
-        }
         guard method != "CONNECT", method != "TRACE" || body == nil else {
             throw JobError(
                 .invalid, "\(SourceMessage.quoted(url)) cannot be asked for with \(method); correct the request.")

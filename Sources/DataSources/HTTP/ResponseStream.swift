@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
@@ -7,7 +8,8 @@ import Synchronization
 /// One response, received on an event loop and read by a task, in blocks as large as they arrive.
 ///
 /// It waits for the head, then receives the body until it is finished or failed. With ``limit`` unread bytes, the
-/// connection stops reading until the reader has taken them. One task calls ``open()``, ``next()`` and ``close()``.
+/// connection stops reading until the reader has taken them. One task calls ``open()``, ``next()`` and ``close()``;
+/// each wait of it ends when the transfer is stopped, or when the server is silent or slow for too long.
 final class ResponseStream: Sendable {
     /// The unread bytes at which the connection stops reading.
     static let limit = 1 << 20
@@ -30,12 +32,11 @@ final class ResponseStream: Sendable {
         /// Whether something happened since the reader last looked.
         var isChanged = false
         /// The reader, while it waits.
-        var reader: CheckedContinuation<Void, Never>?
+        var reader: Promise<Void, JobError>?
         var connection: ServerConnection?
-        var paces: [Pace]
-        /// When the current wait of the reader began, or the paces were last updated during it.
-        var waitsSince: NIODeadline?
-        var check: Scheduled<Void>?
+        /// The bytes that moved since the reader began to wait.
+        var moved = 0
+        var pace: Pace?
 
         var isFull: Bool { buffered >= ResponseStream.limit }
 
@@ -59,46 +60,44 @@ final class ResponseStream: Sendable {
             }
         }
 
-        /// Counts moved bytes, and the time for which the reader has waited for them.
-        mutating func move(_ bytes: Int, at now: NIODeadline) {
-            let wait = waitsSince.map { now - $0 } ?? .zero
-            if waitsSince != nil { waitsSince = now }
-            for index in paces.indices { paces[index].move(bytes, in: wait) }
-        }
-
-        mutating func takeReader() -> CheckedContinuation<Void, Never>? {
-            defer { (reader, waitsSince) = (nil, nil) }
+        mutating func takeReader() -> Promise<Void, JobError>? {
+            defer { reader = nil }
             return reader
-        }
-
-        mutating func takeCheck() -> Scheduled<Void>? {
-            defer { check = nil }
-            return check
         }
     }
 
-    private let state: Mutex<State>
+    let url: RequestURL
+    let control: TransferControl
     private let loop: any EventLoop
-    private let clock: any EventLoop
+    private let idleTimeout: TimeAmount
+    private let start: NIODeadline
+    private let state: Mutex<State>
 
-    /// A response that must keep all of `paces`, by the time of `clock`.
-    init(loop: any EventLoop, clock: any EventLoop, _ paces: [Pace]) {
+    /// The response to a request for `url`, whose server may be silent for `idleTimeout`, and must keep `pace`.
+    init(
+        _ url: RequestURL, _ control: TransferControl, loop: any EventLoop, idleTimeout: TimeAmount,
+        _ pace: Pace? = nil
+    ) {
+        self.url = url
+        self.control = control
         self.loop = loop
-        self.clock = clock
-        state = Mutex(State(paces: paces))
+        self.idleTimeout = idleTimeout
+        start = control.clock.now
+        state = Mutex(State(pace: pace))
     }
 
     // MARK: - The reader's side
 
-    /// Waits for the head of the response.
+    /// Waits for the head of the response, whose time began with the request.
     func open() async throws -> HTTPResponseHead {
-        guard let head = try await wait(for: \.head) else { throw TransferError.closed }
+        guard let head = try await wait(from: start, for: \.head) else { throw TransferError.closed }
         return head
     }
 
     /// Returns everything that has arrived, waiting if necessary; nil at the end of the body.
     func next() async throws -> [ByteBuffer]? {
-        let found = try await wait { state -> ([ByteBuffer], ServerConnection?)? in
+        try control.check()
+        let found = try await wait(from: control.clock.now) { state -> ([ByteBuffer], ServerConnection?)? in
             guard !state.blocks.isEmpty else { return nil }
             defer { (state.blocks, state.buffered) = ([], 0) }
             return (state.blocks, state.isFull ? state.connection : nil)
@@ -108,7 +107,10 @@ final class ResponseStream: Sendable {
     }
 
     /// Waits until `take` returns something; nil at the end of the body.
-    private func wait<Value: Sendable>(for take: @Sendable (inout State) -> Value?) async throws -> Value? {
+    private func wait<Value: Sendable>(
+        from start: NIODeadline, for take: @Sendable (inout State) -> Value?
+    ) async throws -> Value? {
+        var start = start
         while true {
             let outcome = state.withLock { state -> Result<Value?, any Error>? in
                 state.isChanged = false
@@ -120,160 +122,121 @@ final class ResponseStream: Sendable {
                 }
             }
             if let outcome { return try outcome.get() }
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let now = clock.now
-                    let mustWait = state.withLock { state in
-                        if state.isChanged { return false }
-                        (state.reader, state.waitsSince) = (continuation, now)
-                        return true
-                    }
-                    if !mustWait { continuation.resume() }
+            try await control.wait(limit: limit(from: start)) { promise in
+                let isChanged = state.withLock { state in
+                    if !state.isChanged { state.reader = promise }
+                    return state.isChanged
                 }
-            } onCancel: {
-                close()
+                if isChanged { promise.succeed(()) }
             }
+            let now = control.clock.now
+            state.withLock { state in
+                state.pace?.move(state.moved, in: now - start)
+                state.moved = 0
+            }
+            start = now
+        }
+    }
+
+    /// When the server is too slow unless something moves.
+    private func limit(from now: NIODeadline) -> TransferControl.Limit {
+        let pace = state.withLock(\.pace)
+        let rest = pace?.rest ?? idleTimeout
+        let error = rest < idleTimeout ? pace?.error : nil
+        return TransferControl.Limit(deadline: now + min(rest, idleTimeout)) { [url] in
+            JobError(transport: error ?? .idle, to: url)
         }
     }
 
     /// Whether the connection may read more of the body.
     var hasRoom: Bool { state.withLock { !$0.isFull } }
 
-    var isOver: Bool { state.withLock(\.isOver) }
-
     /// Whether nothing of the response has arrived.
     var isUntouched: Bool { state.withLock { $0.head == nil } }
 
     /// Ends the transfer and drops unread bytes.
     func close() {
-        end(with: TransferError.cancelled, dropping: true)
-    }
-
-    /// Ends the transfer with an error; unread bytes can still be read.
-    func fail(_ error: any Error) {
-        end(with: error, dropping: false)
-    }
-
-    private func end(with error: any Error, dropping: Bool) {
-        let (connection, reader, check) = state.withLock { state in
-            if dropping { (state.blocks, state.buffered) = ([], 0) }
-            let connection = state.isOver ? nil : state.connection
-            if !state.isOver { state.phase = .failed(error) }
-            (state.connection, state.isChanged) = (nil, true)
-            return (connection, state.takeReader(), state.takeCheck())
+        let (connection, reader) = state.withLock { state in
+            let connection = state.connection
+            if !state.isOver { state.phase = .failed(TransferControl.cancelled) }
+            (state.blocks, state.buffered, state.connection, state.isChanged) = ([], 0, nil, true)
+            return (connection, state.takeReader())
         }
         connection?.end(self)
-        check?.cancel()
-        reader?.resume()
+        reader?.succeed(())
     }
 
     // MARK: - The connection's side
 
     /// The request is about to be sent.
     func begin(on connection: ServerConnection) {
-        let isOver = state.withLock { state in
-            state.connection = connection
-            return state.isOver
-        }
-        if isOver { return connection.end(self) }
-        checkPaces()
+        state.withLock { $0.connection = connection }
     }
 
-    /// A number of bytes of the request's body were sent.
+    /// A number of bytes of the request's body were sent, which is a sign of life.
     func sent(_ count: Int) {
-        let now = clock.now
-        state.withLock { $0.move(count, at: now) }
+        update { $0.moved += count }
     }
 
     func receive(_ head: HTTPResponseHead) {
         update { state in
-            guard case .waiting = state.phase else { return 0 }
+            guard case .waiting = state.phase else { return }
             (state.phase, state.head) = (.receiving, head)
-            // The head counts as a sign of life.
-            return 1
+            state.moved += 1
         }
     }
 
     /// Receives a part of the body.
     func receive(_ buffer: ByteBuffer) {
+        guard buffer.readableBytes > 0 else { return }
         update { state in
-            guard case .receiving = state.phase, buffer.readableBytes > 0 else { return 0 }
+            guard case .receiving = state.phase else { return }
             state.append(buffer.compact)
-            return buffer.readableBytes
+            state.moved += buffer.readableBytes
         }
     }
 
     func receive(_ error: any Error) {
         update { state in
             if !state.isOver { state.phase = .failed(error) }
-            return 0
         }
     }
 
     func finish() {
         update { state in
             if case .receiving = state.phase { state.phase = .finished }
-            return 0
         }
     }
 
-    /// Changes the state and wakes the reader; `change` returns the number of moved bytes.
-    private func update(_ change: (inout State) -> Int) {
-        let now = clock.now
-        let (reader, check) = state.withLock { state in
+    /// Changes the state and wakes the reader.
+    private func update(_ change: (inout State) -> Void) {
+        let reader = state.withLock { state in
+            change(&state)
             state.isChanged = true
-            state.move(change(&state), at: now)
-            guard state.isOver else { return (state.takeReader(), Scheduled<Void>?.none) }
-            state.connection = nil
-            return (state.takeReader(), state.takeCheck())
+            if state.isOver { state.connection = nil }
+            return state.takeReader()
         }
-        check?.cancel()
         // After this read of the socket is complete, so that a small response wakes the reader once.
-        if let reader { loop.execute { reader.resume() } }
-    }
-
-    // MARK: - Slow servers
-
-    /// Fails the response if it is too slow; otherwise checks again when it could be.
-    private func checkPaces() {
-        let now = clock.now
-        let (failure, delay) = state.withLock { state in
-            state.move(0, at: now)
-            return (state.paces.first { $0.isMissed }?.error, state.paces.map(\.rest).min())
-        }
-        if let failure { return fail(failure) }
-        guard let delay else { return }
-        let check = clock.scheduleTask(in: delay) { [weak self] () -> Void in self?.checkPaces() }
-        let isOver = state.withLock { state in
-            if !state.isOver { state.check = check }
-            return state.isOver
-        }
-        if isOver { check.cancel() }
+        if let reader { loop.execute { reader.succeed(()) } }
     }
 }
 
-/// The bytes that a server must move in a time; time counts only while the reader waits.
+/// The bytes that a server must move in a time: `http.lowSpeed`. Time counts only while the reader waits.
 struct Pace: Sendable {
-    let bytes: Int
-    let time: TimeAmount
-    let error: TransferError
+    private let limit: HTTPSettings.LowSpeed
     private var moved = 0
     private var waited = TimeAmount.zero
 
-    init(_ bytes: Int, in time: TimeAmount, or error: TransferError) {
-        self.bytes = bytes
-        self.time = time
-        self.error = error
-    }
+    init(_ limit: HTTPSettings.LowSpeed) { self.limit = limit }
 
-    var isMissed: Bool { waited >= time }
     /// The time until the server is too slow, if nothing moves.
-    var rest: TimeAmount { time - waited }
+    var rest: TimeAmount { .seconds(saturating: limit.seconds) - waited }
+    var error: TransferError { .slow(limit) }
 
     mutating func move(_ count: Int, in wait: TimeAmount) {
         moved = moved.saturatingAdding(count)
         waited = waited + wait
-        if moved >= bytes { (moved, waited) = (0, .zero) }
+        if moved >= limit.bytes { (moved, waited) = (0, .zero) }
     }
 }
 

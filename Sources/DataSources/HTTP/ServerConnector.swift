@@ -58,17 +58,9 @@ final class ServerConnector: Sendable {
         of url: RequestURL, _ transfer: Transfer, _ deadline: NIODeadline
     ) async throws(JobError) -> [SocketAddress] {
         guard let proxy else {
-            var allowed: [IPAddress] = []
-            var refusal: JobError?
-            for address in try await resolve(url.host, transfer, deadline) {
-                do throws(JobError) {
-                    try policy.check(address)
-                    allowed.append(address)
-                } catch {
-                    refusal = error
-                }
-            }
-            if allowed.isEmpty, let refusal { throw refusal }
+            let addresses = try await resolve(url.host, transfer, deadline)
+            let allowed = addresses.filter { (try? policy.check($0)) != nil }
+            if allowed.isEmpty, let address = addresses.last { try policy.check(address) }
             return allowed.prefix(Self.mostAddresses).compactMap { $0.socketAddress(port: url.port) }
         }
         // The proxy resolves the name itself, and may know names that are unknown or slow here.
@@ -86,11 +78,20 @@ final class ServerConnector: Sendable {
         switch host {
         case .address(let address): return [address]
         case .name(let name):
-            let late = JobError(
-                .dns, "The name \(name) could not be resolved in time; try again later, or raise http.connectTimeout.",
-                retryable: true)
-            return try await shared.resolver.addresses(
-                of: name, for: transfer.owner, transfer.control, limit: transfer.limit(deadline, late))
+            let threads = shared.names.of(transfer.owner)
+            let limit = TransferControl.Limit(deadline: deadline) {
+                JobError(
+                    .dns,
+                    "The name \(name) could not be resolved in time; try again later, or raise http.connectTimeout.",
+                    retryable: true)
+            }
+            return try await transfer.control.run(on: threads, limit: limit) { [shared] () throws(JobError) in
+                try shared.lookup(name).mapError { failure in
+                    JobError(
+                        .dns, "The name \(name) could not be resolved (\(failure.reason)); check its spelling.",
+                        retryable: true)
+                }.get()
+            }
         }
     }
 
@@ -102,14 +103,14 @@ final class ServerConnector: Sendable {
         guard !addresses.isEmpty else {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
-        let limit = transfer.limit(deadline, JobError(connectTimeout: url))
+        let limit = TransferControl.Limit(deadline: deadline) { JobError(connectTimeout: url) }
         return try await transfer.control.wait(limit: limit) { promise in
             ClientBootstrap(group: transfer.loop)
                 .connectTimeout(.seconds(saturating: settings.connectTimeout))
                 .resolver(KnownAddresses(addresses: addresses, loop: transfer.loop))
                 .connect(host: url.hostText, port: url.port)
                 .whenComplete { result in
-                    let isAwaited = promise.resolve(result.mapError { JobError(connecting: $0, to: url) })
+                    let isAwaited = promise.resolve(result.mapError { JobError(transport: $0, to: url) })
                     if !isAwaited, case .success(let channel) = result { channel.close(promise: nil) }
                 }
         }
@@ -123,17 +124,6 @@ final class ServerConnector: Sendable {
         let connection = ServerConnection(on: channel, key, pool)
         let tls = url.scheme == "https" ? try await tlsContext() : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
-        try await transfer.control.wait(limit: transfer.limit(deadline, late)) { promise in
-            prepare(channel, for: url, tls, connection).whenComplete { result in
-                promise.resolve(result.mapError { JobError(transport: $0, to: url) })
-            }
-        }
-        return connection
-    }
-
-    private func prepare(
-        _ channel: any Channel, for url: RequestURL, _ tls: NIOSSLContext?, _ connection: ServerConnection
-    ) -> EventLoopFuture<Void> {
         let loop = channel.eventLoop
         /// Runs `add` with a promise that the added handler completes.
         @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {
@@ -143,41 +133,47 @@ final class ServerConnector: Sendable {
             if !channel.isActive { promise.fail(TransferError.closed) }
             return promise.futureResult
         }
-        return loop.flatSubmit { [proxy] in
-            guard let proxy else { return loop.makeSucceededVoidFuture() }
-            return step { promise in
-                try channel.pipeline.syncOperations.addHandler(
-                    ProxyHandler(ProxyHandshake(to: url, by: proxy), promise))
+        let limit = TransferControl.Limit(deadline: deadline) { late }
+        try await transfer.control.wait(limit: limit) { promise in
+            loop.flatSubmit { [proxy] in
+                guard let proxy else { return loop.makeSucceededVoidFuture() }
+                return step { promise in
+                    try channel.pipeline.syncOperations.addHandler(
+                        ProxyHandler(ProxyHandshake(to: url, by: proxy), promise))
+                }
             }
-        }
-        .flatMap {
-            guard let tls else { return loop.makeSucceededVoidFuture() }
-            return step { promise in
-                var name: String?
-                if case .name(let host) = url.host { name = host }
+            .flatMap {
+                guard let tls else { return loop.makeSucceededVoidFuture() }
+                return step { promise in
+                    var name: String?
+                    if case .name(let host) = url.host { name = host }
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+                    try pipeline.addHandler(HandshakeHandler(url.host, promise))
+                }
+            }
+            .flatMapThrowing {
                 let pipeline = channel.pipeline.syncOperations
-                try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
-                try pipeline.addHandler(HandshakeHandler(url.host, promise))
+                // NIO keeps as many buffers for a connection, each as large as the last read.
+                try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+                try channel.syncOptions?.setOption(
+                    .recvAllocator,
+                    value: AdaptiveRecvByteBufferAllocator(minimum: 2 << 10, initial: 8 << 10, maximum: 256 << 10))
+                try pipeline.addHTTPClientHandlers(
+                    leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
+                try pipeline.addHandler(connection)
+                guard channel.isActive else { throw TransferError.closed }
             }
+            .whenComplete { promise.resolve($0.mapError { JobError(transport: $0, to: url) }) }
         }
-        .flatMapThrowing {
-            let pipeline = channel.pipeline.syncOperations
-            // NIO keeps as many buffers for a connection, each as large as the last read.
-            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
-            try channel.syncOptions?.setOption(
-                .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(minimum: 2 << 10, initial: 8 << 10, maximum: 256 << 10))
-            try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
-            try pipeline.addHandler(connection)
-            guard channel.isActive else { throw TransferError.closed }
-        }
+        return connection
     }
 
     /// The TLS settings with the trusted certificates, which are read once, as that takes milliseconds.
     private func tlsContext() async throws(JobError) -> NIOSSLContext {
         if let context = certificates.withLock({ $0 }) { return context }
-        let made: Result<NIOSSLContext, any Error> = await shared.ownFiles.run { [settings] in
-            Result {
+        do {
+            let context = try await shared.ownFiles.run { [settings] () throws(any Error) in
                 var configuration = TLSConfiguration.makeClientConfiguration()
                 // `ServerIdentity` checks the name.
                 configuration.certificateVerification = .noHostnameVerification
@@ -186,9 +182,6 @@ final class ServerConnector: Sendable {
                 configuration.applicationProtocols = ["http/1.1"]
                 return try NIOSSLContext(configuration: configuration)
             }
-        }
-        do {
-            let context = try made.get()
             certificates.withLock { $0 = $0 ?? context }
             return context
         } catch {

@@ -24,12 +24,10 @@ struct AccessPolicy: Sendable {
     private static func parsed<Value>(
         _ texts: [String], _ key: String, _ kind: String, _ parse: (String) -> Value?
     ) throws(JobError) -> [Value] {
-        var values: [Value] = []
-        for text in texts {
+        try texts.map { (text) throws(JobError) in
             guard let value = parse(text) else { throw JobError(.invalid, "\"\(text)\" in \(key) is not a \(kind).") }
-            values.append(value)
+            return value
         }
-        return values
     }
 
     /// Reads a URL; throws if it is not allowed.

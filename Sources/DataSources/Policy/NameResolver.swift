@@ -1,15 +1,14 @@
-import DeferredKit
 import Glibc
-import JobModel
-import NIOCore
 import SystemPackage
 
-/// Resolves names on its own threads, as the system's resolver can block for minutes and cannot be stopped.
-///
-/// Users take turns and use at most ``perUser`` threads each. A lookup does not start if its caller has given up.
-package final class NameResolver: Sendable {
+/// The system's resolver, which can block for minutes and cannot be stopped.
+package enum NameResolver {
     /// A resolver, which blocks.
     package typealias Lookup = @Sendable (_ name: String) -> Result<[IPAddress], Failure>
+
+    /// The most lookups at a time for one user, and for all.
+    static let perUser = 4
+    static let total = 16
 
     /// The reason why a name has no address.
     package struct Failure: Error {
@@ -20,39 +19,6 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// The most lookups at a time for one user, and for all.
-    static let perUser = 4
-    static let total = 16
-
-    private let queue = FileQueue(threads: total, perUser: perUser)
-    private let lookup: Lookup
-
-    init(lookup: @escaping Lookup) {
-        self.lookup = lookup
-    }
-
-    /// Finds the addresses of `name`; throws if the transfer is stopped or `limit` passes.
-    func addresses(
-        of name: String, for user: UInt32, _ control: TransferControl, limit: TransferControl.Limit?
-    ) async throws(JobError) -> [IPAddress] {
-        try await control.wait(limit: limit) { promise in
-            queue.of(user).start { [lookup] in
-                guard !promise.deferred.isResolved else { return }
-                promise.resolve(
-                    lookup(name).mapError { failure in
-                        JobError(
-                            .dns, "The name \(name) could not be resolved (\(failure.reason)); check its spelling.",
-                            retryable: true)
-                    })
-            }
-        }
-    }
-
-    /// Ends the threads without waiting for lookups.
-    func end() { queue.end() }
-}
-
-extension NameResolver {
     /// Calls getaddrinfo(3) and keeps its order.
     package static let system: Lookup = { name in
         var hints = addrinfo()
@@ -82,18 +48,14 @@ extension NameResolver {
 extension IPAddress {
     /// The address of an entry, or nil for another family.
     ///
-    /// Read from the output of getnameinfo(3): in a build of the whole module, the compiler takes members of
-    /// `sockaddr_in` for those of NIO's own module, which cannot be imported.
+    /// Read as bytes: in a build of the whole module, the compiler takes members of `sockaddr_in` for those of NIO's
+    /// own module, which cannot be imported.
     fileprivate init?(_ entry: addrinfo) {
-        var text = [UInt8](repeating: 0, count: 128)
-        let result = text.withUnsafeMutableBytes { text in
-            text.withMemoryRebound(to: CChar.self) { text in
-                getnameinfo(
-                    entry.ai_addr, entry.ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
-            }
+        let bytes = UnsafeRawBufferPointer(start: entry.ai_addr, count: Int(entry.ai_addrlen))
+        switch entry.ai_family {
+        case AF_INET where bytes.count >= 8: self.init(bytes: Array(bytes[4..<8]))
+        case AF_INET6 where bytes.count >= 24: self.init(bytes: Array(bytes[8..<24]))
+        default: return nil
         }
-        guard result == 0 else { return nil }
-        // A zone ("%eth0") only names the interface.
-        self.init(String(decoding: text.prefix { $0 != 0 && $0 != UInt8(ascii: "%") }, as: UTF8.self))
     }
 }

@@ -46,13 +46,23 @@ final class PipeReader: ChannelInboundHandler, Sendable {
 
     /// Resolves `promise` with new bytes as soon as there are some; nil at the end.
     func next(_ promise: Promise<ByteBuffer?, JobError>) {
-        let (bytes, channel) = state.withLock { state -> (ByteBuffer??, (any Channel)?) in
-            if let bytes = Self.drain(&state) { return (.some(bytes), nil) }
-            if state.isEnded { return (.some(nil), nil) }
+        let channel = state.withLock { state in
             state.waiter = promise
-            return (nil, state.channel)
+            return state.channel
         }
-        if let bytes { promise.succeed(bytes) } else { channel?.read() }
+        if !deliver() { channel?.read() }
+    }
+
+    /// Gives the reader that waits what there is; false if it waits for more.
+    @discardableResult
+    private func deliver() -> Bool {
+        let delivery = state.withLock { state -> (reader: Promise<ByteBuffer?, JobError>, bytes: ByteBuffer?)? in
+            let isEmpty = state.pending.readableBytes == 0
+            guard let reader = state.waiter, !isEmpty || state.isEnded else { return nil }
+            defer { (state.waiter, state.pending) = (nil, ByteBuffer()) }
+            return (reader, isEmpty ? nil : state.pending)
+        }
+        return delivery?.reader.succeed(delivery?.bytes) != nil
     }
 
     /// Returns new bytes as soon as there are some; nil at the end.
@@ -88,14 +98,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { append(unwrapInboundIn(data)) }
 
-    func channelReadComplete(context: ChannelHandlerContext) {
-        let delivered = state.withLock { state -> (Promise<ByteBuffer?, JobError>, ByteBuffer)? in
-            guard let waiter = state.waiter, let bytes = Self.drain(&state) else { return nil }
-            state.waiter = nil
-            return (waiter, bytes)
-        }
-        if let (waiter, bytes) = delivered { waiter.succeed(bytes) }
-    }
+    func channelReadComplete(context: ChannelHandlerContext) { deliver() }
 
     func channelInactive(context: ChannelHandlerContext) { end() }
 
@@ -115,17 +118,7 @@ final class PipeReader: ChannelInboundHandler, Sendable {
     }
 
     private func end() {
-        let (waiter, bytes) = state.withLock { state in
-            state.isEnded = true
-            defer { state.waiter = nil }
-            return (state.waiter, state.waiter == nil ? nil : Self.drain(&state))
-        }
-        waiter?.succeed(bytes)
-    }
-
-    private static func drain(_ state: inout State) -> ByteBuffer? {
-        guard state.pending.readableBytes > 0 else { return nil }
-        defer { state.pending = ByteBuffer() }
-        return state.pending
+        state.withLock { $0.isEnded = true }
+        deliver()
     }
 }

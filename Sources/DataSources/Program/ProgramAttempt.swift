@@ -16,26 +16,22 @@ struct ProgramAttempt: Sendable {
 
     /// The bytes of standard error that an error shows.
     static let shownError = 4 << 10
-    /// The largest output and input that are kept in memory.
-    private static let largestInMemory = 256 << 10
-    /// The largest output that becomes a result on the event loop.
-    private static let smallResult = 64 << 10
 
     func run() async throws(JobError) -> JSON {
         let connection = try await host.connect(in: directory, transfer.control)
         let longInput = try await longInput()
         // The file stays until the program's group has ended.
         defer { withExtendedLifetime(longInput) {} }
-        let run = host.makeRun(clock: transfer.clock)
-        let launch: ProgramLaunch
+        let run = host.makeRun()
+        let pipes: (output: Int32, errors: Int32)
         do throws(JobError) {
-            launch = try await start(run, connection, longInput)
+            pipes = try await start(run, connection, longInput)
         } catch {
             host.forget(run)
             throw error
         }
-        let output = await PipeReader.open(launch.output, on: transfer.loop)
-        let errors = await PipeReader.open(launch.errors, on: transfer.loop, keeping: Self.shownError)
+        let output = await PipeReader.open(pipes.output, on: transfer.loop)
+        let errors = await PipeReader.open(pipes.errors, on: transfer.loop, keeping: Self.shownError)
         let outcome: Result<JSON, JobError>
         do throws(JobError) {
             outcome = .success(try await result(of: run, output, errors))
@@ -43,9 +39,9 @@ struct ProgramAttempt: Sendable {
             outcome = .failure(error)
         }
         // A stopped job, too, ends only with the program's group.
-        run.stop()
+        host.stop(run, by: transfer.clock)
         await run.end.deferred.get()
-        let ended = outcome.mapError { $0.program == nil ? withStandardError($0, .none, errors.kept) : $0 }
+        let ended = outcome.mapError { withStandardError($0, errors.kept) }
         output.close()
         errors.close()
         if command.directory == nil {
@@ -60,18 +56,18 @@ struct ProgramAttempt: Sendable {
 
     private func start(
         _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: BodyFile?
-    ) async throws(JobError) -> ProgramLaunch {
+    ) async throws(JobError) -> (output: Int32, errors: Int32) {
         let ownDirectory = command.directory == nil ? "\(directory)/\(host.directoryName(of: run))" : nil
         do throws(Errno) {
             return try await transfer.ownFiles.run { () throws(Errno) in
                 let line = longInput == nil ? input.take().map(Self.line) : nil
-                return try ProgramLaunch(
-                    run.id, command, in: ownDirectory, by: connection, input: line, inputFile: longInput?.descriptor)
+                return try connection.start(
+                    run.id, command, in: ownDirectory, input: line, inputFile: longInput?.descriptor)
             }
         } catch {
             // The guard is gone, as its reports are about to say, or it is stopped.
             if error == .brokenPipe || error == .connectionReset || error == .wouldBlock { throw lost }
-            throw failed("could not be started: \(error); try again later.", .none, [])
+            throw failed("could not be started: \(error); try again later.")
         }
     }
 
@@ -79,7 +75,7 @@ struct ProgramAttempt: Sendable {
     private func longInput() async throws(JobError) -> BodyFile? {
         // With a line feed.
         let size = input.look { $0?.size ?? 0 } + 1
-        guard size > Self.largestInMemory else { return nil }
+        guard size > DocumentTransfer.longestInMemory else { return nil }
         return try await BodyFile.moving(
             { [input] in input.take().map(Self.line) ?? [] }, ofSize: size, for: "input", transfer)
     }
@@ -96,24 +92,22 @@ struct ProgramAttempt: Sendable {
         of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader
     ) async throws(JobError) -> JSON {
         let (loop, control) = (transfer.loop, transfer.control)
-        run.ending.deferred.upon { _ in
+        run.ending.deferred.upon { [host, transfer] _ in
             loop.execute {
                 // Later output comes from other processes of the group.
                 output.cut()
                 errors.cut()
-                if run.hasRemains { run.stop() }
+                if run.hasRemains { host.stop(run, by: transfer.clock) }
             }
         }
         let file = BodyFile(transfer)
         var sorted = ProgramOutput()
         var received: [UInt8] = []
-        var isSpilled = false
         while let chunk = try await control.wait({ output.next($0) }) {
             if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
             try check(sorted.size)
             received += sorted.drain()
-            if isSpilled || received.count > Self.largestInMemory {
-                isSpilled = true
+            if sorted.size > DocumentTransfer.longestInMemory {
                 try await file.write(received)
                 received.removeAll(keepingCapacity: true)
             }
@@ -121,7 +115,6 @@ struct ProgramAttempt: Sendable {
         if let progress = sorted.end() { report(progress) }
         try check(sorted.size)
         received += sorted.drain()
-        if isSpilled { try await file.write(received) }
         // The program may go on after it closed its output.
         let ending: ProgramRun.Ending = try await control.wait { promise in
             run.ending.deferred.upon { ending in loop.execute { promise.succeed(ending.get()) } }
@@ -129,11 +122,11 @@ struct ProgramAttempt: Sendable {
         // The rest of its group has seconds to end, which do not count towards the timeout.
         await run.end.deferred.get()
         try check(ending, errors)
-        let late = (try? control.check()) == nil ? TransferControl() : control
-        if !isSpilled, received.count <= Self.smallResult { return try value(in: received).value }
+        let late = (try? control.check()) == nil ? TransferControl(control.clock) : control
+        if sorted.size <= DocumentTransfer.longestInMemory { return try value(in: received).value }
+        try await file.write(received)
         return try await transfer.shared.documents.value(ofSize: sorted.size, transfer, late) {
-            [received, isSpilled, size = sorted.size] () throws(JobError) in
-            try value(in: isSpilled ? try file.read(size) : received)
+            [size = sorted.size] () throws(JobError) in try value(in: try file.read(size))
         }
     }
 
@@ -157,19 +150,17 @@ struct ProgramAttempt: Sendable {
         switch ending {
         case .exited(0): return
         case .exited(let status):
-            var error = failed("exited with \(status)\(advice)", .exit(status), errors.kept)
+            var error = failed("exited with \(status)\(advice)", .exit(status))
             // EX_TEMPFAIL
             error.isRetryable = status == 75
             throw error
         case .signalled(let number):
-            throw failed("was ended by signal \(number)\(advice)", .signal(number), errors.kept)
+            throw failed("was ended by signal \(number)\(advice)", .signal(number))
         case .refused(let error, let isDirectory):
             let reason = Errno(rawValue: error)
             throw isDirectory
-                ? failed(
-                    "could not be started, as its directory could not be entered: \(reason); check the directory.",
-                    .none, [])
-                : failed("could not be started: \(reason); check that it exists and may be executed.", .none, [])
+                ? failed("could not be started, as its directory could not be entered: \(reason); check the directory.")
+                : failed("could not be started: \(reason); check that it exists and may be executed.")
         case .lost: throw lost
         }
     }
@@ -180,17 +171,18 @@ struct ProgramAttempt: Sendable {
             retryable: true)
     }
 
-    private func failed(_ what: String, _ reason: JobError.ProgramEnd.Reason, _ errors: [UInt8]) -> JobError {
-        withStandardError(JobError(.program, "The program \(name) \(what)"), reason, errors)
+    private func failed(_ what: String, _ reason: JobError.ProgramEnd.Reason = .none) -> JobError {
+        var error = JobError(.program, "The program \(name) \(what)")
+        error.program = JobError.ProgramEnd(reason, standardError: "")
+        return error
     }
 
-    private func withStandardError(
-        _ error: JobError, _ reason: JobError.ProgramEnd.Reason, _ errors: [UInt8]
-    ) -> JobError {
+    private func withStandardError(_ error: JobError, _ errors: [UInt8]) -> JobError {
         var error = error
         // The kept bytes may begin in the middle of a character.
         let start = errors.count < Self.shownError ? 0 : errors.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
-        error.program = JobError.ProgramEnd(reason, standardError: String(decoding: errors[start...], as: UTF8.self))
+        error.program = JobError.ProgramEnd(
+            error.program?.reason ?? .none, standardError: String(decoding: errors[start...], as: UTF8.self))
         return error
     }
 

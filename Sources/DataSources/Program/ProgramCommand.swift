@@ -29,8 +29,7 @@ struct ProgramCommand: Sendable {
             variables["PATH"] = Self.path
             variables.merge(entry.environment) { $1 }
         case .command(let command):
-            try settings.programs.checkAny()
-            entry = ProgramSettings.Entry()
+            entry = try settings.programs.entry(nil)
             words = command + spec.arguments
         }
         self.variables = variables

@@ -11,13 +11,14 @@ enum ProgramDirectory {
     /// Makes the directory, private to the daemon, and opens its lock.
     static func open(_ path: String) throws(Errno) -> Int32 {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw Errno(rawValue: errno) }
-        let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard directory >= 0 else { throw Errno(rawValue: errno) }
+        let directory = try openDirectory(path)
         defer { close(directory) }
-        guard fchmod(directory, 0o700) == 0 else { throw Errno(rawValue: errno) }
-        let file = openat(directory, lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Errno(rawValue: errno) }
-        return file
+        _ = try FileOperations.call { fchmod(directory, 0o700) }
+        return try FileOperations.call { openat(directory, lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+    }
+
+    private static func openDirectory(_ path: String, in above: Int32 = AT_FDCWD) throws(Errno) -> Int32 {
+        try FileOperations.call { openat(above, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
     }
 
     /// The names of everything except for the lock.
@@ -38,8 +39,7 @@ enum ProgramDirectory {
     static func remove(_ name: String, in path: String) throws(Errno) {
         // Most programs leave their directory empty.
         if rmdir("\(path)/\(name)") == 0 || errno == ENOENT { return }
-        let above = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard above >= 0 else { throw Errno(rawValue: errno) }
+        let above = try openDirectory(path)
         defer { close(above) }
         var left = [name]
         var count = 0
@@ -47,16 +47,15 @@ enum ProgramDirectory {
             if unlinkat(above, next, 0) == 0 || errno == ENOENT { continue }
             // A program may have changed the mode of its directories.
             fchmodat(above, next, 0o700, 0)
-            let descriptor = openat(above, next, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-            guard descriptor >= 0, let directory = fdopendir(descriptor) else { throw Errno(rawValue: errno) }
+            let descriptor = try openDirectory(next, in: above)
+            guard let directory = fdopendir(descriptor) else { throw Errno(rawValue: errno) }
             defer { closedir(directory) }
             var failure: Errno?
             while let entry = readdir(directory) {
                 // Not as a String: names need not be UTF-8.
                 guard let inside = deferd_entry_name(entry), strcmp(inside, ".") != 0, strcmp(inside, "..") != 0
                 else { continue }
-                if unlinkat(descriptor, inside, 0) == 0 { continue }
-                if unlinkat(descriptor, inside, AT_REMOVEDIR) == 0 { continue }
+                if unlinkat(descriptor, inside, 0) == 0 || unlinkat(descriptor, inside, AT_REMOVEDIR) == 0 { continue }
                 fchmodat(descriptor, inside, 0o700, 0)
                 count += 1
                 let moved = "\(name)-\(count)"

@@ -16,19 +16,12 @@ final class ProgramGuard: Sendable {
 
     deinit { close(socket) }
 
-    /// A message about a program from the guard.
-    struct Report: Sendable {
-        let kind: deferd_guard_report_kind
-        let value: Int32
-        let id: UInt64
-    }
-
     /// Starts the guard `program`, which takes over `lock`.
     ///
     /// `received` is called with each group of reports, and `ended` after the last.
     static func start(
         _ program: String, lock: Int32, on executor: LoopExecutor, queue: FileQueue,
-        received: @escaping @Sendable ([Report]) -> Void, ended: @escaping @Sendable () -> Void
+        received: @escaping @Sendable ([deferd_guard_report]) -> Void, ended: @escaping @Sendable () -> Void
     ) async throws(JobError) -> ProgramGuard {
         let started: (connection: ProgramGuard, reports: Int32, process: pid_t)
         do throws(Errno) {
@@ -59,15 +52,16 @@ final class ProgramGuard: Sendable {
     ) throws(Errno) -> (connection: ProgramGuard, reports: Int32, process: pid_t) {
         defer { close(lock) }
         var sockets: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets) == 0
-        else { throw Errno(rawValue: errno) }
+        _ = try FileOperations.call {
+            socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets)
+        }
         let connection = ProgramGuard(socket: sockets[0])
         defer { close(sockets[1]) }
         // A stopped guard must not block file threads for ever.
         var patience = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var pipe: [Int32] = [-1, -1]
-        guard deferd_pipe(&pipe) == 0 else { throw Errno(rawValue: errno) }
+        _ = try FileOperations.call { deferd_pipe(&pipe) }
         defer { close(pipe[1]) }
         var streams = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&streams)
@@ -92,14 +86,49 @@ final class ProgramGuard: Sendable {
         loop.scheduleTask(in: .milliseconds(10)) { reap(process, on: loop) }
     }
 
-    /// Starts the program that `block` describes. Blocks while the guard is busy.
-    func start(_ id: UInt64, block: Int32, size: Int, streams: [Int32]) throws(Errno) {
-        var request = deferd_guard_request(
-            kind: DEFERD_GUARD_START.rawValue, signal: 0, id: id, size: UInt64(size))
-        let descriptors = [block] + streams
-        guard deferd_guard_send(socket, &request, descriptors, descriptors.count, 0) == 0 else {
-            throw Errno(rawValue: errno)
+    /// Starts a program, in a new directory if `ownDirectory` is given; returns the ends of its pipes from which to
+    /// read. Blocks while the guard is busy.
+    ///
+    /// Its input is a file, so that no thread waits for a program that does not read.
+    func start(
+        _ id: UInt64, _ command: ProgramCommand, in ownDirectory: String?, input line: [UInt8]?, inputFile: Int32?
+    ) throws(Errno) -> (output: Int32, errors: Int32) {
+        var opened: [Int32] = []
+        defer { for descriptor in opened { close(descriptor) } }
+        func memoryFile(_ bytes: [UInt8]) throws(Errno) -> Int32 {
+            let file = try FileOperations.call { deferd_memory_file("deferd") }
+            opened.append(file)
+            try FileOperations.real.write(bytes, to: file)
+            return file
         }
+        func pipe() throws(Errno) -> (read: Int32, write: Int32) {
+            var ends: [Int32] = [-1, -1]
+            _ = try FileOperations.call { deferd_pipe(&ends) }
+            opened += ends
+            return (ends[0], ends[1])
+        }
+        let block = command.block(in: ownDirectory ?? command.directory ?? "")
+        let blockFile = try memoryFile(block)
+        let inputFile = if let line { try memoryFile(line) } else { inputFile }
+        // Opened anew, so that the program can only read it, from its beginning.
+        let input = try FileOperations.call {
+            open(inputFile.map { "/proc/self/fd/\($0)" } ?? "/dev/null", O_RDONLY | O_CLOEXEC)
+        }
+        opened.append(input)
+        let (output, errors) = (try pipe(), try pipe())
+        if let ownDirectory { _ = try FileOperations.call { mkdir(ownDirectory, 0o700) } }
+        var request = deferd_guard_request(
+            kind: DEFERD_GUARD_START.rawValue, signal: 0, id: id, size: UInt64(block.count))
+        let descriptors = [blockFile, input, output.write, errors.write]
+        do throws(Errno) {
+            _ = try FileOperations.call { deferd_guard_send(socket, &request, descriptors, descriptors.count, 0) }
+        } catch {
+            if let ownDirectory { rmdir(ownDirectory) }
+            throw error
+        }
+        // The guard has its own descriptors.
+        opened.removeAll { $0 == output.read || $0 == errors.read }
+        return (output.read, errors.read)
     }
 
     /// Sends a signal to a program's group; false if the guard is busy.
@@ -109,13 +138,11 @@ final class ProgramGuard: Sendable {
     }
 
     /// Removes complete reports from what the guard wrote.
-    private static func reports(in bytes: inout ByteBuffer) -> [Report] {
+    private static func reports(in bytes: inout ByteBuffer) -> [deferd_guard_report] {
         defer { bytes.discardReadBytes() }
-        var reports: [Report] = []
+        var reports: [deferd_guard_report] = []
         while let report = bytes.readBytes(length: MemoryLayout<deferd_guard_report>.size) {
-            let report = report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) }
-            reports.append(
-                Report(kind: deferd_guard_report_kind(rawValue: report.kind), value: report.value, id: report.id))
+            reports.append(report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) })
         }
         return reports
     }

@@ -87,7 +87,7 @@ final class ProgramHost: Sendable {
         Task(executorPreference: executor) { [self] in
             if await queue.run({ ProgramDirectory.remains(in: directory).isEmpty }) { return }
             // If the guard cannot be started, the next program reports the reason.
-            _ = try? await connect(in: directory, TransferControl())
+            _ = try? await connect(in: directory, TransferControl(executor.loop))
         }
     }
 
@@ -130,14 +130,15 @@ final class ProgramHost: Sendable {
         }
     }
 
-    private func received(_ reports: [ProgramGuard.Report]) {
+    private func received(_ reports: [deferd_guard_report]) {
         for report in reports {
             guard let run = state.withLock({ $0.runs[report.id] }) else { continue }
-            switch report.kind {
+            let kind = deferd_guard_report_kind(rawValue: report.kind)
+            switch kind {
             case DEFERD_GUARD_STARTED: run.process.withLock { $0 = report.value }
             case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
                 forget(run)
-                run.end(with: .refused(report.value, isDirectory: report.kind == DEFERD_GUARD_NO_DIRECTORY))
+                run.end(with: .refused(report.value, isDirectory: kind == DEFERD_GUARD_NO_DIRECTORY))
             case DEFERD_GUARD_EXITED: run.ending.succeed(.exited(Int(report.value)))
             case DEFERD_GUARD_SIGNALLED: run.ending.succeed(.signalled(Int(report.value)))
             case DEFERD_GUARD_ENDED:
@@ -150,14 +151,21 @@ final class ProgramHost: Sendable {
 
     // MARK: - Runs
 
-    /// Makes a run whose timers use `clock`.
-    func makeRun(clock: any EventLoop) -> ProgramRun {
+    func makeRun() -> ProgramRun {
         state.withLock { state in
             state.lastID += 1
-            let run = ProgramRun(id: state.lastID, clock: clock) { [weak self] in self?.signal($0, $1) }
+            let run = ProgramRun(id: state.lastID)
             state.runs[run.id] = run
             return run
         }
+    }
+
+    /// Ends a run's process group: with SIGTERM now, with SIGKILL later by `clock`.
+    func stop(_ run: ProgramRun, by clock: any EventLoop) {
+        guard !run.end.deferred.isResolved, !run.isStopping.exchange(true, ordering: .relaxed) else { return }
+        signal(run.id, SIGTERM)
+        let kill = clock.scheduleTask(in: ProgramRun.grace) { self.signal(run.id, SIGKILL) }
+        run.end.deferred.upon { _ in kill.cancel() }
     }
 
     /// The name of the run's own directory.
@@ -186,5 +194,41 @@ final class ProgramHost: Sendable {
         }
         // Released outside of the lock.
         _ = connection
+    }
+}
+
+/// One program from its start to the end of its process group, as the guard reports it.
+final class ProgramRun: Sendable {
+    /// How the program itself ended.
+    enum Ending: Sendable, Equatable {
+        case exited(Int)
+        case signalled(Int)
+        case refused(Int32, isDirectory: Bool)
+        /// The program guard was killed, and the program with it.
+        case lost
+    }
+
+    /// The time between SIGTERM and SIGKILL.
+    static let grace = TimeAmount.seconds(5)
+
+    let id: UInt64
+    /// Resolved when the program has ended.
+    let ending = Promise<Ending, Never>()
+    /// Resolved when its process group has ended.
+    let end = Promise<Void, Never>()
+    /// The process id, once it is known.
+    let process = Mutex<pid_t?>(nil)
+    /// Whether it was told to end.
+    let isStopping = Atomic(false)
+
+    init(id: UInt64) { self.id = id }
+
+    /// Whether the program has ended, but not its process group.
+    var hasRemains: Bool { ending.deferred.isResolved && !end.deferred.isResolved }
+
+    /// The whole run ends, as the guard could not start the program, or was lost.
+    func end(with ending: Ending) {
+        self.ending.succeed(ending)
+        end.succeed(())
     }
 }

@@ -28,19 +28,13 @@ struct ProgramOutput {
         while !rest.isEmpty {
             let newline = rest.firstIndex(of: UInt8(ascii: "\n"))
             open += rest[..<(newline ?? rest.endIndex)]
-            if isResult || open.count > Self.longestProgress || !Self.mayBeObject(open) { giveUp() }
+            if isResult || open.count > Self.longestProgress { giveUp() }
             guard let newline else { break }
             open.append(UInt8(ascii: "\n"))
             if let progress = end() { latest = progress }
             rest = rest[(newline + 1)...]
         }
         return latest
-    }
-
-    /// Whether a line with this beginning can be an object.
-    private static func mayBeObject(_ beginning: [UInt8]) -> Bool {
-        let first = beginning.first { ![UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
-        return first ?? UInt8(ascii: "{") == UInt8(ascii: "{")
     }
 
     /// Removes and returns the result so far.
@@ -70,7 +64,8 @@ struct ProgramOutput {
 
     /// Reads a line `{"progress": {"completed", "total"?, "unit"?}}`; nil for any other line.
     private static func progress(in line: [UInt8]) -> Progress? {
-        guard let object = try? JSON(parsing: line).object, object.members.count == 1,
+        guard line.first(where: { $0 > 0x20 }) == UInt8(ascii: "{"),
+            let object = try? JSON(parsing: line).object, object.members.count == 1,
             let told = object["progress"]?.object,
             told.members.allSatisfy({ ["completed", "total", "unit"].contains($0.name) }),
             let completed = count(told["completed"])

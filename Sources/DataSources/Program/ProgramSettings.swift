@@ -32,26 +32,16 @@ package struct ProgramSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// Throws if a program is not configured (kind `invalid`), or if a command without a name is not allowed
-    /// (`policy`).
-    func check(_ name: String?) throws(JobError) {
-        if let name { _ = try entry(name) } else { try checkAny() }
-    }
-
-    func entry(_ name: String) throws(JobError) -> Entry {
-        guard let entry = entries[name] else {
-            throw JobError(
-                .invalid,
-                "There is no program \"\(name.echoed)\"; ask the administrator to name it under \"programs\".")
-        }
-        return entry
-    }
-
-    func checkAny() throws(JobError) {
-        guard allowsAny else {
+    /// The configured program `name`; an empty entry for a command without a name, if those are allowed.
+    func entry(_ name: String?) throws(JobError) -> Entry {
+        guard let name else {
+            if allowsAny { return Entry() }
             throw JobError(
                 .policy,
                 "Commands of your own are not allowed here; use a program that the configuration names (\"programs\").")
         }
+        if let entry = entries[name] { return entry }
+        throw JobError(
+            .invalid, "There is no program \"\(name.echoed)\"; ask the administrator to name it under \"programs\".")
     }
 }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// A value that is taken out once, so that the steps of a transfer do not keep it in memory until they end.
-final class Handover<Value: Sendable>: Sendable {
+/// A value that is put in or taken out once: the steps of a transfer keep none of it in memory afterwards.
+package final class Handover<Value: Sendable>: Sendable {
     private let value: Mutex<Value?>
 
-    init(_ value: Value? = nil) { self.value = Mutex(value) }
+    package init(_ value: Value? = nil) { self.value = Mutex(value) }
 
     func put(_ value: Value) { self.value.withLock { $0 = value } }
 

@@ -21,14 +21,3 @@ package final class Lease: Sendable {
         if surplus > 0 { giveBack(surplus) }
     }
 }
-
-/// The memory that the result of a run takes; the engine keeps it until the result is stored.
-package final class RunMemory: Sendable {
-    private let lease = Mutex<Lease?>(nil)
-
-    package init() {}
-
-    package var isEmpty: Bool { lease.withLock { $0 == nil } }
-
-    func keep(_ lease: Lease) { self.lease.withLock { $0 = lease } }
-}

@@ -2,6 +2,7 @@ import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
+import Synchronization
 
 extension SourceLibrary {
     /// Runs the steps of a transfer; a cancelled one fails at once with `CancellationError`.
@@ -14,36 +15,25 @@ extension SourceLibrary {
         }
     }
 
-    /// Runs the steps of a transfer; a cancelled one fails once the steps have ended.
-    func startAwaitingEnd<Output: Sendable>(
-        _ context: SourceContext, timeout: Double?,
-        _ steps: @escaping @Sendable (Transfer) async throws(JobError) -> Output
-    ) -> Deferred<Output, any Error> {
-        // With a typed failure, the producer decides when a cancelled Deferred ends.
-        let work: Deferred<Output, JobError> = start(context, timeout: timeout, steps) { $0 }
-        return work.erased()
-    }
-
     /// Runs `steps` in a task that the Deferred cancels.
     ///
     /// The task's cancellation handlers run before `cancel()` returns, so they can remove files in time. The task runs
     /// on the event loop of its connections, so a small response needs no other thread; slow steps run on file threads.
-    private func start<Output: Sendable, Failure: Error>(
+    func start<Output: Sendable, Failure: Error>(
         _ context: SourceContext, timeout: Double?,
         _ steps: @escaping @Sendable (Transfer) async throws(JobError) -> Output,
         failure: @escaping @Sendable (JobError) -> Failure
     ) -> Deferred<Output, Failure> {
-        let executor = nextExecutor()
-        let clock = timers ?? executor.loop
+        let executor = LoopExecutor(group.next())
         // Filled before any other code has the promise's Deferred.
         let task = Handover<Task<Void, Never>>()
         let promise = Promise<Output, Failure> { _ in task.take()?.cancel() }
         let transfer = Transfer(
-            context, rules, shared, loop: executor.loop, clock: clock, report: { promise.report($0) })
+            context, rules, shared, loop: executor.loop, report: { promise.report($0) })
         let control = transfer.control
         running.begin(control)
         let timer = timeout.map { seconds in
-            clock.scheduleTask(in: .seconds(saturating: seconds)) {
+            transfer.clock.scheduleTask(in: .seconds(saturating: seconds)) {
                 control.interrupt(
                     JobError(
                         .timeout,
@@ -65,5 +55,54 @@ extension SourceLibrary {
                 promise.resolve(outcome)
             })
         return promise.deferred
+    }
+}
+
+/// All running transfers, so that a stopping daemon can end them.
+final class RunningTransfers: Sendable {
+    private struct State {
+        var controls: [ObjectIdentifier: TransferControl] = [:]
+        /// Resolved when the last transfer ends; set when the stop begins.
+        var stopper: Promise<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    private static var stopped: JobError {
+        JobError(
+            .cancelled, "The transfer was stopped with all others; start it again later.", retryable: true)
+    }
+
+    func begin(_ control: TransferControl) {
+        let isStopping = state.withLock { state in
+            state.controls[ObjectIdentifier(control)] = control
+            return state.stopper != nil
+        }
+        if isStopping { control.interrupt(Self.stopped) }
+    }
+
+    func end(_ control: TransferControl) {
+        let stopper = state.withLock { state in
+            state.controls[ObjectIdentifier(control)] = nil
+            return state.controls.isEmpty ? state.stopper : nil
+        }
+        stopper?.succeed(())
+    }
+
+    /// Interrupts all transfers and waits for their ends; returns how many still run after `patience`.
+    ///
+    /// A file system that does not answer can delay a transfer for ever, hence the limit.
+    func stop(patience: TimeAmount, by clock: any EventLoop) async -> Int {
+        let stopper = Promise<Void, Never>()
+        let controls = state.withLock { state in
+            state.stopper = stopper
+            return Array(state.controls.values)
+        }
+        if controls.isEmpty { stopper.succeed(()) }
+        for control in controls { control.interrupt(Self.stopped) }
+        let timer = clock.scheduleTask(in: patience) { _ = stopper.succeed(()) }
+        await stopper.deferred.get()
+        timer.cancel()
+        return state.withLock { $0.controls.count }
     }
 }

@@ -2,6 +2,7 @@ import DeferredKit
 import JobModel
 import Logging
 import NIOCore
+import SystemPackage
 
 /// One running transfer: the job it runs for, the services it uses, and how it is stopped.
 ///
@@ -10,25 +11,25 @@ final class Transfer: Sendable {
     let context: SourceContext
     let rules: SourceRules
     let shared: SharedServices
-    let control = TransferControl()
+    let control: TransferControl
     /// The event loop on which its steps, its connections and its responses run.
     let loop: any EventLoop
-    /// The event loop whose clock measures its timeouts.
-    let clock: any EventLoop
     let report: @Sendable (ProgressUpdate) -> Void
 
     init(
         _ context: SourceContext, _ rules: SourceRules, _ shared: SharedServices, loop: any EventLoop,
-        clock: any EventLoop, report: @escaping @Sendable (ProgressUpdate) -> Void
+        report: @escaping @Sendable (ProgressUpdate) -> Void
     ) {
         self.context = context
         self.rules = rules
         self.shared = shared
+        control = TransferControl(shared.timers ?? loop)
         self.loop = loop
-        self.clock = clock
         self.report = report
     }
 
+    /// The event loop whose clock measures its timeouts.
+    var clock: any EventLoop { control.clock }
     var owner: UInt32 { context.owner }
     var settings: SourceSettings { rules.settings }
     var files: FileOperations { shared.files }
@@ -38,13 +39,34 @@ final class Transfer: Sendable {
     /// The threads for the daemon's own files, on behalf of the job's owner.
     var ownFiles: FileQueue { shared.ownFiles.of(owner) }
 
-    /// A deadline that fails the transfer with `error`.
-    func limit(_ deadline: NIODeadline, _ error: JobError) -> TransferControl.Limit {
-        TransferControl.Limit(deadline: deadline, clock: clock, error: error)
-    }
+    // MARK: - Hashing
 
-    /// Waits for `pause`.
-    func sleep(for pause: TimeAmount) async throws(JobError) {
-        try await control.sleep(until: clock.now + pause, by: clock)
+    /// The bytes that are hashed at a time, between looks whether the transfer was stopped.
+    private static let block: Int64 = 2 << 20
+
+    /// Continues `digest` with the bytes of a file in `range`, which must exist.
+    func hash(
+        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, after digest: SHA256Digest = SHA256Digest()
+    ) async throws(JobError) -> SHA256Digest {
+        var (digest, position) = (digest, range.lowerBound)
+        while position < range.upperBound {
+            try control.check()
+            let (before, offset, count) = (digest, position, Int(min(Self.block, range.upperBound - position)))
+            do throws(Errno) {
+                digest = try await userFiles.run { [files] () throws(Errno) in
+                    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
+                    defer { buffer.deallocate() }
+                    // The file was longer a moment ago, so another process is truncating it.
+                    guard try files.fill(buffer, from: descriptor, at: offset) == count else { throw Errno.ioError }
+                    var digest = before
+                    digest.update(UnsafeRawBufferPointer(buffer))
+                    return digest
+                }
+            } catch {
+                throw JobError(storage: error, "read", path)
+            }
+            position += Int64(count)
+        }
+        return digest
     }
 }

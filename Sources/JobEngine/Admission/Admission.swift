@@ -4,10 +4,10 @@ package import JobCore
 
 /// Checks specs before they are accepted: their form, their limits, and their URLs and paths against policy.
 package struct Admission: Sendable {
-    package let policy: SourcePolicy
+    package let policy: SourceRules
     package let limits: JobLimits
 
-    package init(policy: SourcePolicy, limits: JobLimits) {
+    package init(policy: SourceRules, limits: JobLimits) {
         self.policy = policy
         self.limits = limits
     }

@@ -14,7 +14,7 @@ package final class BlobStore: Sendable {
     package let path: String
     package let life: Int64
     /// Nil if it could not be opened; then nothing can be stored in it.
-    let directory: OpenDirectory?
+    let directory: OpenFile?
     private let files: FileOperations
     private let lastNumber = Atomic<Int64>(0)
     /// Files to remove once a backup is complete; nil if none is being made.
@@ -24,7 +24,7 @@ package final class BlobStore: Sendable {
         self.path = path
         self.life = life
         self.files = files
-        directory = (try? files.openDirectory(path)).map { OpenDirectory($0, files) }
+        directory = (try? files.openDirectory(path)).map { OpenFile($0, files) }
     }
 
     /// A new number for a file of this life.

@@ -35,7 +35,7 @@ extension EngineLoop {
                 inbox.put(.input(.cleaned(work.id)), of: work.owner)
             }
         case .unlink(let blobs):
-            engine.library.startBlocking(for: 0) { [blobStore = engine.blobs] in blobStore.remove(blobs) }
+            engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }
         case .queues(let queues): engine.published.withLock { $0.queues = queues }
         case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
         case .readZones(let names): readZones(names)
@@ -85,13 +85,13 @@ extension EngineLoop {
 
     private func prepare(_ preparation: SchedulePreparation) {
         let key = preparation.key
-        engine.library.startBlocking(for: key.owner) { [engine] in
+        engine.library.threads(for: key.owner).start { [engine] in
             engine.inbox.put(.input(.prepared(preparation, engine.job(of: preparation))), of: key.owner)
         }
     }
 
     private func readZones(_ names: [String]) {
-        engine.library.startBlocking(for: 0) { [engine] in
+        engine.library.threads(for: 0).start { [engine] in
             let files = engine.settings.zones
             var zones: [String: ZoneRules] = [:]
             for name in names { zones[name] = try? files.rules(of: name) }

@@ -32,7 +32,7 @@ final class EngineRun {
     let isDownload: Bool
     let progress: RunProgress
     /// Reserves memory for its result until that is stored.
-    let memory = RunMemory()
+    let memory = Handover<Lease>()
 
     init(_ order: RunOrder, on board: Board) {
         let row = order.job
@@ -60,7 +60,7 @@ extension EngineLoop {
         let run = EngineRun(order, on: engine.board)
         runs[id] = run
         engine.board.begin(run.progress, of: order.job)
-        engine.library.startBlocking(for: owner) { [engine] in
+        engine.library.threads(for: owner).start { [engine] in
             switch order.kind {
             case .gather(let list):
                 let end = Gathering(order: order, list: list, engine: engine).run()
@@ -102,7 +102,7 @@ extension EngineLoop {
     func makeChildren(_ id: RunID, from index: Int) {
         guard let run = runs[id], case .makingChildren(let children) = run.state else { return }
         let owner = run.live.owner
-        engine.library.startBlocking(for: owner) { [engine] in
+        engine.library.threads(for: owner).start { [engine] in
             let event = children.children(from: index)
             engine.inbox.put(
                 .task { loop in
@@ -123,7 +123,7 @@ extension EngineLoop {
             if !run.live.endsLater { patience.append((now.steady.saturatingAdding(Self.patienceLength), id)) }
             // A download removes its files, on a file system that may not answer.
             if run.isDownload {
-                engine.library.startWithFiles(of: run.live.owner) { work.cancel() }
+                engine.library.fileThreads(of: run.live.owner).start { work.cancel() }
             } else {
                 work.cancel()
             }
@@ -190,13 +190,13 @@ extension EngineLoop {
         let type = transfer.parameters.type
         let began = engine.clock.steady()
         let context = context(of: run, transfer, order, body: body)
-        let work = engine.library.source(transfer.parameters, context).start()
+        let work = engine.library.start(transfer.parameters, context)
         run.state = .working(work)
         work.onProgress { progress.report($0) }
         work.upon(on: InlineExecutor()) { [engine] outcome in
             let outcome = outcome.mapError(JobError.init(source:))
             // Writing a long result takes milliseconds and maybe a file.
-            engine.library.startBlocking(for: owner) {
+            engine.library.threads(for: owner).start {
                 let elapsed = engine.clock.steady().saturatingSubtracting(began)
                 engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
                 let end = engine.end(
@@ -229,7 +229,7 @@ extension EngineLoop {
             },
             lastDownload: { path in
                 Deferred {
-                    try await engine.library.blocking(for: owner) { () throws(StoreError) in
+                    try await engine.library.threads(for: owner).run { () throws(StoreError) in
                         try engine.reader.download(to: path).map(JSON.init(stored:))
                     }
                 }
@@ -250,7 +250,7 @@ extension EngineLoop {
         context.connections = max(1, run.live.permits)
         context.isUnfinished = { job, link in
             // If the state cannot be read, the file stays with that job.
-            let transfers = await engine.library.blocking(for: owner) {
+            let transfers = await engine.library.threads(for: owner).run {
                 try? engine.reader.unfinishedTransfers(of: job, limit: 1)
             }
             return transfers.map { $0.contains { $0.link == link } } ?? true

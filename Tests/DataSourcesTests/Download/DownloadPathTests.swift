@@ -19,7 +19,7 @@ import TestOrigin
     ])
     func path_isForbidden_whenItLeadsNowhereAllowed(path: String) async throws {
         try await Workbench.run { bench in
-            let error = #expect(throws: JobError.self) { try bench.library.policy.check(path: path, owner: 1) }
+            let error = #expect(throws: JobError.self) { try bench.library.rules.check(path: path, owner: 1) }
             #expect(error?.kind == .policy)
         }
     }
@@ -27,9 +27,9 @@ import TestOrigin
     @Test(arguments: ["a", "a/b/c", "./a", "a//b", "...", "a..b", "..a", ".hidden", "Größe", "a b", "a\u{2028}b"])
     func path_isAllowed_belowOwnFolder(path: String) async throws {
         try await Workbench.run { bench in
-            try bench.library.policy.check(path: path, owner: 1)
-            try bench.library.policy.check(path: bench.root + "/" + path, owner: 1)
-            try bench.library.policy.check(path: bench.downloads + "/" + path, owner: 1)
+            try bench.library.rules.check(path: path, owner: 1)
+            try bench.library.rules.check(path: bench.root + "/" + path, owner: 1)
+            try bench.library.rules.check(path: bench.downloads + "/" + path, owner: 1)
         }
     }
 
@@ -51,10 +51,10 @@ import TestOrigin
             // Even a root that is set too high does not open the callers' directories.
             $0.downloads.roots.append(($0.downloads.directory as NSString).deletingLastPathComponent)
         } _: { bench in
-            try bench.library.policy.check(path: bench.downloads + "/7/x", owner: 7)
+            try bench.library.rules.check(path: bench.downloads + "/7/x", owner: 7)
             for path in ["/8/x", "/x", "/07/x"] {
                 let error = #expect(throws: JobError.self) {
-                    try bench.library.policy.check(path: bench.downloads + path, owner: 7)
+                    try bench.library.rules.check(path: bench.downloads + path, owner: 7)
                 }
                 #expect(error?.kind == .policy)
             }

@@ -8,7 +8,9 @@ import Testing
 
     @Test func ranges_areJoined_whereTheyTouch() throws {
         var ranges = ByteRanges()
-        for range: Range<Int64> in [10..<20, 40..<50, 0..<5, 20..<30, 60..<60, 29..<41] { ranges.insert(range) }
+        for range: Range<Int64> in [10..<20, 40..<50, 0..<5, 20..<30, 60..<60, 29..<41] {
+            ranges.insert(contentsOf: range)
+        }
         #expect(ranges.text == "0-5,10-50")
         #expect(ranges.count == 45)
         #expect(ranges.prefix == 5)
@@ -57,7 +59,7 @@ import Testing
         var before = ByteRanges()
         for _ in 0..<Int.random(in: 0...5, using: &random) {
             let start = Int64.random(in: 0..<total, using: &random)
-            before.insert(start..<Int64.random(in: start..<total, using: &random) + 1)
+            before.insert(contentsOf: start..<Int64.random(in: start..<total, using: &random) + 1)
         }
         var map = SegmentMap(total: total, taken: before, connections: Int.random(in: 1...16, using: &random))
         var fetched = ByteRanges()
@@ -81,13 +83,13 @@ import Testing
             if Bool.random(using: &random), let other = map.begin() { working.append(other) }
             let range = offset..<offset + Int64(count)
             var both = fetched
-            both.insert(range)
+            both.insert(contentsOf: range)
             try #require(both.count == fetched.count + Int64(count), "\(range) was fetched twice")
             fetched = both
         }
         var all = before
-        all.insert(0..<0)
-        for range in fetched.ranges { all.insert(range) }
+        all.insert(contentsOf: 0..<0)
+        for range in fetched.ranges { all.insert(contentsOf: range) }
         #expect(all.text == "0-\(total)")
         #expect(fetched.count + before.count == total)
     }

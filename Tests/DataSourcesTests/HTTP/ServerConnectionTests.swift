@@ -28,7 +28,8 @@ import Testing
 
         func begin() async throws -> ResponseStream {
             let loop = channel.testingEventLoop
-            let stream = ResponseStream(loop: loop, clock: loop, [])
+            let stream = ResponseStream(
+                request.url, TransferControl(loop), loop: loop, idleTimeout: .hours(1))
             try await loop.submit { connection.begin(request, stream) }.get()
             return stream
         }

@@ -17,7 +17,7 @@ import TestOrigin
     ])
     func url_isForbidden_byDefault(url: String) async throws {
         try await Workbench.run { bench in
-            let error = #expect(throws: JobError.self) { try bench.library.policy.check(url: url) }
+            let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: url) }
             #expect(error?.kind == (url.hasPrefix("file:///") ? .invalid : .policy))
             #expect(error?.isRetryable == false)
         }
@@ -26,15 +26,15 @@ import TestOrigin
     @Test(arguments: ["http://127.0.0.1/", "http://10.0.0.1/", "https://example.org/", "http://[::1]:8080/x"])
     func url_isAllowed_byDefault(url: String) async throws {
         try await Workbench.run { bench in
-            _ = try bench.library.policy.check(url: url)
+            _ = try bench.library.rules.check(url: url)
         }
     }
 
     @Test(arguments: ["no url", "http://", "/path", "http://a b/"])
     func text_isInvalid_whenNoURL(text: String) async throws {
         try await Workbench.run { bench in
-            #expect(throws: JobError.self) { try bench.library.policy.check(url: text) }
-            let error = #expect(throws: JobError.self) { try bench.library.policy.check(url: text) }
+            #expect(throws: JobError.self) { try bench.library.rules.check(url: text) }
+            let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: text) }
             #expect(error?.kind == .invalid)
         }
     }
@@ -46,10 +46,10 @@ import TestOrigin
         } _: { bench in
             for url in ["http://10.1.2.3/", "http://169.254.7.7/", "http://[::ffff:169.254.7.7]/", "http://[fe80::5]/"]
             {
-                try bench.library.policy.check(url: url)
+                try bench.library.rules.check(url: url)
             }
             for url in ["http://10.2.2.3/", "http://169.254.169.254/", "http://168.63.129.16/", "http://[fe80::6]/"] {
-                let error = #expect(throws: JobError.self) { try bench.library.policy.check(url: url) }
+                let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: url) }
                 #expect(error?.kind == .policy)
             }
         }
@@ -77,7 +77,7 @@ import TestOrigin
 
     @Test func error_showsTheURL_asItWasWritten() async throws {
         try await Workbench.run { bench in
-            let error = #expect(throws: JobError.self) { try bench.library.policy.check(url: "ftp://example.org/x") }
+            let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: "ftp://example.org/x") }
             #expect(error?.message.contains("\"ftp://example.org/x\"") == true, "\(error?.message ?? "")")
         }
     }
@@ -85,7 +85,7 @@ import TestOrigin
     @Test func error_hidesCredentials() async throws {
         try await Workbench.run { bench in
             let error = #expect(throws: JobError.self) {
-                try bench.library.policy.check(url: "ftp://user:secret@example.org/")
+                try bench.library.rules.check(url: "ftp://user:secret@example.org/")
             }
             #expect(error?.message.contains("secret") == false)
         }
@@ -102,9 +102,9 @@ import TestOrigin
             $0.policy.denyHosts = ["bad.wild.example"]
         } _: { bench in
             if isAllowed {
-                try bench.library.policy.check(url: url)
+                try bench.library.rules.check(url: url)
             } else {
-                #expect(throws: JobError.self) { try bench.library.policy.check(url: url) }
+                #expect(throws: JobError.self) { try bench.library.rules.check(url: url) }
             }
         }
     }

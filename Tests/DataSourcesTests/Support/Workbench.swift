@@ -165,7 +165,7 @@ final class Workbench: Sendable {
         _ source: JSON, job: JobID = 1, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil
     ) throws -> Deferred<JSON, any Error> {
         let context = context(job, attempt: attempt, owner: owner, timeout: timeout)
-        return library.source(try parameters(source), context).start()
+        return library.start(try parameters(source), context)
     }
 
     /// Runs the source and returns its result.

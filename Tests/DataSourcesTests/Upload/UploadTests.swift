@@ -325,7 +325,7 @@ import Testing
                     if count == FileQueue.threads { break }
                 }
                 // Each of them would wait for ever.
-                #expect(await bench.library.blocking(for: 7) { true })
+                #expect(await bench.library.threads(for: 7).run { true })
                 let source: JSON = ["type": "json", "url": .string(origin.url("/document")), "select": "/0"]
                 #expect(try await bench.result(source, job: 2)["unknown"] == nil)
                 let input: JSON = .string(String(repeating: "x", count: 1_000_000))

@@ -166,7 +166,7 @@ package final class ResponseBody: Sendable {
             guard let parameters = try? SourceParameters(source, mode: .literal, limits: JobLimits()) else {
                 throw Finding("The source is none: \(source)")
             }
-            guard let outcome = library.source(parameters, context).start().wait(timeout: Self.longest) else {
+            guard let outcome = library.start(parameters, context).wait(timeout: Self.longest) else {
                 throw Finding("It did not end.")
             }
             switch outcome {
