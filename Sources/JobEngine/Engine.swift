@@ -146,7 +146,7 @@ package final class Engine: Sendable {
     // MARK: - Settings
 
     package var settings: EngineSettings { current.withLock(\.settings) }
-    package var limits: JobLimits { current.withLock(\.settings.limits) }
+    package var limits: JobLimits { current.withLock { $0.settings.core.limits } }
 
     /// The present rules for specs.
     package var admission: Admission { current.withLock(\.admission) }

@@ -4,7 +4,6 @@ package import JobEngine
 package import JobModel
 import JobProtocol
 package import Logging
-import LoopTasks
 package import MetricsRegistry
 import NIOCore
 package import NIOPosix
@@ -78,11 +77,10 @@ package struct JobServer: Service {
 
     private func serve(_ client: Client) async {
         defer { state.leave(client.peer.uid) }
-        let loop = group.next()
         do {
-            let connection = try await adopt(client, on: loop)
+            let connection = try await adopt(client)
             // Its task runs on the event loop of its socket, so that requests change threads only for the engine.
-            await withTaskExecutorPreference(LoopExecutor(loop)) {
+            await withTaskExecutorPreference(connection.loop) {
                 await withGracefulShutdownHandler {
                     await connection.run()
                 } onGracefulShutdown: {
@@ -95,8 +93,8 @@ package struct JobServer: Service {
     }
 
     /// A connection that owns the socket.
-    private func adopt(_ client: Client, on loop: any EventLoop) async throws -> Connection {
-        try await ClientBootstrap(group: loop)
+    private func adopt(_ client: Client) async throws -> Connection {
+        try await ClientBootstrap(group: group)
             .channelOption(.autoRead, value: false)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.maxMessagesPerRead, value: 1)

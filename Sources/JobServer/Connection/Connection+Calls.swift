@@ -13,13 +13,14 @@ extension Connection {
     /// Executes the calls of one read.
     func handle(_ lines: ReadLines) async {
         var submits: [Submit] = []
+        let limits = limits
         for frame in lines.frames {
             if !budget.hasRoom {
                 // It must not wait for memory that its own submissions hold.
                 await settle(&submits)
                 await budget.room(on: loop.loop)
             }
-            let (calls, batch, charge) = read(frame)
+            let (calls, batch, charge) = read(frame, limits)
             for call in calls {
                 guard let submission = submission(call, batch, charge) else {
                     await settle(&submits)
@@ -44,8 +45,7 @@ extension Connection {
     private typealias Line = (calls: [IncomingCall], batch: Replies?, charge: BudgetCharge)
 
     /// Reads a line; one that cannot be executed becomes a rejected call.
-    private func read(_ frame: LineFramer.Frame) -> Line {
-        let limits = limits
+    private func read(_ frame: LineFramer.Frame, _ limits: JobLimits) -> Line {
         guard case .line(let bytes) = frame else {
             let error = ProtocolError(
                 .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
@@ -91,9 +91,12 @@ extension Connection {
         return Submit(id: request.id, params: request.params, batch: batch, charge: charge)
     }
 
-    /// The reason why no further call is executed now.
+    /// The reason why no further call is executed now. All calls but waits are answered before the next.
     private func refusal(_ batch: Replies?) -> ProtocolError? {
-        batch?.isFull == true ? Replies.full : refusalAboveLimit()
+        if batch?.isFull == true { return Replies.full }
+        let waits = state.withLock(\.waits.count)
+        guard waits > 0, waits >= limits.inFlight else { return nil }
+        return .busy("This connection has \(waits) calls without an answer; wait for some of them.", retryAfter: 1)
     }
 
     /// Submissions stored ahead of others of their read, and the maximum number of groups in flight.
@@ -120,8 +123,6 @@ extension Connection {
 
     /// An upper bound on the smallest answer to any call but a submission, in bytes.
     private static let smallAnswer = 2 * JobDetail.least
-    /// The approximate maximum memory of an answer, in bytes, before the outbox counts it.
-    static let answerBytes = 4 << 20
 
     /// Executes a call; an error becomes its answer. `batch` gathers a batch's answers, `charge` is the line's memory.
     private func carryOut(_ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge) async {
@@ -130,16 +131,17 @@ extension Connection {
         case .rejected(let id, let error): replies.fail(id, error)
         case .request(let request):
             let call = Call(request: request, replies: replies, charge: charge)
-            let answer = BudgetCharge(work: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
                 if let refusal = refusal(batch) { throw refusal }
                 // An executed call must be answered, so none is executed if its answer may not fit.
                 if batch != nil, call.room < Self.smallAnswer { throw Replies.full }
-                try await carryOut(try MethodName(known: request.method), call)
+                let method = try MethodName(known: request.method)
+                let answer = BudgetCharge(work: method.answerBytes, in: budget)
+                defer { withExtendedLifetime(answer) {} }
+                try await carryOut(method, call)
             } catch {
                 call.fail(error)
             }
-            withExtendedLifetime(answer) {}
         }
     }
 
@@ -209,5 +211,18 @@ extension MethodName {
             throw ProtocolError(.methodNotFound, "There is no method \"\(name.echoed)\"; known are \(known).")
         }
         self = method
+    }
+
+    /// The approximate maximum memory of its answer, in bytes, before the outbox counts it.
+    fileprivate var answerBytes: Int {
+        switch self {
+        case .jobList, .jobWatch, .scheduleList: 4 << 20
+        case .jobGet, .jobResult, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet, .scheduleGet,
+            .scheduleSuspend, .scheduleResume:
+            1 << 20
+        case .serverInfo, .serverStats, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList, .queueSet,
+            .scheduleRemove, .scheduleRun:
+            0
+        }
     }
 }

@@ -165,13 +165,6 @@ final class Connection: Sendable {
         return id
     }
 
-    /// Returns a refusal if too many calls are unanswered; all but waits are answered before the next.
-    func refusalAboveLimit() -> ProtocolError? {
-        let most = limits.inFlight
-        guard state.withLock({ $0.waits.count >= most }) else { return nil }
-        return .busy("This connection has \(most) calls without an answer; wait for some of them.", retryAfter: 1)
-    }
-
     /// Removes a wait to answer it; returns nil if it is already answered.
     func endWait(_ id: RequestID) -> Call? {
         let wait = state.withLock { $0.waits.removeValue(forKey: id) }

@@ -55,6 +55,8 @@ extension Connection {
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
+            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
+            defer { withExtendedLifetime(charge) {} }
             guard let jobs = try await look({ try $0.finished(ids) }) else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)
         }
@@ -92,6 +94,9 @@ extension Connection {
             withExtendedLifetime(charge) {}
         }
     }
+
+    /// The approximate memory of the jobs of one wait while they are written.
+    private static let answerBytes = 4 << 20
 
     static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 

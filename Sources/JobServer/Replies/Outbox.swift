@@ -61,9 +61,6 @@ final class Outbox: Sendable {
     /// Whether everything sent is dropped, so that a sender need not begin.
     var isClosed: Bool { state.withLock { $0.phase == .closed } }
 
-    /// The bytes that may wait.
-    var most: Int { state.withLock(\.limit) }
-
     /// Changes the bytes that may wait.
     func configure(limit: Int) { state.withLock { $0.limit = limit } }
 
