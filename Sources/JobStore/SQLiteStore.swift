@@ -103,7 +103,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
         // On a full disk, the log must not need more room than it has.
         let isFull = room.isShort && pages >= Checkpointer.fewPages
-        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start() }
+        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start(shrinks: isSpacious) }
         if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
         return end
     }

@@ -24,6 +24,7 @@ final class Checkpointer: Sendable {
     private nonisolated(unsafe) var isFailing = false
     private let queue = DispatchQueue(label: "deferd.store.checkpoint", qos: .utility)
     private let isRunning = Atomic(false)
+    private let mayShrink = Atomic(false)
     /// Held by each round, and by the last pass.
     private let round = Mutex(())
     private let pool: ReadingPool
@@ -45,20 +46,22 @@ final class Checkpointer: Sendable {
     /// Runs a round, which no last pass interrupts.
     func duringRound<Value>(_ body: () -> Value) -> Value { round.withLock { _ in body() } }
 
-    /// Starts giving back free pages and writing the log, unless that is under way.
-    func start() {
+    /// Starts writing the log unless that is under way. Gives back free pages before if `shrinks`.
+    func start(shrinks: Bool) {
+        if shrinks { mayShrink.store(true, ordering: .relaxed) }
         // A checkpoint stops at the snapshot of a long read.
         guard !pool.isReadForLong, !isRunning.exchange(true, ordering: .relaxed) else { return }
         queue.async {
             guard self.connection != nil else { return }
-            let mayShrink = self.duringRound(self.shrink)
+            let isShrinking = self.mayShrink.exchange(false, ordering: .relaxed)
+            if isShrinking, self.duringRound(self.shrink) { self.mayShrink.store(true, ordering: .relaxed) }
             self.write(SQLITE_CHECKPOINT_PASSIVE)
             self.pool.withGateClosed {
                 self.write(SQLITE_CHECKPOINT_PASSIVE)
                 self.duringRound { self.write(SQLITE_CHECKPOINT_PASSIVE) }
             }
             self.isRunning.store(false, ordering: .relaxed)
-            if mayShrink { self.start() }
+            if self.mayShrink.load(ordering: .relaxed) { self.start(shrinks: false) }
         }
     }
 

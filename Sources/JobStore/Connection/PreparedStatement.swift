@@ -127,6 +127,9 @@ final class PreparedStatement {
             as: UTF8.self)
     }
 
+    /// The bytes of a blob; 0 for NULL.
+    func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
+
     /// Reads the bytes of a blob or text where they are; those of NULL are none.
     func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value

@@ -78,10 +78,10 @@ package final class SQLiteJobReader: JobReader {
 
 /// Jobs that are in memory together, within a bound.
 struct SnapshotPage {
-    private static let largest: Int64 = 2 << 20
+    private static let largest = 2 << 20
 
     private(set) var jobs: [StoredJob] = []
-    private var size: Int64 = 0
+    private var size = 0
     private let limit: Int
 
     init(limit: Int) { self.limit = limit }
@@ -90,8 +90,8 @@ struct SnapshotPage {
     var left: Int { limit - jobs.count }
     var mayGrow: Bool { left > 0 && !isFull }
 
-    mutating func append(_ job: StoredJob, size: Int64) {
+    mutating func append(_ job: StoredJob, size: Int) {
         jobs.append(job)
-        self.size = self.size.saturatingAdding(size)
+        self.size += size
     }
 }

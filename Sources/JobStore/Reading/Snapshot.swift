@@ -12,25 +12,24 @@ struct Snapshot {
         self.damage = damage
     }
 
-    /// Selects the columns of the row, the document, the template of an item, and the size of all.
+    /// Selects the columns of the row, the document, and the template of an item.
     static let select = """
-        SELECT \(JobColumns.selected), is_item, text, template, length(submitted) + length(jobs.life) \
-        + length(text) + coalesce(length(carried), 0) + coalesce(length(template), 0) \
-        FROM jobs JOIN documents ON documents.job = jobs.id \
-        LEFT JOIN templates ON templates.job = jobs.parent AND templates.list = jobs.list
+        SELECT \(JobColumns.selected), is_item, text, iif(is_item, \
+        (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list), NULL) \
+        FROM jobs JOIN documents ON documents.job = id
         """
 
-    /// The job in the present row.
-    static func job(_ row: PreparedStatement) throws(DamagedRow) -> (job: StoredJob, size: Int64) {
+    /// The job in the present row, and the bytes of its texts.
+    static func job(_ row: PreparedStatement) throws(DamagedRow) -> (job: StoredJob, size: Int) {
         let last = JobColumns.selectedCount
         let job = StoredJob(
             row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: last),
             template: try row.value(last + 2))
-        return (job, row.integer(last + 3))
+        return (job, JobColumns.size(row) + row.size(last + 1) + row.size(last + 2))
     }
 
-    mutating func job(_ id: JobID) throws(StoreError) -> (job: StoredJob, size: Int64)? {
-        let found = try connection.statement("\(Self.select) WHERE jobs.id = ?1 AND removing = 0", id).row {
+    mutating func job(_ id: JobID) throws(StoreError) -> (job: StoredJob, size: Int)? {
+        let found = try connection.statement("\(Self.select) WHERE id = ?1 AND removing = 0", id).row {
             row throws(StoreError) in
             damage.legible(.job(id)) { () throws(DamagedRow) in try Self.job(row) }
         }

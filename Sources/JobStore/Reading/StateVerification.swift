@@ -75,7 +75,7 @@ package struct StateVerification {
 
     private mutating func look(_ connection: SQLiteConnection) throws(StoreError) {
         _ = try StateRow.read(connection)
-        let rows = try connection.prepare("\(Snapshot.select) ORDER BY jobs.id")
+        let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
         while try rows.step() {
             guard let job = try? Snapshot.job(rows).job else {
                 add("Job \(JobColumns.id(rows)) makes no sense.")

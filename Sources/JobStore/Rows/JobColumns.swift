@@ -15,7 +15,7 @@ enum JobColumns {
     }
 
     static let all = Column.allCases.map(\.name)
-    static let selected = all.map { "jobs.\($0)" }.joined(separator: ", ")
+    static let selected = all.joined(separator: ", ")
     static let selectedCount = Int32(all.count)
 
     /// Stores what changes in the row ?1. The parameters are those of a new row.
@@ -91,7 +91,7 @@ enum JobColumns {
         var writer = ByteWriter(reserving: 64)
         writer.byte(form)
         writer.number(row.run?.number ?? 0)
-        writer.byte(row.stop.map { $0 == .cancelled ? 1 : 2 } ?? 0)
+        writer.optional(row.stop) { $0.text($1.rawValue) }
         writer.optional(row.startedAt) { $0.time($1) }
         writer.optional(row.linkStartedAt) { $0.time($1) }
         writer.number(row.attempt)
@@ -105,10 +105,9 @@ enum JobColumns {
             writer.number(outcome.attempts)
             writer.optional(outcome.error) { $0.error($1) }
         }
-        writer.byte(row.failedLink == nil ? 0 : row.failedLink?.incoming == nil ? 1 : 2)
-        if let failed = row.failedLink {
+        writer.optional(row.failedLink) { writer, failed in
             writer.number(failed.link)
-            if let incoming = failed.incoming { writer.carried(incoming) }
+            writer.optional(failed.incoming) { $0.carried($1) }
         }
         writer.optional(row.lastFailure) { $0.error($1) }
         writer.list(row.blobs) { writer, blob in
@@ -122,6 +121,11 @@ enum JobColumns {
 
     /// The id in the present row of a statement that selects ``selected``.
     static func id(_ row: PreparedStatement) -> JobID { row.integer(Column.id.rawValue) }
+
+    /// The bytes of its blobs.
+    static func size(_ row: PreparedStatement) -> Int {
+        [Column.submitted, .life, .carried].reduce(0) { $0 + row.size($1.rawValue) }
+    }
 
     /// The job in the present row of a statement that selects ``selected``.
     static func row(_ row: PreparedStatement) throws(DamagedRow) -> JobRow {
@@ -182,11 +186,9 @@ enum JobColumns {
         guard try reader.byte() == form else { throw DamagedRow() }
         let number = try reader.number()
         job.run = runLife.map { RunID(life: $0, number: number) }
-        switch try reader.byte() {
-        case 0: job.stop = nil
-        case 1: job.stop = .cancelled
-        case 2: job.stop = .deadline
-        default: throw DamagedRow()
+        job.stop = try reader.optional { reader throws(DamagedRow) in
+            guard let stop = JobRow.Stop(rawValue: try reader.text()) else { throw DamagedRow() }
+            return stop
         }
         job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
@@ -201,10 +203,10 @@ enum JobColumns {
             return LinkOutcome(
                 link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts)
         }
-        let failed = try reader.byte()
-        if failed > 0 {
-            job.failedLink = JobRow.FailedLink(
-                link: try reader.count(), incoming: try failed == 2 ? reader.carried() : nil)
+        job.failedLink = try reader.optional { reader throws(DamagedRow) in
+            let link = try reader.count()
+            let incoming = try reader.optional { reader throws(DamagedRow) in try reader.carried() }
+            return JobRow.FailedLink(link: link, incoming: incoming)
         }
         job.lastFailure = try reader.optional { reader throws(DamagedRow) in try reader.error() }
         job.blobs = try reader.list { reader throws(DamagedRow) in

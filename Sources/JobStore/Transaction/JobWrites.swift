@@ -8,6 +8,7 @@ final class JobWrites {
     private let blobs: RowInserts
     private let update: PreparedStatement
     private let deletes: [PreparedStatement]
+    private let deleteTag: PreparedStatement
     private let connection: SQLiteConnection
 
     /// Stands for a file that a job's own row names, and not the template of a list of its.
@@ -28,6 +29,7 @@ final class JobWrites {
             "jobs WHERE id = ?1", "documents WHERE job = ?1", "checkpoints WHERE job = ?1",
             "blobs WHERE job = ?1 AND list_link = \(Self.ownRow)",
         ].map { (condition) throws(StoreError) in try connection.prepare("DELETE FROM \(condition)") }
+        deleteTag = try connection.prepare("DELETE FROM tags WHERE owner = ?1 AND tag = ?2 AND job = ?3")
     }
 
     /// Writes all changes, in the order of the jobs' ids.
@@ -97,9 +99,10 @@ final class JobWrites {
             try statement.run()
         }
         for tag in row.tags {
-            try connection.statement(
-                "DELETE FROM tags WHERE owner = ?1 AND tag = ?2 AND job = ?3", row.owner, tag, row.id
-            ).run()
+            deleteTag.bind(row.owner, at: 1)
+            deleteTag.bind(tag, at: 2)
+            deleteTag.bind(row.id, at: 3)
+            try deleteTag.run()
         }
     }
 }

@@ -2,7 +2,7 @@ import JobModel
 
 extension SQLiteTransaction {
     func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow? {
-        try schedules(statement("\(ScheduleColumns.select) WHERE owner = ?1 AND name = ?2", key.owner, key.name)).first
+        try schedules("owner = ?1 AND name = ?2", key.owner, key.name).first
     }
 
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
@@ -14,22 +14,16 @@ extension SQLiteTransaction {
     }
 
     func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {
-        try schedules(
-            statement(
-                "\(ScheduleColumns.select) WHERE next IS NOT NULL AND next <= ?1 ORDER BY next, owner, name", time),
-            atMost: limit)
+        try schedules("next IS NOT NULL AND next <= ?1 ORDER BY next, owner, name", time, atMost: limit)
     }
 
     func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow] {
         try schedules(
-            statement(
-                "\(ScheduleColumns.select) WHERE (owner, name) > (?1, ?2) ORDER BY owner, name", key?.owner ?? 0,
-                key?.name ?? ""),
-            atMost: limit)
+            "(owner, name) > (?1, ?2) ORDER BY owner, name", key?.owner ?? 0, key?.name ?? "", atMost: limit)
     }
 
     func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow? {
-        try schedules(statement("\(ScheduleColumns.select) WHERE last_job = ?1 ORDER BY owner, name", job)).first
+        try schedules("last_job = ?1 ORDER BY owner, name", job).first
     }
 
     func scheduleCounts() throws(StoreError) -> [UInt32: CountValue] {
@@ -42,9 +36,12 @@ extension SQLiteTransaction {
         return Dictionary(counts) { $1 }
     }
 
-    /// The schedules that a statement selects, without damaged ones.
-    private func schedules(_ select: PreparedStatement, atMost limit: Int = 1) throws(StoreError) -> [ScheduleRow] {
-        try select.rows(atMost: limit) { row throws(StoreError) in
+    /// The schedules that fit a condition, without damaged ones.
+    private func schedules(
+        _ condition: String, _ values: (any Bindable)?..., atMost limit: Int = 1
+    ) throws(StoreError) -> [ScheduleRow] {
+        let select = try statement("\(ScheduleColumns.select) WHERE \(condition)", values)
+        return try select.rows(atMost: limit) { row throws(StoreError) in
             damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in try ScheduleColumns.row(row) }
         }
     }
