@@ -84,23 +84,22 @@ extension Core {
 
     /// Starts a run of a job's current link in the slot that the job holds.
     func begin(_ row: inout JobRow, was old: JobRow, host: String?, permits: Int, _ round: Round) throws(StoreError) {
-        let id = experience.nextRun()
-        row.begin(id, at: round.now)
+        let run = experience.nextRun()
+        row.begin(run, at: round.now)
         try store(&row, was: old, round)
         let step = row.step
-        running.insert(
-            LiveRun(
-                run: id, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
-                endsLater: step?.source == .program))
+        let live = LiveRun(
+            run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
+            endsLater: step?.source?.endsLater == true)
+        running.insert(live)
         log(row, .started, round)
         let left = row.deadline.map { max(0.001, Double($0 - round.now.steady) / 1000) }
         pending.emit(
             .start(
                 RunOrder(
-                    run: id, kind: .step, job: row,
+                    live: live, kind: .step, job: row,
                     document: row.storedSpecSize <= settings.limits.inlineResult
                         ? try round.transaction.document(of: row.id) : nil,
-                    host: host, connections: permits,
                     timeout: [step?.timeout, left].compactMap(\.self).min(), mayResume: row.checkpointSize > 0,
                     mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))

@@ -31,15 +31,13 @@ extension Engine {
         }
     }
 
-    /// The end of a run with this outcome.
-    func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0
-    ) -> RunEnd {
+    /// The end of a run with this outcome, which has received so many bytes.
+    func end(_ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0) -> RunEnd {
         do throws(JobError) {
             let value = try outcome.get()
-            return RunEnd(.success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: received)
+            return RunEnd(.success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes)
         } catch {
-            return RunEnd(.failure(error), bytes: bytes, received: received)
+            return RunEnd(.failure(error), bytes: bytes, received: bytes)
         }
     }
 }

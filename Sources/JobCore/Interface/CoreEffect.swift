@@ -41,14 +41,12 @@ package struct RunOrder: Sendable {
         case gather(ListRow)
     }
 
-    package let run: RunID
+    /// The run as the core knows it, with its host and permits.
+    package let live: LiveRun
     package let kind: Kind
     package let job: JobRow
     /// The spec, if it was loaded.
     package let document: NewJobRow.Document?
-    /// The host that it holds a permit for, and its number of connections.
-    package let host: String?
-    package let connections: Int
     /// Seconds for this attempt, bounded by its timeout and the job's deadline.
     package let timeout: Double?
     /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
@@ -57,6 +55,8 @@ package struct RunOrder: Sendable {
     package let mayRetry: Bool
     /// Bytes that its owner may still store; a value in a file has to fit.
     package let room: Int64
+
+    package var run: RunID { live.run }
 }
 
 /// A request to make a schedule's job.

@@ -204,12 +204,13 @@ extension Core {
 
     private func orderGathering(_ list: ListRow, _ row: JobRow) {
         guard let run = row.run else { return }
-        running.insert(LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false))
+        let live = LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false)
+        running.insert(live)
         pending.emit(
             .start(
                 RunOrder(
-                    run: run, kind: .gather(list), job: row, document: nil, host: nil, connections: 0, timeout: nil,
-                    mayResume: false, mayRetry: false,
+                    live: live, kind: .gather(list), job: row, document: nil, timeout: nil, mayResume: false,
+                    mayRetry: false,
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
     }
 

@@ -35,13 +35,9 @@ final class EngineRun {
     let memory = Handover<Lease>()
 
     init(_ order: RunOrder, on board: Board) {
-        let row = order.job
-        let isGathering = if case .gather = order.kind { true } else { false }
-        live = LiveRun(
-            run: order.run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: !isGathering, host: order.host,
-            permits: order.connections, endsLater: !isGathering && row.step?.source?.endsLater == true)
-        isDownload = !isGathering && row.plan.step(row.link, for: row.carried)?.source == .download
-        progress = RunProgress(of: row.id, on: board)
+        live = order.live
+        isDownload = order.job.step?.source == .download
+        progress = RunProgress(of: order.job.id, on: board)
     }
 
     var isTimer: Bool { if case .timer = state { true } else { false } }
@@ -199,8 +195,7 @@ extension EngineLoop {
             engine.library.threads(for: owner).start {
                 let elapsed = engine.clock.steady().saturatingSubtracting(began)
                 engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
-                let end = engine.end(
-                    outcome, room: room, body: body.reference, bytes: progress.bytes, received: progress.bytes)
+                let end = engine.end(outcome, room: room, body: body.reference, bytes: progress.bytes)
                 engine.inbox.put(.task { $0.end(id, end) }, of: owner)
             }
         }

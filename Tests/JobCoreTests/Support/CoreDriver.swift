@@ -103,10 +103,7 @@ final class CoreDriver {
 
     private func start(_ order: RunOrder) -> [CoreInput] {
         orders[order.run] = order
-        live[order.run] = LiveRun(
-            run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
-            hasSlot: { if case .step = order.kind { true } else { false } }(), host: order.host,
-            permits: order.connections, endsLater: order.job.step?.source == .program)
+        live[order.run] = order.live
         guard expandsSteps else { return [] }
         if case .gather(let list) = order.kind {
             let value = list.decided.map { "\($0)" } ?? "[\(list.ended),\(list.failed)]"

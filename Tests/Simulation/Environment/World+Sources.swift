@@ -7,13 +7,7 @@ extension World {
     func start(_ order: RunOrder) {
         figures.runs += 1
         oracle.starts(order, self)
-        let isGathering = if case .gather = order.kind { true } else { false }
-        engine.runs[order.run] = SimulatedEngine.Run(
-            order: order,
-            live: LiveRun(
-                run: order.run, job: order.job.id, owner: order.job.owner, queue: order.job.queue,
-                hasSlot: !isGathering, host: order.host, permits: order.connections,
-                endsLater: order.job.step?.source == .program))
+        engine.runs[order.run] = SimulatedEngine.Run(order: order, live: order.live)
         schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
     }
 
@@ -103,7 +97,7 @@ extension World {
         guard let order = engine.runs[id]?.order else { return }
         engine.runs[id]?.state = .working
         let kind = order.job.step?.source ?? .url
-        let host = order.host ?? engine.runs[id]?.live.host ?? ""
+        let host = order.live.host ?? engine.runs[id]?.live.host ?? ""
         let profile = scenario.hosts[abs(host.utf8.reduce(0) { $0 &* 31 &+ Int($1) }) % scenario.hosts.count]
         if kind == .download, random.chance(0.5) {
             tell(id, .checkpoint(Array("{\"at\":\(random.below(1000))}".utf8), Int64(id.number)))

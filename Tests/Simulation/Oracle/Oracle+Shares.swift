@@ -65,7 +65,7 @@ extension Oracle {
         guard !continuing.contains(job.id), let queue = queues[job.queue] else { return }
         let own = slots[job.owner] ?? 0
         let share = Share(queue: job.queue, owner: job.owner)
-        if let host = order.host, let pause = pauses[HostOwner(host: host, owner: job.owner)] {
+        if let host = order.live.host, let pause = pauses[HostOwner(host: host, owner: job.owner)] {
             world.expect(
                 pause.certain <= world.clock.steady, 4,
                 "Job \(job.id) starts, and user \(job.owner) was asked to leave \(host) alone.")

@@ -281,7 +281,7 @@ final class Oracle {
         world.expect(
             own + 1 <= max(perUser(queue, world), perUser(old, world)), 4,
             "\(own + 1) jobs of user \(job.owner) run in the queue \(job.queue).")
-        if let host = order.host { permits(host, adding: (job.owner, order.connections), world) }
+        if let host = order.live.host { permits(host, adding: (job.owner, order.live.permits), world) }
         checkGate(of: job, world)
         takesTurn(order, slots, world)
     }
