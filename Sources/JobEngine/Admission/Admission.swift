@@ -24,9 +24,8 @@ package struct Admission: Sendable {
     /// Admits a client's spec.
     package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
         do {
-            return try read(JSONPointer(), caller.uid) { (inspect) throws(SpecError) in
-                var reader = JobSpecReader(limits: limits, inspect: inspect)
-                return (try reader.spec(json), reader.queues)
+            return try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in
+                try reader.spec(json)
             }
         } catch {
             throw CoreError(error)
@@ -38,9 +37,8 @@ package struct Admission: Sendable {
     package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
         let admitted: Admitted
         do {
-            admitted = try read(pointer, owner) { (inspect) throws(SpecError) in
-                var reader = JobSpecReader(limits: limits, inspect: inspect)
-                return (try reader.schedule(json, at: pointer), reader.queues)
+            admitted = try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
+                try reader.schedule(json, at: pointer)
             }
         } catch {
             throw CoreError(error)
@@ -56,9 +54,8 @@ package struct Admission: Sendable {
     ) throws(CoreError) -> NewJob {
         let pointer = JSONPointer(["spec"])
         do {
-            let admitted = try read(pointer, key.owner) { (inspect) throws(JobError) in
-                var reader = JobSpecReader.ofStored(inspect: inspect)
-                return (try reader.scheduled(json, by: key, at: time, hasKey: hasKey), reader.queues)
+            let admitted = try admit(at: pointer, owner: key.owner, isStored: true) { (reader) throws(JobError) in
+                try reader.scheduled(json, by: key, at: time, hasKey: hasKey)
             }
             return NewJob(admitted, limits)
         } catch {
@@ -74,9 +71,8 @@ package struct Admission: Sendable {
     ) throws(JobError) -> Admitted {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
         do {
-            return try read(pointer, owner) { (inspect) throws(SpecError) in
-                var reader = JobSpecReader(limits: limits, inspect: inspect)
-                return (try reader.child(json, at: pointer, depth: depth, accepted: written), reader.queues)
+            return try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
+                try reader.child(json, at: pointer, depth: depth, accepted: written)
             }
         } catch {
             if error.isForbidden { throw JobError(.policy, error.reason) }
@@ -84,42 +80,38 @@ package struct Admission: Sendable {
         }
     }
 
-    /// Reads a spec at `pointer`, and checks its sources on the way.
-    private func read<Failure: Error>(
-        _ pointer: JSONPointer, _ owner: UInt32,
-        _ read: (@escaping JobSpecReader.Inspection) throws(Failure) -> (JobSpec, [NamedQueue])
+    /// Reads a spec at `pointer` by `read`, and checks its sources on the way. A stored spec was accepted before, maybe
+    /// with other limits.
+    private func admit<Failure: Error>(
+        at pointer: JSONPointer, owner: UInt32, isStored: Bool = false,
+        _ read: (inout JobSpecReader) throws(Failure) -> JobSpec
     ) throws(Failure) -> Admitted {
         var host: String?
-        let (spec, queues) = try read { (source, place, isOpen) throws(SpecError) in
-            do throws(Refusal) {
-                let found = try check(source, owner: owner, isOpen: isOpen)
-                // Sources of links and children are deeper.
-                if place.tokens.count == pointer.tokens.count + 1 { host = found }
-            } catch {
-                throw SpecError(
-                    JSONPointer(place.tokens + error.member), error.error.message,
-                    isForbidden: error.error.kind == .policy)
-            }
+        let inspect: JobSpecReader.Inspection = { (source, place, isOpen) throws(SpecError) in
+            let found = try check(source, at: place, owner: owner, isOpen: isOpen)
+            // Sources of links and children are deeper.
+            if place.tokens.count == pointer.tokens.count + 1 { host = found }
         }
-        return Admitted(spec: spec, host: host, queues: queues)
+        var reader = isStored ? .ofStored(inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
+        let spec = try read(&reader)
+        return Admitted(spec: spec, host: host, queues: reader.queues)
     }
 
-    /// Why a source may not run, and which of its members says so.
-    private struct Refusal: Error {
-        let error: JobError
-        let member: [String]
-    }
-
-    /// Checks the URLs, paths and the program of a source against policy; if it `isOpen`, except for strings with expressions.
-    /// Returns the host of its first request, if it is known.
+    /// Checks the URLs, paths and the program of a source at `place` against policy; if it `isOpen`, except for strings
+    /// with expressions. Returns the host of its first request, if it is known.
     private func check(
-        _ source: SourceParameters, owner: UInt32, isOpen: Bool = false
-    ) throws(Refusal) -> String? {
+        _ source: SourceParameters, at place: JSONPointer, owner: UInt32, isOpen: Bool = false
+    ) throws(SpecError) -> String? {
+        func refused(_ error: JobError, _ member: String, _ index: Int? = nil) -> SpecError {
+            let pointer = place.appending(member)
+            return SpecError(
+                index.map { pointer.appending($0) } ?? pointer, error.message, isForbidden: error.kind == .policy)
+        }
         func allow<Value>(
-            _ text: String, _ member: String..., by check: (String) throws(JobError) -> Value
-        ) throws(Refusal) -> Value? {
+            _ text: String, _ member: String, _ index: Int? = nil, by check: (String) throws(JobError) -> Value
+        ) throws(SpecError) -> Value? {
             if isOpen, TemplateText.hasExpression(text) { return nil }
-            do { return try check(text) } catch { throw Refusal(error: error, member: member) }
+            do { return try check(text) } catch { throw refused(error, member, index) }
         }
         var url: RequestURL?
         switch source {
@@ -127,7 +119,7 @@ package struct Admission: Sendable {
         case .download(let download):
             url = try allow(download.url, "url", by: policy.check)
             for (index, mirror) in download.mirrors.enumerated() {
-                _ = try allow(mirror, "mirrors", String(index), by: policy.check(url:))
+                _ = try allow(mirror, "mirrors", index, by: policy.check(url:))
             }
             try allow(download.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
         case .upload(let upload):
@@ -138,7 +130,7 @@ package struct Admission: Sendable {
             case .named(let name):
                 try allow(name, "program") { (name) throws(JobError) in try policy.check(program: name) }
             case .command:
-                do { try policy.check(program: nil) } catch { throw Refusal(error: error, member: ["command"]) }
+                do { try policy.check(program: nil) } catch { throw refused(error, "command") }
             }
         case .list, .each, .value, .error, .timer: break
         }
@@ -163,7 +155,11 @@ package struct Admission: Sendable {
             }
             throw JobError(.invalid, "The source cannot run; see \(error.pointer.description.echoed): \(error.reason)")
         }
-        do { return (parameters, try check(parameters, owner: owner)) } catch { throw error.error }
+        do {
+            return (parameters, try check(parameters, at: JSONPointer(), owner: owner))
+        } catch {
+            throw JobError(error.isForbidden ? .policy : .invalid, error.reason)
+        }
     }
 }
 
