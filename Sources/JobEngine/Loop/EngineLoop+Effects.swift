@@ -65,10 +65,10 @@ extension EngineLoop {
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
         // No progress follows an end.
         if change.isLast { engine.board.end(change.row.id) }
-        tell(ids, .event(JobEvent(change, inlineResult: engine.limits.inlineResult)))
+        deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
     }
 
-    func tell(_ ids: [SubscriptionID], _ update: JobUpdate) {
+    func deliver(_ update: JobUpdate, to ids: [SubscriptionID]) {
         for id in ids {
             guard let subscriber = subscribers[id] else { continue }
             subscriber.receive(update)

@@ -73,7 +73,7 @@ extension EngineLoop {
         }
         guard case .committed = end else { return }
         for (ids, rows) in rows.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            tell(ids, .progress(ProgressBatch(rows)))
+            deliver(.progress(ProgressBatch(rows)), to: ids)
         }
     }
 }

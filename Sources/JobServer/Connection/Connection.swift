@@ -46,7 +46,7 @@ final class Connection: Sendable {
         /// The copy of the stored state that the client reads.
         var backup: StateBackup?
         /// The condition that the line-processing task waits for.
-        var waiter: (isSo: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
+        var waiter: (isSatisfied: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
     }
 
     init(
@@ -120,11 +120,11 @@ final class Connection: Sendable {
 
     // MARK: - Waiting
 
-    /// Returns once `isSo` is true or the client is gone; only the line-processing task waits.
-    func wait(until isSo: @escaping @Sendable (borrowing State) -> Bool) async {
-        if state.withLock({ isSo($0) }) { return }
+    /// Returns once `isSatisfied` is true or the client is gone; only the line-processing task waits.
+    func wait(until isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
+        if state.withLock({ isSatisfied($0) }) { return }
         await withCheckedContinuation { continuation in
-            state.withLock { $0.waiter = (isSo, continuation) }
+            state.withLock { $0.waiter = (isSatisfied, continuation) }
             changed()
         }
     }
@@ -132,7 +132,7 @@ final class Connection: Sendable {
     /// Resumes the waiting task if the state now satisfies its condition.
     func changed() {
         let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard let waiter = state.waiter, isGone || waiter.isSo(state) else { return nil }
+            guard let waiter = state.waiter, isGone || waiter.isSatisfied(state) else { return nil }
             state.waiter = nil
             return waiter.continuation
         }
