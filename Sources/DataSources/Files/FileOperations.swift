@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 import JobModel
-package import SystemPackage
+import SystemPackage
 
 /// The calls that sources make into the file system; tests can replace the stored ones to let them fail.
 ///
