@@ -93,7 +93,8 @@ extension Core {
         if isCrash, row.isSuspect {
             return JobError(
                 .interrupted,
-                "The daemon was killed \(row.crashes + 1) times in a row while this ran; look at its log, then retry the job.")
+                "The daemon was killed \(row.crashes + 1) times in a row while this ran; look at its log, then retry the job."
+            )
         }
         guard row.step?.isRepeatable == false else { return nil }
         return JobError(

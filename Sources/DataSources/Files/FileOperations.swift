@@ -1,12 +1,15 @@
 import CLinux
 import Glibc
 import JobModel
-import SystemPackage
+package import SystemPackage
 
 /// The calls that sources make into the file system; tests can replace the stored ones to let them fail.
 ///
 /// All calls block and throw the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
+    // To the compiler, a typed throw is no use of the import.
+    package typealias Failure = Errno
+
     /// Opens a directory by its absolute path, through symbolic links too: only for the daemon's own directories.
     package var openDirectory: @Sendable (_ path: String) throws(Errno) -> Int32 = { path throws(Errno) in
         try Self.call { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
