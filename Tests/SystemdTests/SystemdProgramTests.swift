@@ -21,11 +21,11 @@ struct SystemdProgramTests {
             say any "$(client run -- /bin/true 2>&1 >/dev/null)"
             sleepers() { pgrep -c -x sleep || true; }
             stay() {
-              client run --detach --label stay stay >/dev/null
+              client run --detach --retries 1 --label stay stay >/dev/null
               until [ "$(sleepers)" = 3 ]; do sleep 0.05; done
             }
 
-            # Killed, the daemon starts again and runs the program again.
+            # Killed, the daemon starts again and repeats the program, which may be retried.
             stay
             old=$(pgrep -x -f 'sleep 1003')
             systemctl kill --kill-whom=main --signal=KILL deferd.service
