@@ -3,31 +3,44 @@ import JobCore
 
 /// Makes the children of one `list` or `each`, some hundred at a time. Blocks if a text is long.
 struct ChildMaker: Sendable {
+    private enum Source {
+        case jobs([JSON])
+        case items([JSON], template: Template)
+    }
+
     /// Children that are made at once, and bytes of their documents.
     private static let portion = (children: 256, bytes: 512 << 10)
 
     let opening: ListOpening
-    private let elements: [JSON]
-    /// The spec of each child of an `each`, with expressions; nil for a `list`.
-    private let template: JSON?
+    private let source: Source
     /// The source as it was accepted.
     private let written: JSON
     /// Without its values.
     private let parent: JobRow
     private let engine: Engine
 
-    /// `job` is the spec that an `each` has for all of its items; the elements of a `list` are specs themselves.
-    init(
-        _ list: ListSpec, each job: JSON? = nil, _ written: JSON, of row: JobRow, _ engine: Engine
-    ) throws(JobError) {
-        (elements, self.written, self.engine) = (list.elements, written, engine)
-        template = job?.inheriting(queue: row.queue, priority: row.priority)
-        opening = ListOpening(
-            mode: list.mode, concurrency: list.concurrency, total: list.elements.count,
-            template: try template.map { (template) throws(JobError) in try engine.stored(template.utf8) })
+    init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ engine: Engine) {
+        self.init(
+            ListOpening(mode: list.mode, concurrency: list.concurrency, total: list.elements.count, template: nil),
+            .jobs(list.elements), written, row, engine)
+    }
+
+    init(_ items: ListSpec, _ job: JSON, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
+        let template = job.inheriting(queue: row.queue, priority: row.priority)
+        self.init(
+            ListOpening(
+                mode: items.mode, concurrency: items.concurrency, total: items.elements.count,
+                template: try engine.stored(template.utf8)),
+            .items(items.elements, template: Template(template)), written, row, engine)
+    }
+
+    private init(
+        _ opening: ListOpening, _ source: Source, _ written: JSON, _ row: JobRow, _ engine: Engine
+    ) {
         var parent = row
         (parent.carried, parent.outcomes, parent.failedLink) = (nil, [], nil)
-        self.parent = parent
+        (self.opening, self.source, self.written, self.parent, self.engine) =
+            (opening, source, written, parent, engine)
     }
 
     /// The next children from an index on.
@@ -46,18 +59,28 @@ struct ChildMaker: Sendable {
 
     private func child(_ index: Int) -> NewChildRow {
         do throws(JobError) {
-            let json: JSON
+            let admitted: Admission.Admitted
             let document: NewJobRow.Document
-            if let template {
-                json = try TemplateExpansion([.item: elements[index], .index: JSON(index)]).child(template)
-                document = .item(try engine.stored(elements[index].utf8))
-            } else {
-                json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
-                document = .spec(json.utf8)
-            }
+            var left = 0
+            let depth = (parent.parent?.depth ?? 0) + 1
             let accepted = written["job"] ?? written["jobs"]?[index]
-            let admitted = try engine.admission.child(
-                json, index: index, depth: (parent.parent?.depth ?? 0) + 1, owner: parent.owner, written: accepted)
+            switch source {
+            case .jobs(let jobs):
+                let json = jobs[index].inheriting(queue: parent.queue, priority: parent.priority)
+                document = .spec(json.utf8)
+                admitted = try engine.admission.child(
+                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
+            case .items(let items, let template):
+                document = .item(try engine.stored(items[index].utf8))
+                // The first child is checked whole, others only if their short form is refused.
+                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth)
+                if let short {
+                    admitted = short
+                    left = template.left
+                } else {
+                    admitted = try child(of: template.whole, items[index], index, depth)
+                }
+            }
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
             let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
@@ -67,10 +90,18 @@ struct ChildMaker: Sendable {
             }
             return NewChildRow(
                 index: index, body: .job(NewJob.Terms(spec, host: admitted.host, isChild: true)), document: document,
-                specSize: spec.size)
+                specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
             return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
         }
+    }
+
+    private func child(
+        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
+    ) throws(JobError) -> Admission.Admitted {
+        let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
+        return try engine.admission.child(
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

@@ -51,8 +51,8 @@ struct Expansion: Sendable {
         case .value(let value): return .ended(engine.end(.success(value), room: order.room))
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
         case .timer(let seconds): return .timer(seconds)
-        case .list(let list): return .list(try ChildMaker(list, written, of: row, engine))
-        case .each(let items, let job): return .list(try ChildMaker(items, each: job, written, of: row, engine))
+        case .list(let list): return .list(ChildMaker(list, written, of: row, engine))
+        case .each(let items, let job): return .list(try ChildMaker(items, job, written, of: row, engine))
         default:
             var connections = 1
             if case .download(let download) = parameters { connections = max(1, download.segments) }
