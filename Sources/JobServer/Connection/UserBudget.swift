@@ -63,7 +63,9 @@ final class UserBudget: Sendable {
     // MARK: - Counting
 
     /// Adds bytes, or subtracts them if negative, whatever the bound is.
-    func add(_ bytes: Int, as kind: Kind) { change { $0[kind] += bytes } }
+    func add(_ bytes: Int, as kind: Kind) {
+        if bytes < 0 { change { $0[kind] += bytes } } else { state.withLock { $0[kind] += bytes } }
+    }
 
     /// Counts a registration if there is room; returns whether there is.
     func registers(_ bytes: Int) -> Bool {
@@ -82,8 +84,11 @@ final class UserBudget: Sendable {
         let admitted = state.withLock { state -> [@Sendable () -> Void] in
             body(&state)
             var admitted: [@Sendable () -> Void] = []
-            for waiter in exchange(&state.waiters, with: []) {
-                if state.admits(waiter.line) { admitted.append(waiter.goOn) } else { state.waiters.append(waiter) }
+            if state.waiters.isEmpty { return admitted }
+            state.waiters = state.waiters.filter { waiter in
+                guard state.admits(waiter.line) else { return true }
+                admitted.append(waiter.goOn)
+                return false
             }
             return admitted
         }
