@@ -1,7 +1,7 @@
 package import JobModel
 
-/// The settings that a transfer starts with, and the objects made from them.
-package struct SourceRules: Sendable {
+/// The settings that a transfer starts with, and the objects made from them; shared by all that start with them.
+package final class SourceRules: Sendable {
     let settings: SourceSettings
     let access: AccessPolicy
     let directories: DownloadDirectories
