@@ -11,7 +11,7 @@ demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a
 	@.ci/demo
 build: prepare # Builds the release, which needs no Swift toolchain to run.
 	@.ci/release deferd deferctl
-install: build # Installs programs, units and documentation below DESTDIR and PREFIX.
+install: # Installs what make build built, with units and documentation, below DESTDIR and PREFIX.
 	@.ci/install "$(PREFIX)" "$(DESTDIR)"
 deb: prepare # Builds a Debian package in .build/deb, and has lintian look at it.
 	@.ci/deb .build/deb

@@ -10,6 +10,8 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     package let life: Int64
     /// Whether the life before ended cleanly, or there was none, or the database is a restored backup.
     package let isAfterCleanStop: Bool
+    /// Whether the machine has started again since, which ``steadyAnchor(boot:fresh:)`` finds out.
+    package private(set) var isAfterBoot = false
     /// Whether the last daemon did not close the database, as it or the machine crashed.
     package let wasLeftOpen: Bool
     package let reader: SQLiteJobReader
@@ -152,6 +154,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     /// The steady time at this boot. After a new boot it is `fresh`, from the time of day, but never less than before.
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
         if let anchor = state.anchor, state.boot == boot { return anchor }
+        isAfterBoot = state.anchor != nil
         let anchor = max(fresh, state.anchor ?? fresh)
         try connection.statement("UPDATE state SET anchor = ?1, boot = ?2", anchor, boot).run()
         return anchor

@@ -64,7 +64,7 @@ struct Daemon {
             settings: configuration.engine, store: store, reader: store.reader, library: library, life: store.life,
             blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
         do {
-            try await engine.start(store.isAfterCleanStop ? .clean : .crashed)
+            try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
         } catch {
             await library.shutdown()
             throw StartError(error)

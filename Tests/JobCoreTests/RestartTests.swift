@@ -97,4 +97,35 @@ import Testing
         driver.ask(.cancel(jobs[1]))
         #expect(try driver.row(jobs[1]).state == .cancelled)
     }
+
+    @Test func finallyLink_isNoSuspect_afterItsJobsCrashes() throws {
+        let driver = try CoreDriver()
+        let link: JSON = ["finally": ["source": ["type": "url", "url": "http://c/"]]]
+        let job = try driver.submit(url(then: [link]))
+        try driver.restart(.crashed)
+        driver.ask(.cancel(job))
+        try driver.restart(.crashed)
+        #expect(try driver.row(job).link == 1 && driver.row(job).crashes == 0)
+        try driver.restart(.crashed)
+        #expect(try driver.row(job).state == .running)
+    }
+
+    @Test func failedAttempt_leavesASuspectOne() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(url(retry: ["max": 5, "initial": 1, "jitter": false]))
+        for _ in 0..<2 { try driver.restart(.crashed) }
+        try driver.fail(job, JobError(.network, "It broke.", retryable: true))
+        #expect(try driver.row(job).state == .scheduled && driver.row(job).isSuspect)
+        driver.advance(by: 70)
+        try driver.restart(.crashed)
+        #expect(try driver.row(job).carried?.error?.kind == .interrupted)
+    }
+
+    @Test func outcomeOfAPOST_isKept_whenItCameDuringAStop() throws {
+        let driver = try CoreDriver()
+        let jobs = try [driver.submit(url(method: "POST")), driver.submit(url("b"))]
+        driver.round([.stop])
+        for job in jobs { try driver.succeed(job, "7") }
+        #expect(try jobs.map { try driver.row($0).state } == [.succeeded, .running])
+    }
 }

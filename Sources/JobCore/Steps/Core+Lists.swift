@@ -137,6 +137,7 @@ extension Core {
         var list = list
         var row = old
         row.run = nil
+        row.crashes = 0
         row.waiting = .children
         row.due = row.step?.timeout.map { round.now.steady(after: $0) }
         try store(&row, was: old, round)

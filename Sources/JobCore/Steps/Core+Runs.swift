@@ -9,6 +9,7 @@ extension Core {
             // Its job was removed or is unreadable. Only its end matters, because it frees the slot and permits.
             if event.isEnd {
                 release(live)
+                agenda.hasClearedSuspect = true
                 pending.change(.happened(.stop(live.job)))
             } else {
                 cancel(live)
@@ -19,8 +20,10 @@ extension Core {
         if event.isStep, row.isEnding || phase != .serving { return drop(event) }
         switch event {
         case .ended(let end):
-            // Sources interrupted by the stop run again after a restart.
-            guard phase == .serving else { return }
+            // A source that the stop interrupted is repeated after it; what must not be repeated keeps its outcome.
+            guard phase == .serving || row.step?.isRepeatable == false && end.outcome.error?.kind != .cancelled else {
+                return
+            }
             try runEnded(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
         case .checkpoint(let text, let save):

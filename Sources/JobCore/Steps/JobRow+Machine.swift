@@ -63,7 +63,6 @@ extension JobRow {
         run = nil
         waiting = .nothing
         due = nil
-        crashes = 0
         // A stopped run ends with the stop error, whatever it still produced.
         var outcome = isEnding ? .failure(stopError) : outcome
         if case .failure(var error) = outcome {
@@ -100,6 +99,7 @@ extension JobRow {
 
     private mutating func record(_ outcome: Carried, at now: CoreMoment) {
         lastFailure = nil
+        crashes = 0
         outcomes.append(
             LinkOutcome(
                 link: link, error: outcome.error, startedAt: linkStartedAt ?? now.wall, finishedAt: now.wall,
@@ -122,6 +122,7 @@ extension JobRow {
 
     private mutating func go(to next: Int) {
         link = next
+        crashes = 0
         attempt = 0
         linkStartedAt = nil
         host = nil
@@ -162,7 +163,6 @@ extension JobRow {
         }
         lastFailure = nil
         if run != nil { return .interrupt }
-        crashes = 0
         let error = stopError
         // A link that waits for its retry ends here, unless it is a `finally` link, which goes on.
         let endsLink = wasRunning || linkStartedAt != nil && !isAtFinally

@@ -94,7 +94,7 @@ package struct JobRow: Sendable, Equatable {
     package var isRemoving = false
 
     // Times; `due` and `deadline` use the steady clock.
-    /// The time at which a scheduled job, a timer, or a list with a timeout continues.
+    /// The time at which a scheduled job, a timer, or a list with a timeout continues, or a running suspect is cleared.
     package var due: SteadyTime?
     /// The wall-clock time until which a scheduled job waits; if `due` is set, it is only shown.
     package var notBefore: Timestamp?
@@ -122,7 +122,7 @@ package struct JobRow: Sendable, Equatable {
     package var checkpointSize = 0
     /// Children that its lists have made so far.
     package var children = 0
-    /// Consecutive times that the daemon was killed while a source of the current link ran.
+    /// Consecutive times that the daemon was killed while the source of the current link ran.
     package var crashes = 0
     /// Runs that were lost with their daemon and repeated.
     package var restarts = 0
