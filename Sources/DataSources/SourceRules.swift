@@ -27,6 +27,11 @@ package final class SourceRules: Sendable {
     /// Throws if a program is not configured (kind `invalid`), or if a command without a name is not allowed
     /// (`policy`).
     package func check(program name: String?) throws(JobError) { _ = try settings.programs.entry(name) }
+
+    /// Throws if jobs may not set a variable of a configured program (kind `policy`).
+    package func check(variable: String, of program: String) throws(JobError) {
+        try settings.programs.check(variable: variable, of: program)
+    }
 }
 
 /// What sources may do, and how much of it; the defaults are those of the configuration.

@@ -34,21 +34,32 @@ struct CommandFailure: Error, Sendable, Equatable {
 }
 
 /// The exit status of the program; the numbers from 64 on are those of `sysexits.h`.
-enum ExitStatus: Int32, Sendable, CaseIterable {
-    case ok = 0
-    case jobFailed = 1
-    case jobCancelled = 2
-    case usage = 64
+struct ExitStatus: RawRepresentable, Sendable, Hashable {
+    let rawValue: Int32
+
+    static let ok = Self(rawValue: 0)
+    static let jobFailed = Self(rawValue: 1)
+    static let jobCancelled = Self(rawValue: 2)
+    static let usage = Self(rawValue: 64)
     /// Bad data, or no such job.
-    case badData = 65
-    case unreachable = 69
-    case bug = 70
+    static let badData = Self(rawValue: 65)
+    static let unreachable = Self(rawValue: 69)
+    static let bug = Self(rawValue: 70)
     /// The output could not be written.
-    case output = 74
+    static let output = Self(rawValue: 74)
     /// Try again later, or the program detached.
-    case tryAgain = 75
-    case forbidden = 77
-    case configuration = 78
+    static let tryAgain = Self(rawValue: 75)
+    static let forbidden = Self(rawValue: 77)
+    static let configuration = Self(rawValue: 78)
+
+    init(rawValue: Int32) { self.rawValue = rawValue }
+
+    /// The status of the program that a job ran, as a shell would give it: 128 and its number for a signal.
+    init?(programOf job: JobSnapshot) {
+        let program = job.error?["program"]
+        guard let status = program?["exit"]?.int ?? program?["signal"]?.int.map({ 128 + $0 }) else { return nil }
+        self.init(rawValue: Int32(clamping: status))
+    }
 
     init(jobState state: String) {
         self =

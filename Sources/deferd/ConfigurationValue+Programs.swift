@@ -20,6 +20,7 @@ extension ConfigurationValue {
         .init("timeout", \.timeout) { try $0.seconds(0.001...31_622_400) },
         .init("directory", \.directory) { try $0.path() },
         .init("environment", \.environment) { try $0.variables() },
+        .init("variables", \.variables) { try $0.variableNames() },
         .init("output", \.output) { try $0.integer(1...1 << 32) },
     ]
 
@@ -38,6 +39,13 @@ extension ConfigurationValue {
             programs.entries[member.name] = entry
         }
         return programs
+    }
+
+    private func variableNames() throws -> [String] {
+        try strings().map { name in
+            if let flaw = ProgramSpec.flaw(ofVariable: name) { throw Misfit("contains \"\(name)\": \(flaw)") }
+            return name
+        }
     }
 
     private func variables() throws -> [String: String] {

@@ -25,8 +25,11 @@ struct ProgramCommand: Sendable {
         case .named(let name):
             entry = try settings.programs.entry(name)
             words = entry.command + spec.arguments
-            // Jobs cannot override the administrator's variables, nor PATH, by which a script finds its programs.
-            variables["PATH"] = Self.path
+            // Expressions can have filled in the program's name.
+            for variable in spec.environment.keys.sorted() {
+                try settings.programs.check(variable: variable, of: name)
+            }
+            // Jobs cannot override the administrator's variables.
             variables.merge(entry.environment) { $1 }
         case .command(let command):
             entry = try settings.programs.entry(nil)

@@ -12,6 +12,8 @@ package struct ProgramSettings: Sendable, Equatable {
         /// The working directory; nil for an empty one of its own.
         package var directory: String?
         package var environment: [String: String] = [:]
+        /// The variables that jobs may set.
+        package var variables: [String] = []
         /// The most bytes of output; nil for `limits.body`.
         package var output: Int?
 
@@ -43,5 +45,16 @@ package struct ProgramSettings: Sendable, Equatable {
         if let entry = entries[name] { return entry }
         throw JobError(
             .invalid, "There is no program \"\(name.echoed)\"; ask the administrator to name it under \"programs\".")
+    }
+
+    /// Throws unless jobs may set a variable of a configured program.
+    ///
+    /// No list of harmful names can be complete: glibc alone loads code that some of its variables name.
+    func check(variable: String, of name: String) throws(JobError) {
+        guard try !entry(name).variables.contains(variable) else { return }
+        throw JobError(
+            .policy,
+            "Jobs may not set the variable \"\(variable.echoed)\" of the program \"\(name.echoed)\"; leave it out, or ask "
+                + "the administrator to list it under \"variables\".")
     }
 }

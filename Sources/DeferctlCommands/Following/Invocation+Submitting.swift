@@ -84,6 +84,7 @@ extension Invocation {
         let job = try await client.completed(last)
         if writesJSON { try console.line(job.json) }
         if job.isSucceeded { try await write(job) }
-        return report(job)
+        let status = report(job)
+        return status == .jobFailed ? ExitStatus(programOf: job) ?? status : status
     }
 }

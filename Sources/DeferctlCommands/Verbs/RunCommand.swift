@@ -21,6 +21,8 @@ struct RunCommand: DaemonCommand {
         The program's standard output is printed and, if it fails, the end of its standard error. It runs once, even if \
         the daemon stops meanwhile. With --retries, an exit status of 75, a --timeout or a stop of the daemon makes the \
         daemon run it again.
+
+        The exit status is that of the program, or 128 and the signal's number if a signal ended it.
         """)
 
     @Option(

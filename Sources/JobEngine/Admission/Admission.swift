@@ -128,7 +128,16 @@ package struct Admission: Sendable {
         case .program(let program):
             switch program.subject {
             case .named(let name):
-                try allow(name, "program") { (name) throws(JobError) in try policy.check(program: name) }
+                let isKnown: Void? = try allow(name, "program") { (name) throws(JobError) in
+                    try policy.check(program: name)
+                }
+                if isKnown == nil { break }
+                for variable in program.environment.keys.sorted() {
+                    do { try policy.check(variable: variable, of: name) } catch {
+                        throw SpecError(
+                            place.appending("environment").appending(variable), error.message, isForbidden: true)
+                    }
+                }
             case .command:
                 do { try policy.check(program: nil) } catch { throw refused(error, "command") }
             }

@@ -136,6 +136,7 @@ import Testing
     @Test func environment_isClean() async throws {
         var entry = ProgramSettings.Entry(command: ["/usr/bin/env"])
         entry.environment = ["LEVEL": "3", "LD_X": "1"]
+        entry.variables = ["LEVEL", "B"]
         try await Self.run(["env": entry]) { bench async throws in
             let home = NSHomeDirectory()
             let any = try await bench.result(
@@ -146,15 +147,21 @@ import Testing
                     "A=1=2", "DEFERD_ATTEMPT=3", "DEFERD_JOB=7", "DEFERD_RESTARTS=0", "HOME=\(home)", "LANG=C",
                     "PATH=/usr/local/bin:/usr/bin:/bin",
                 ])
-            // What is configured stands, and so does PATH.
+            // What is configured stands.
             let named = try await bench.result([
-                "type": "program", "program": "env", "environment": ["LEVEL": "9", "PATH": "/tmp", "B": ""],
+                "type": "program", "program": "env", "environment": ["LEVEL": "9", "B": ""],
             ])
             #expect(
                 Self.lines(named).sorted() == [
                     "B=", "DEFERD_ATTEMPT=1", "DEFERD_JOB=1", "DEFERD_RESTARTS=0", "HOME=\(home)", "LANG=C.UTF-8",
                     "LD_X=1", "LEVEL=3", "PATH=/usr/local/bin:/usr/bin:/bin",
                 ])
+            for name in ["PATH", "GCONV_PATH", "C"] {
+                let error = try await bench.failure([
+                    "type": "program", "program": "env", "environment": .object(["B": "1", name: "/tmp"]),
+                ])
+                #expect(error.kind == .policy && error.message.contains("\"\(name)\""), "\(error)")
+            }
         }
     }
 

@@ -55,13 +55,31 @@ import Testing
     // MARK: - Rights and configuration
 
     @Test func systemInstance_runsConfiguredProgramsOnly_aReloadChangesThem() async throws {
-        let configuration = "programs:\n  greet: {command: [/bin/echo, hello]}\n"
+        let configuration = "programs:\n  greet: {command: [/bin/sh, -c, 'echo hello $0 $SIZE'], variables: [SIZE]}\n"
         try await Daemon.run(configuration: configuration, flags: ["--instance", "system"]) { daemon async throws in
             let wire = try daemon.connect()
             let greet: JSON = ["source": ["type": "program", "program": "greet", "arguments": ["you"]]]
             #expect(try await wire.wait(try await wire.submit(greet))["result"] == "hello you")
             let refused = try await wire.refusal("job.submit", Self.shell("true"))
             #expect(refused.code == -32002 && refused.kind == "forbidden" && refused.pointer == "/source/command")
+            let sized: JSON = [
+                "source": ["type": "program", "program": "greet", "arguments": ["you"], "environment": ["SIZE": "3"]]
+            ]
+            #expect(try await wire.wait(try await wire.submit(sized))["result"] == "hello you 3")
+            // With this variable, glibc loads a library into any program that converts text.
+            for name in ["GCONV_PATH", "PATH", "size"] {
+                let environment: JSON = .object(["SIZE": "3", name: "/tmp"])
+                let refused = try await wire.refusal(
+                    "job.submit", ["source": ["type": "program", "program": "greet", "environment": environment]])
+                #expect(refused.code == -32002 && refused.pointer == "/source/environment/\(name)", "\(refused)")
+                let later: JSON = [
+                    "source": ["type": "value", "value": "greet"],
+                    "then": [
+                        ["then": ["source": ["type": "program", "program": "{{input}}", "environment": environment]]]
+                    ],
+                ]
+                #expect(try await wire.wait(try await wire.submit(later))["error"]?["kind"] == "policy")
+            }
             let unknown: JSON = ["source": ["type": "program", "program": "any"]]
             let error = try await wire.refusal("job.submit", unknown)
             #expect(error.code == -32602 && error.pointer == "/source/program")
@@ -276,7 +294,8 @@ import Testing
             #expect(try await run(["--input", "{\"a\": 1}", "cat"]).outputText == "{\"a\":1}\n")
             #expect(try await run(["-e", "A=b=c", "sh", "-c", "echo $A"]).outputText == "b=c\n")
             let failed = try await run(["sh", "-c", "echo no >&2; exit 3"])
-            #expect(try await failed.end() == .code(1))
+            #expect(try await failed.end() == .code(3))
+            #expect(try await run(["sh", "-c", "kill -TERM $$"]).end() == .code(128 + 15))
             #expect(failed.errorText.contains("exited with 3") && failed.errorText.hasSuffix("\nno\n"))
             let unknown = try await run(["no-such-program"])
             #expect(try await unknown.end() == .code(65))

@@ -56,6 +56,7 @@ import Testing
             ("programs:\n  a:\n    command: [/x]\n    environment:\n      \"\": x\n", 5, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    environment:\n      DEFERD_JOB: x\n", 5, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    directory: x\n", 4, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    variables: [A, LD_PRELOAD]\n", 4, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4, "programs"),
             ("limits: {line: 4096", nil, nil), ("\tlimits: 1", nil, nil), ("- a\n- b", 1, nil),
         ] as [(String, Int?, String?)])
