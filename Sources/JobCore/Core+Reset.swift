@@ -44,17 +44,11 @@ extension Core {
 
     /// Resets the crash counts after a clean stop.
     private func forgetCrashes(_ round: Round) throws(StoreError) {
-        var after: JobID = 0
-        while true {
-            let rows = try round.transaction.suspects(after: after, limit: Self.page)
-            for old in rows {
-                var row = old
-                row.crashes = 0
-                if row.waiting == .suspect { row.waiting = .nothing }
-                try store(&row, was: old, round)
-                after = row.id
-            }
-            if rows.count < Self.page { return }
+        try forEachCrashed(round) { (old) throws(StoreError) in
+            var row = old
+            row.crashes = 0
+            if row.waiting == .suspect { row.waiting = .nothing }
+            try store(&row, was: old, round)
         }
     }
 
@@ -93,8 +87,8 @@ extension Core {
         if isCrash, row.isSuspect {
             return JobError(
                 .interrupted,
-                "The daemon was killed \(row.crashes + 1) times in a row while this ran; look at its log, then retry the job."
-            )
+                "The daemon was killed \(row.crashes + 1) times in a row while this ran; look at its log, "
+                    + "then retry the job.")
         }
         guard row.step?.isRepeatable == false else { return nil }
         return JobError(

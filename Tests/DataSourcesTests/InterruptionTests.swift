@@ -11,10 +11,6 @@ import TestOrigin
 
 /// Timeout, cancel and stop end a transfer at once, whatever it does.
 @Suite struct InterruptionTests {
-    enum End: CaseIterable {
-        case timeout, cancel, stop
-    }
-
     private static let body = Workbench.bytes(200_000)
 
     private func download(_ origin: ScriptedOrigin, _ more: [String: JSON] = [:]) -> JSON {
@@ -26,28 +22,9 @@ import TestOrigin
         return .object(source)
     }
 
-    /// Ends what runs in one way or the other; it must have ended when this returns.
-    private func end(
-        _ deferred: Deferred<JSON, any Error>, by end: End, _ bench: Workbench, _ clock: NIOAsyncTestingEventLoop
-    ) async throws {
-        switch end {
-        case .timeout:
-            await clock.advanceTime(by: .seconds(50))
-            #expect(try await bench.failure(of: deferred).kind == .timeout)
-        case .cancel:
-            deferred.cancel()
-            await #expect(throws: CancellationError.self) { try await deferred.get() }
-        case .stop:
-            await bench.library.shutdown()
-            guard case .failure(let error as JobError) = deferred.outcome else {
-                Issue.record("It is still running after the shutdown.")
-                return
-            }
-            #expect(error.kind == .cancelled)
-        }
-    }
-
-    @Test(arguments: End.allCases) func download_endsAtOnce_whileItWaitsForItsRate(end: End) async throws {
+    @Test(arguments: TransferEnd.allCases) func download_endsAtOnce_whileItWaitsForItsRate(end: TransferEnd)
+        async throws
+    {
         // In one piece, so that once the head is there nothing is waited for but the rate.
         let answer =
             "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"a\"\r\n\r\n" + String(repeating: "x", count: 800)
@@ -58,7 +35,7 @@ import TestOrigin
                 let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
                 deferred.onProgress { report.yield($0.completed) }
                 for await _ in sizes { break }
-                try await self.end(deferred, by: end, bench, clock)
+                try await bench.end(deferred, by: end, clock)
                 // What had come in is kept for another attempt.
                 let part = bench.bytes(of: bench.downloads + "/x.part")
                 #expect(part?.count == (end == .cancel ? nil : 800))
@@ -66,7 +43,7 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: End.allCases) func download_endsAtOnce_whileItHashes(end: End) async throws {
+    @Test(arguments: TransferEnd.allCases) func download_endsAtOnce_whileItHashes(end: TransferEnd) async throws {
         // A file that never ends.
         var files = FileOperations.real
         let reads = AsyncStream.makeStream(of: Void.self)
@@ -82,14 +59,14 @@ import TestOrigin
                     truncate(bench.downloads + "/x", 1 << 42)
                     let deferred = try bench.start(download(origin, ["exists": "skip"]), timeout: 50)
                     for await _ in reads.stream { break }
-                    try await self.end(deferred, by: end, bench, clock)
+                    try await bench.end(deferred, by: end, clock)
                 }
             }
         }
     }
 
-    @Test(arguments: End.allCases, ["url", "download"])
-    func transfer_endsAtOnce_whileItsNameIsResolved(end: End, type: String) async throws {
+    @Test(arguments: TransferEnd.allCases, ["url", "download"])
+    func transfer_endsAtOnce_whileItsNameIsResolved(end: TransferEnd, type: String) async throws {
         let names = BlockedNames()
         let clock = NIOAsyncTestingEventLoop()
         try await Workbench.run(timers: clock, names: names.names) {
@@ -99,19 +76,19 @@ import TestOrigin
             if type == "download" { source = ["type": "download", "url": "http://a.dead/", "path": "x"] }
             let deferred = try bench.start(source, timeout: 50)
             await names.lookUp()
-            try await self.end(deferred, by: end, bench, clock)
+            try await bench.end(deferred, by: end, clock)
             #expect(bench.names(below: bench.downloads) == [])
         }
         names.answer()
     }
 
-    @Test(arguments: End.allCases) func transfer_endsAtOnce_whileServerIsSilent(end: End) async throws {
+    @Test(arguments: TransferEnd.allCases) func transfer_endsAtOnce_whileServerIsSilent(end: TransferEnd) async throws {
         let clock = NIOAsyncTestingEventLoop()
         try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
             try await Workbench.run(timers: clock) { bench in
                 let deferred = try bench.start(download(origin), timeout: 50)
                 await origin.log.reaches(1)
-                try await self.end(deferred, by: end, bench, clock)
+                try await bench.end(deferred, by: end, clock)
                 await origin.clientLeaves()
             }
         }

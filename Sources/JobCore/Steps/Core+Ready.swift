@@ -49,12 +49,12 @@ extension Core {
         try begin(&row, was: old, host: turn.row.host, permits: turn.row.host == nil ? 0 : 1, round)
     }
 
-    /// Suspects per query.
-    private static let suspectsAtOnce = 256
+    /// Rows with crashes per query.
+    private static let crashedAtOnce = 256
 
     private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
         var hasOne = false
-        try forEachSuspect(round) { row in hasOne = hasOne || row.run != nil }
+        try forEachCrashed(round) { row in hasOne = hasOne || row.isSuspect && row.run != nil }
         return hasOne
     }
 
@@ -62,26 +62,24 @@ extension Core {
     private func freeSuspects(_ round: Round) throws(StoreError) {
         guard agenda.hasClearedSuspect else { return }
         agenda.hasClearedSuspect = false
-        var waiting: [JobRow] = []
-        var hasOne = false
-        try forEachSuspect(round) { row in
-            hasOne = hasOne || row.run != nil
-            if row.waiting == .suspect { waiting.append(row) }
-        }
-        if hasOne { return }
-        for old in waiting {
+        if try hasSuspectAtWork(round) { return }
+        try forEachCrashed(round) { (old) throws(StoreError) in
+            guard old.waiting == .suspect else { return }
             var row = old
             row.waiting = .nothing
             try store(&row, was: old, round)
         }
     }
 
-    private func forEachSuspect(_ round: Round, _ body: (JobRow) -> Void) throws(StoreError) {
+    /// Calls `body` with each unfinished job whose source was running when the daemon was killed; it may change the job.
+    func forEachCrashed(
+        _ round: Round, _ body: (JobRow) throws(StoreError) -> Void
+    ) throws(StoreError) {
         var after: JobID = 0
         while true {
-            let rows = try round.transaction.suspects(after: after, limit: Self.suspectsAtOnce)
-            for row in rows where row.isSuspect { body(row) }
-            guard rows.count == Self.suspectsAtOnce, let last = rows.last else { return }
+            let rows = try round.transaction.suspects(after: after, limit: Self.crashedAtOnce)
+            for row in rows { try body(row) }
+            guard rows.count == Self.crashedAtOnce, let last = rows.last else { return }
             after = last.id
         }
     }

@@ -42,22 +42,19 @@ extension Core {
 
     private func fellDue(_ old: JobRow, _ round: Round) throws(StoreError) {
         if let deadline = old.deadline, deadline <= round.now.steady { return try stop(old, .deadline, round) }
+        let isDue = old.due.map { $0 <= round.now.steady } ?? false
         switch (old.state, old.waiting) {
         case (.scheduled, _):
-            guard old.due.map({ $0 <= round.now.steady }) ?? (old.notBefore.map { $0 <= round.now.wall } ?? true)
-            else { return }
+            guard isDue || old.due == nil && (old.notBefore.map { $0 <= round.now.wall } ?? true) else { return }
             var row = old
             row.fellDue()
             try store(&row, was: old, round)
-        case (.running, .nothing):
-            guard old.due.map({ $0 <= round.now.steady }) ?? false else { return }
+        case (.running, .nothing) where isDue:
             var row = old
             row.cleared()
             try store(&row, was: old, round)
-        case (.running, .timer), (.running, .timeout):
-            if old.due.map({ $0 <= round.now.steady }) ?? false { try timerFired(old, round) }
-        case (.running, .children):
-            if old.due.map({ $0 <= round.now.steady }) ?? false { try listTimedOut(old, round) }
+        case (.running, .timer) where isDue, (.running, .timeout) where isDue: try timerFired(old, round)
+        case (.running, .children) where isDue: try listTimedOut(old, round)
         default: break
         }
     }

@@ -21,14 +21,14 @@ extension JobRow {
     }
 
     /// The seconds after which a running suspect is cleared.
-    static let trial = 60.0
+    private static let trial = 60.0
 
     /// Begins a run of the current link after the job got a slot.
     mutating func begin(_ run: RunID?, at now: CoreMoment) {
         state = .running
         waiting = .nothing
         self.run = run
-        due = run != nil && isSuspect ? now.steady(after: Self.trial) : nil
+        due = isSuspect ? now.steady(after: Self.trial) : nil
         notBefore = nil
         startedAt = startedAt ?? now.wall
         // An attempt interrupted by a daemon restart does not count, but started the link's time.
@@ -36,7 +36,7 @@ extension JobRow {
         attempt += 1
     }
 
-    /// A suspect has run long enough to be none.
+    /// Clears a suspect whose run has not killed the daemon within the trial.
     mutating func cleared() {
         crashes = 0
         due = nil

@@ -127,11 +127,9 @@ package struct Admission: Sendable {
             try allow(upload.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
         case .program(let program):
             switch program.subject {
+            case .named(let name) where isOpen && TemplateText.hasExpression(name): break
             case .named(let name):
-                let isKnown: Void? = try allow(name, "program") { (name) throws(JobError) in
-                    try policy.check(program: name)
-                }
-                if isKnown == nil { break }
+                do { try policy.check(program: name) } catch { throw refused(error, "program") }
                 for variable in program.environment.keys.sorted() {
                     do { try policy.check(variable: variable, of: name) } catch {
                         throw SpecError(

@@ -53,7 +53,7 @@ extension DownloadResumeTests {
                 #expect(part(bench)?.count == 100_000)
                 #expect(try await bench.result(download(origin), attempt: 2)["resumedFrom"] == 100_000)
                 let last = try await bench.failure(download(origin), job: 2)
-                #expect(last.kind == .exists && !last.message.contains("by job 1"), "nobody writes it any more")
+                #expect(last.kind == .exists && !last.message.contains("by job 1"), "job 1 has ended")
             }
         }
     }
@@ -85,7 +85,7 @@ extension DownloadResumeTests {
         }
     }
 
-    /// Nobody would ever find it again.
+    /// Without its note, no later attempt can find it.
     @Test func part_isNotKept_whenItsNoteCannotBe() async throws {
         try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin in
             try await Workbench.run { bench in
@@ -97,7 +97,7 @@ extension DownloadResumeTests {
         }
     }
 
-    /// Nobody goes on with what was kept under another name, or once the file is there without a transfer.
+    /// The attempt resumes under another name, or finds the file already there.
     @Test(arguments: [true, false]) func part_isRemoved_whenItIsOfNoMoreUse(isElsewhere: Bool) async throws {
         let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
         try await ScriptedOrigin.run(script) { origin in

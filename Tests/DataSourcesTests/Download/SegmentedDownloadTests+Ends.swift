@@ -86,12 +86,8 @@ extension SegmentedDownloadTests {
 
     // MARK: Ends
 
-    enum End: CaseIterable {
-        case timeout, cancel, stop
-    }
-
-    @Test(arguments: End.allCases, [false, true])
-    func download_endsAtOnce_whateverItsConnectionsWaitFor(end: End, isLimited: Bool) async throws {
+    @Test(arguments: TransferEnd.allCases, [false, true])
+    func download_endsAtOnce_whateverItsConnectionsWaitFor(end: TransferEnd, isLimited: Bool) async throws {
         try await ScriptedOrigin.run({ request, _ in
             [Self.head(request), .send(Array(Self.bytes(request).prefix(100_000))), .hold]
         }) { origin in
@@ -103,18 +99,8 @@ extension SegmentedDownloadTests {
                 deferred.onProgress { report.yield($0.completed) }
                 if !isLimited { for await size in sizes where size >= 400_000 { break } }
                 await origin.log.reaches(4)
-                switch end {
-                case .timeout:
-                    await clock.advanceTime(by: .seconds(50))
-                    #expect(try await bench.failure(of: deferred).kind == .timeout)
-                case .cancel:
-                    deferred.cancel()
-                    await #expect(throws: CancellationError.self) { try await deferred.get() }
-                    #expect(bench.names(below: bench.downloads).isEmpty)
-                case .stop:
-                    await bench.library.shutdown()
-                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
-                }
+                try await bench.end(deferred, by: end, clock)
+                if end == .cancel { #expect(bench.names(below: bench.downloads).isEmpty) }
             }
         }
     }

@@ -339,13 +339,9 @@ import Testing
 
     // MARK: Ends
 
-    enum End: CaseIterable {
-        case timeout, cancel, stop
-    }
-
     /// Whatever a file system does, an upload that is not wanted any more does not wait for it.
-    @Test(arguments: End.allCases, [true, false])
-    func upload_endsAtOnce_whileItsFileIsReadOrItsServerDoesNotRead(end: End, isFile: Bool) async throws {
+    @Test(arguments: TransferEnd.allCases, [true, false])
+    func upload_endsAtOnce_whileItsFileIsReadOrItsServerDoesNotRead(end: TransferEnd, isFile: Bool) async throws {
         try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
             let (isReading, begins) = AsyncStream.makeStream(of: Void.self)
             let release = DispatchSemaphore(value: 0)

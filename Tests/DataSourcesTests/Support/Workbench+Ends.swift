@@ -1,0 +1,34 @@
+import DataSources
+import DeferredKit
+import JobModel
+import NIOCore
+import NIOEmbedded
+import Testing
+
+/// What ends a transfer before its time.
+enum TransferEnd: CaseIterable {
+    case timeout, cancel, stop
+}
+
+extension Workbench {
+    /// Ends a transfer with a timeout of 50 seconds; it must have ended when this returns.
+    func end(
+        _ deferred: Deferred<JSON, any Error>, by end: TransferEnd, _ clock: NIOAsyncTestingEventLoop
+    ) async throws {
+        switch end {
+        case .timeout:
+            await clock.advanceTime(by: .seconds(50))
+            #expect(try await failure(of: deferred).kind == .timeout)
+        case .cancel:
+            deferred.cancel()
+            await #expect(throws: CancellationError.self) { try await deferred.get() }
+        case .stop:
+            await library.shutdown()
+            guard case .failure(let error as JobError) = deferred.outcome else {
+                Issue.record("It is still running after the shutdown.")
+                return
+            }
+            #expect(error.kind == .cancelled)
+        }
+    }
+}
