@@ -57,8 +57,10 @@ struct ExitStatus: RawRepresentable, Sendable, Hashable {
     /// The status of the program that a job ran, as a shell would give it: 128 and its number for a signal.
     init?(programOf job: JobSnapshot) {
         let program = job.error?["program"]
-        guard let status = program?["exit"]?.int ?? program?["signal"]?.int.map({ 128 + $0 }) else { return nil }
-        self.init(rawValue: Int32(clamping: status))
+        guard let status = program?["exit"]?.int ?? program?["signal"]?.int.map({ $0 &+ 128 }),
+            (1...255).contains(status)
+        else { return nil }
+        self.init(rawValue: Int32(status))
     }
 
     init(jobState state: String) {

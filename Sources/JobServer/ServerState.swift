@@ -16,9 +16,11 @@ final class ServerState: Sendable {
     private struct State {
         var adminGroup: UInt32?
         var connections = 0
-        /// Connected users, and those of whom something was still counted when they left.
         var users: [UInt32: User] = [:]
     }
+
+    /// More users are remembered only while they are connected.
+    private static let mostRemembered = 1024
 
     let version: String
     let startedAt: Timestamp
@@ -50,12 +52,19 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
+    /// The number of remembered users.
+    var userCount: Int { state.withLock(\.users.count) }
+
     /// Returns the number of a user's connections.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
     /// Admits a connection and returns its user's budget, or throws the reason why it is refused.
     func enter(_ uid: UInt32, within limits: JobLimits) throws(ProtocolError) -> UserBudget {
         let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
+            if state.users[uid] == nil, state.users.count >= Self.mostRemembered {
+                // What a closed connection still holds counts until it is released.
+                state.users = state.users.filter { $0.value.connections > 0 || $0.value.budget.used > 0 }
+            }
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
             defer { state.users[uid] = user }
             guard state.connections < limits.connections else {
@@ -79,8 +88,6 @@ final class ServerState: Sendable {
         state.withLock { state in
             state.connections -= 1
             state.users[uid]?.connections -= 1
-            // What a closed connection still holds counts until it is released.
-            if let user = state.users[uid], user.connections == 0, user.budget.used == 0 { state.users[uid] = nil }
         }
     }
 

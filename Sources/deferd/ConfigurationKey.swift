@@ -46,7 +46,7 @@ extension ConfigurationKey {
         // In a file, it is a member of programs.
         .init("programs.any", \.programs.allowsAny) { try $0.flag() },
         .init("limits.line", \.limits.line) { try $0.integer(64...1 << 30) },
-        .init("limits.outbound", \.limits.outbound) { try $0.integer(1024...1 << 32) },
+        .init("limits.outbound", \.limits.outbound) { try $0.integer(1024...1 << 31) },
         .init("limits.connections", \.limits.connections) { try $0.integer(1...1_000_000) },
         .init("limits.connectionsPerUser", \.limits.connectionsPerUser) { try $0.integer(1...1_000_000) },
         .init("limits.inFlight", \.limits.inFlight) { try $0.integer(1...1_000_000) },

@@ -41,6 +41,17 @@ import Testing
         #expect(labels(of: outbox) == ["b", "6"])
     }
 
+    @Test func watch_settles_whenItsAnswerShowsAnEnd_andProgressCameBefore() {
+        let (watch, outbox, settled) = watch()
+        watch.receive(.progress(7, 1))
+        watch.receive(.state(7, .succeeded, version: 2))
+        watch.receive(.state(8, label: "a"))
+        watch.open(unfinished: [8], versions: [7: 2])
+        #expect(labels(of: outbox) == ["a"])
+        watch.receive(.state(8, .succeeded))
+        #expect(watch.isSettled && settled.now == 1)
+    }
+
     @Test func progress_isHeldToo_andMergedThen() async {
         let (watch, outbox, _) = watch()
         for bytes in 1...3 { watch.receive(.progress(7, Int64(bytes))) }

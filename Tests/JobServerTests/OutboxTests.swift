@@ -10,6 +10,18 @@ import Testing
 @testable import JobServer
 
 @Suite struct OutboxTests {
+    /// A client that reads all but a little must not keep the memory of all.
+    @Test func chunk_keepsNoMoreMemoryThanItsBytes() {
+        let outbox = Outbox(limit: 1 << 30) {}
+        outbox.send(answer: [UInt8](repeating: 32, count: 20 * Outbox.chunk))
+        var chunks = 0
+        while let chunk = outbox.next() {
+            #expect(chunk.storageCapacity <= 2 * Outbox.chunk)
+            chunks += 1
+        }
+        #expect(chunks == 21)
+    }
+
     /// An outbox, and how often it overflowed.
     private func outbox(limit: Int = 1 << 20) -> (Outbox, overflows: () -> Int) {
         final class Count: Sendable {

@@ -39,14 +39,16 @@ import Testing
         #expect(refusal(1) == nil)
     }
 
-    @Test func user_isForgotten_onceTheyHoldNothing() throws {
+    @Test func users_areForgotten_onceTheyHoldNothing_whereThereWereMany() throws {
         let budget = try state.enter(1, within: limits)
+        state.leave(1)
         budget.add(1, as: .work)
-        state.leave(1)
+        for user in UInt32(2)...3000 {
+            _ = try state.enter(user, within: limits)
+            state.leave(user)
+        }
+        #expect(state.userCount <= 1024)
         #expect(try state.enter(1, within: limits) === budget, "what it counts is not forgotten")
-        budget.add(-1, as: .work)
-        state.leave(1)
-        #expect(try state.enter(1, within: limits) !== budget)
     }
 
     @Test func warnings_areOneASecond_ofEachUser() {

@@ -1,21 +1,23 @@
 import Glibc
 import JobModel
+import Synchronization
 import SystemPackage
 
 /// What the process that submitted a job may do with an open file or directory, by its mode and access list.
 ///
 /// The kernel checks the rights of the daemon, which opens files for many users. Root may do everything.
-struct CallerRights: Sendable {
+final class CallerRights: Sendable {
     private let user: UInt32
-    private let groups: CallerGroups?
     private let files: FileOperations
+    /// The groups of the user, looked up when they first matter: the system may ask a directory service for them.
+    private let groups: Mutex<Set<UInt32>?>
 
     /// Nil if the daemon's own rights count: in a user instance, and for the daemon's own user.
     init?(of path: DownloadPath, _ files: FileOperations) {
         guard let user = path.owner else { return nil }
         self.user = user
         self.files = files
-        groups = path.groups
+        groups = Mutex(path.groups?.ids)
     }
 
     /// Whether the user has all of `rights` on an open file.
@@ -23,8 +25,13 @@ struct CallerRights: Sendable {
         guard user != 0 else { return true }
         let status = try files.statusOfOpen(file)
         let list = try files.accessList(of: file) ?? AccessList(mode: status.mode)
-        // Looked up only where they matter: the system may ask a directory service for them.
-        let userGroups = { groups?.ids ?? files.groups(user) }
+        let userGroups = {
+            self.groups.withLock { known in
+                let groups = known ?? self.files.groups(self.user)
+                known = groups
+                return groups
+            }
+        }
         return list.permits(rights, user: user, groups: userGroups, owner: status.owner, group: status.group)
     }
 

@@ -24,24 +24,16 @@ final class DownloadAttempt: Sendable {
     var connections: Int { max(1, min(spec.segments, context.connections)) }
 
     func run() async throws(JobError) -> JSON {
-        try transfer.control.check()
-        let path = try directories.path(spec.path, owner: context.owner, groups: context.groups)
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let directory = try await onFileThread { [reservations] (files) throws(JobError) in
-            try TargetDirectory(path, reservations, files)
-        }
-        await endForgottenWait(for: path)
-        if let result = await resultOfEarlierRun(path, in: directory.opened) {
-            reservations.endWaiting(of: context.job)
-            return result
-        }
-        let target = try await onFileThread { [self] _ throws(JobError) in
-            try DownloadTarget(
-                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link), transfer)
-        }
-        // The file that an earlier attempt left was kept for this attempt only.
+        let beginning: Result<Beginning, JobError>
+        do throws(JobError) { beginning = .success(try await begin(checkpoint)) } catch { beginning = .failure(error) }
+        // The reservation of an earlier attempt is for this attempt only.
         reservations.endWaiting(of: context.job)
+        let target: DownloadTarget
+        switch try beginning.get() {
+        case .result(let result): return result
+        case .target(let reserved): target = reserved
+        }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
                 // An earlier attempt may have written to another path.
@@ -61,6 +53,29 @@ final class DownloadAttempt: Sendable {
             target.remove()
         }
         return try outcome.get()
+    }
+
+    private enum Beginning {
+        /// What an earlier run of this attempt, before a crash of the daemon, has brought.
+        case result(JSON)
+        case target(DownloadTarget)
+    }
+
+    private func begin(_ checkpoint: DownloadCheckpoint?) async throws(JobError) -> Beginning {
+        try transfer.control.check()
+        let path = try directories.path(spec.path, owner: context.owner, groups: context.groups)
+        let directory = try await onFileThread { [reservations] (files) throws(JobError) in
+            try TargetDirectory(path, reservations, files)
+        }
+        await endForgottenWait(for: path)
+        if let result = await resultOfEarlierRun(path, in: directory.opened) { return .result(result) }
+        return .target(
+            try await onFileThread { [self] _ throws(JobError) in
+                try DownloadTarget(
+                    path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
+                    writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
+                    transfer)
+            })
     }
 
     private func onFileThread<Value: Sendable>(

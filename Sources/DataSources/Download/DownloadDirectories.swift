@@ -55,7 +55,7 @@ struct DownloadDirectories: Sendable {
     func path(_ text: String, owner: UInt32, groups: CallerGroups? = nil) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
         try check(text, components)
-        func path(_ root: String, _ location: String, _ below: ArraySlice<Substring>, isOwn: Bool) -> DownloadPath {
+        func made(_ root: String, _ location: String, _ below: ArraySlice<Substring>, isOwn: Bool) -> DownloadPath {
             DownloadPath(
                 root: root, location: location, directories: below.dropLast().map(String.init),
                 name: below.last.map(String.init) ?? "", isOwnDirectory: isOwn,
@@ -66,12 +66,12 @@ struct DownloadDirectories: Sendable {
         let isRelative = text.utf8.first != Self.slash
         if let below = isRelative ? components[...] : Self.rest(of: components, below: directory.components + own) {
             let ending = own.map { "/" + $0 }.joined()
-            return path(directory.path + ending, directory.location + ending, below, isOwn: true)
+            return made(directory.path + ending, directory.location + ending, below, isOwn: true)
         }
         if !isSystemInstance || !components.starts(with: directory.components) {
             for root in roots {
                 guard let below = Self.rest(of: components, below: root.components) else { continue }
-                return path(root.path, root.location, below, isOwn: false)
+                return made(root.path, root.location, below, isOwn: false)
             }
         }
         throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")

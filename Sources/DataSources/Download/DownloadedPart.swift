@@ -87,12 +87,15 @@ final class DownloadedPart: Sendable {
     func write(_ blocks: [ByteBuffer], at offset: Int64) async throws(JobError) {
         let (before, hashed) = state.withLock { ($0.digest, $0.hashed) }
         let queue = transfer.userFiles
-        async let hashing = queue.run { () -> SHA256Digest? in
+        func hash() async -> SHA256Digest? {
             guard offset == hashed else { return nil }
-            var digest = before
-            for block in blocks { block.withUnsafeReadableBytes { digest.update($0) } }
-            return digest
+            return await queue.run {
+                var digest = before
+                for block in blocks { block.withUnsafeReadableBytes { digest.update($0) } }
+                return digest
+            }
         }
+        async let hashing = hash()
         try await queue.run { [self] () throws(JobError) in try store(blocks, at: offset) }
         if let digest = await hashing {
             state.withLock { ($0.digest, $0.hashed) = (digest, offset + Int64(blocks.byteCount)) }

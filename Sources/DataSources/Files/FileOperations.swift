@@ -7,7 +7,7 @@ package import SystemPackage
 ///
 /// All calls block and throw the call's own error. Paths are relative to `directory`.
 package struct FileOperations: Sendable {
-    // To the compiler, a typed throw is no use of the import.
+    // Uses the import: the compiler does not count typed throws.
     package typealias Failure = Errno
 
     /// Opens a directory by its absolute path, through symbolic links too: only for the daemon's own directories.

@@ -47,6 +47,8 @@ final class HTTPTransport: Sendable {
 
     private func exchange(_ request: OutgoingRequest, _ transfer: Transfer) async throws(JobError) -> IncomingResponse {
         try request.check()
+        // A stopped transfer sends nothing more.
+        try transfer.control.check()
         let key = ConnectionPool.Key(
             loop: ObjectIdentifier(transfer.loop), origin: request.url.origin, owner: transfer.owner)
         // A server may close an idle connection at the moment of its reuse.

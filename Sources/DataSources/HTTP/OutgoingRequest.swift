@@ -91,7 +91,7 @@ struct OutgoingRequest: Sendable {
     /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses a request with another meaning than that of a source. NIO refuses header fields that would change it.
+    /// Refuses methods that would change what the request means. NIO refuses invalid header fields.
     func check() throws(JobError) {
         guard method != "CONNECT", method != "TRACE" || body == nil else {
             throw JobError(

@@ -34,7 +34,7 @@ final class ResponseStream: Sendable {
         /// The reader, while it waits.
         var reader: Promise<Void, JobError>?
         var connection: ServerConnection?
-        /// The bytes that moved since the reader began to wait.
+        /// The bytes that are not counted in the pace yet.
         var moved = 0
         var pace: Pace?
 
@@ -140,7 +140,11 @@ final class ResponseStream: Sendable {
 
     /// When the server is too slow unless something moves.
     private func limit(from now: NIODeadline) -> TransferControl.Limit {
-        let pace = state.withLock(\.pace)
+        let pace = state.withLock { state in
+            state.pace?.move(state.moved, in: .zero)
+            state.moved = 0
+            return state.pace
+        }
         let rest = pace?.rest ?? idleTimeout
         let error = rest < idleTimeout ? pace?.error : nil
         return TransferControl.Limit(deadline: now + min(rest, idleTimeout)) { [url] in

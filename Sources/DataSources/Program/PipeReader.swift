@@ -62,7 +62,9 @@ final class PipeReader: ChannelInboundHandler, Sendable {
             defer { (state.waiter, state.pending) = (nil, ByteBuffer()) }
             return (reader, isEmpty ? nil : state.pending)
         }
-        return delivery?.reader.succeed(delivery?.bytes) != nil
+        guard let delivery else { return false }
+        delivery.reader.succeed(delivery.bytes)
+        return true
     }
 
     /// Returns new bytes as soon as there are some; nil at the end.

@@ -5,7 +5,7 @@ import Synchronization
 
 /// What a session knows about downloads: how to resume unfinished ones, and the files of finished ones.
 ///
-/// Stored as files in a directory, or without one in memory: at most ``most`` entries.
+/// Stored as files in a directory, or without one in memory: the ``most`` recently changed entries.
 final class SessionRecords: Sendable {
     /// What is known about one path.
     struct Entry: Sendable {
@@ -15,8 +15,14 @@ final class SessionRecords: Sendable {
 
     static let most = 1024
 
+    private struct State {
+        var entries: [String: Entry] = [:]
+        /// Paths, the most recently changed last.
+        var order: [String] = []
+    }
+
     private let directory: String?
-    private let entries = Mutex<[String: Entry]>([:])
+    private let state = Mutex(State())
     /// Reads and writes the files in order.
     private let queue = DispatchQueue(label: "DataSources.records")
 
@@ -26,7 +32,7 @@ final class SessionRecords: Sendable {
 
     /// Reads the entry of an absolute path.
     func entry(_ path: String) -> Deferred<Entry, any Error> {
-        guard let directory else { return .succeeded(entries.withLock { $0[path] } ?? Entry()) }
+        guard let directory else { return .succeeded(state.withLock { $0.entries[path] } ?? Entry()) }
         return .run(on: .queue(queue)) { Self.read(path, in: directory) }
     }
 
@@ -39,9 +45,11 @@ final class SessionRecords: Sendable {
                 try Self.write(entry, path, in: directory)
             }
         }
-        entries.withLock { entries in
-            body(&entries[path, default: Entry()])
-            if entries.count > Self.most, let other = entries.keys.first(where: { $0 != path }) { entries[other] = nil }
+        state.withLock { state in
+            body(&state.entries[path, default: Entry()])
+            state.order.removeAll { $0 == path }
+            state.order.append(path)
+            if state.order.count > Self.most { state.entries[state.order.removeFirst()] = nil }
         }
         return .succeeded(())
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that is put in or taken out once: the steps of a transfer keep none of it in memory afterwards.
+/// A value that is taken out once, so that a transfer does not keep it in memory until its end.
 package final class Handover<Value: Sendable>: Sendable {
     private let value: Mutex<Value?>
 

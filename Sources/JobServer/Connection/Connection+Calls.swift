@@ -29,6 +29,7 @@ extension Connection {
                 }
                 if submission.isWatched, batch == nil, mustWaitForWatches(besides: submits.count) {
                     start(&submits)
+                    await wait { $0.submitting <= Self.groups }
                     await roomForWatch()
                 }
                 submits.append(submission)

@@ -18,16 +18,23 @@ extension Connection {
 
     /// Creates a watch of a scope, which buffers its events until it is opened.
     func makeWatch(of scope: WatchScope) throws(ProtocolError) -> ConnectionWatch {
+        try checkNumber()
+        return try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed)
+    }
+
+    /// Creates the watch of a submission, for which ``roomForWatch()`` has made room, unless it is in a batch: a batch's
+    /// watches begin with its answer, so waiting for one of them would never end.
+    func makeSubmissionWatch(isInBatch: Bool) throws(ProtocolError) -> ConnectionWatch {
+        if isInBatch { try checkNumber() }
+        return try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true)
+    }
+
+    /// Throws if the connection has as many watches as it may.
+    private func checkNumber() throws(ProtocolError) {
         let most = limits.inFlight
         guard state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
-        return try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed)
-    }
-
-    /// Creates the watch of a submission, of which not too many are under way: ``roomForWatch()``.
-    func makeSubmissionWatch() throws(ProtocolError) -> ConnectionWatch {
-        try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true)
     }
 
     /// Creates a watch; if it `isFixed`, it covers no later jobs and ends with the last end that it reports.

@@ -83,7 +83,11 @@ final class Connection: Sendable {
         received.finish()
         guard !channel.isActive else { return }
         outbox.close()
-        state.withLock { $0.isShuttingDown = true }
+        // The last reference to a backup removes its file.
+        _ = state.withLock { state in
+            state.isShuttingDown = true
+            return exchange(&state.backup, with: nil)
+        }
         changed()
     }
 
@@ -164,6 +168,8 @@ final class Connection: Sendable {
         }
         return id
     }
+
+    func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
 
     /// Removes a wait to answer it; returns nil if it is already answered.
     func endWait(_ id: RequestID) -> Call? {

@@ -70,7 +70,8 @@ final class UserBudget: Sendable {
     /// Counts a registration if there is room; returns whether there is.
     func registers(_ bytes: Int) -> Bool {
         state.withLock { state in
-            guard state[.registration] + bytes <= state.limit / 2 else { return false }
+            let registered = state[.registration]
+            guard registered + bytes <= state.limit / 2 || registered == 0 && bytes <= state.limit else { return false }
             state[.registration] += bytes
             return true
         }

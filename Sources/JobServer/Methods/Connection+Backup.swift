@@ -49,7 +49,7 @@ extension Connection {
         _ = state.withLock { exchange(&$0.backup, with: nil) }
         do throws(StoreError) {
             let backup = try await engine.backUp()
-            state.withLock { $0.backup = backup }
+            if !isGone { state.withLock { $0.backup = backup } }
             return backup
         } catch {
             throw error.code == .locked

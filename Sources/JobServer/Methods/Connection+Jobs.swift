@@ -13,11 +13,11 @@ extension Connection {
         read.reserveCapacity(submits.count)
         requests.reserveCapacity(submits.count)
         // Read once, as other event loops share it.
-        let admission = engine.admission
+        let (admission, caller) = (engine.admission, caller)
         for submit in submits {
             do {
                 let submitted = try Self.check(submit.params, admission, caller)
-                let watch = submitted.isWatched ? try makeSubmissionWatch() : nil
+                let watch = submitted.isWatched ? try makeSubmissionWatch(isInBatch: submit.batch != nil) : nil
                 requests.append(
                     NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))

@@ -82,11 +82,15 @@ extension Connection {
         // The wait owns the task, and ends with it.
         Task(executorPreference: loop) { [self] in
             await budget.room(on: loop.loop)
+            guard isWaiting(id) else { return }
             let charge = BudgetCharge(work: Self.answerBytes, in: budget)
             do throws(ProtocolError) {
                 let found = try await look { try $0.finished(ids) }
-                // A job was retried meanwhile.
-                guard let jobs = found else { return wait(for: ids, isList: isList, id) }
+                guard let jobs = found else {
+                    // A job was retried meanwhile.
+                    if isWaiting(id) { wait(for: ids, isList: isList, id) }
+                    return
+                }
                 if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
             } catch {
                 endWait(id)?.fail(error)

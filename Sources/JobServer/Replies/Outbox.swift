@@ -122,7 +122,7 @@ final class Outbox: Sendable {
 
     // MARK: - Watches
 
-    func begin(_ new: OutboxWatch, watch: Int) { state.withLock { $0.watches[watch] = new } }
+    func begin(_ new: OutboxWatch, watch: Int) { state.withLock { if $0.phase == .open { $0.watches[watch] = new } } }
 
     func has(watch: Int) -> Bool { state.withLock { $0.watches[watch] != nil } }
 
@@ -244,7 +244,15 @@ extension Outbox.State {
     }
 
     fileprivate mutating func removeChunk() -> ByteBuffer? {
-        if draining.readableBytes > Outbox.chunk { return draining.readSlice(length: Outbox.chunk) }
+        if draining.readableBytes > Outbox.chunk {
+            // A slice would keep the memory of the whole burst until its last part is sent.
+            let chunk = ByteBuffer(bytes: draining.readableBytesView.prefix(Outbox.chunk))
+            draining.moveReaderIndex(forwardBy: Outbox.chunk)
+            if draining.readableBytes < draining.storageCapacity / 2 {
+                draining = ByteBuffer(bytes: draining.readableBytesView)
+            }
+            return chunk
+        }
         // A burst does not keep its memory.
         let last = exchange(&draining, with: ByteBuffer())
         return last.readableBytes > 0 ? last : nil

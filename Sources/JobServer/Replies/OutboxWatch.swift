@@ -62,7 +62,11 @@ struct OutboxWatch {
         switch update {
         case .event(let event):
             if let version = versions[event.job] {
-                guard event.version > version else { return }
+                guard event.version > version else {
+                    // Progress before the answer can have added a job whose end the answer shows.
+                    if event.isLast { forget(event.job) }
+                    return
+                }
                 versions[event.job] = nil
             }
             write(event, to: &lines)
@@ -86,11 +90,15 @@ struct OutboxWatch {
 
     /// The approximate bytes of an unfinished job, and of a buffered update besides its text.
     private static let bytesPerJob = 64
+    /// The smallest change that is counted, because all connections of a user share the count.
+    private static let countedAtOnce = 64 * bytesPerJob
 
     /// Counts the memory of buffered events and jobs; returns false if it is too much.
     func fits(within most: Int) -> Bool {
         guard bufferedBytes <= most else { return false }
-        return memory?.resize(to: ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes) ?? true
+        let bytes = ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes
+        guard let memory, abs(bytes - memory.bytes) >= Self.countedAtOnce else { return true }
+        return memory.resize(to: bytes)
     }
 
     // MARK: - Progress
@@ -137,14 +145,23 @@ struct OutboxWatch {
     /// Writes the line of a state, which replaces the progress of its job.
     private mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
         // States may go on without further progress, so only jobs of the batch are remembered.
-        if progress?.hasRow(of: event.job) == true { replaced.insert(event.job) }
         let seq = nextNumber(of: event.job)
-        if event.isLast { unfinished[event.job] = nil }
+        if event.isLast { forget(event.job) } else { replaceProgress(of: event.job) }
         let body = event.body
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: stateHead.room + body.count) { target in
             guard let start = target.baseAddress else { return 0 }
             return body.withUnsafeBytes { stateHead.write(job: event.job, seq: seq, body: $0, to: start) } - start
         }
+    }
+
+    /// Forgets a job that has ended.
+    private mutating func forget(_ job: JobID) {
+        replaceProgress(of: job)
+        unfinished[job] = nil
+    }
+
+    private mutating func replaceProgress(of job: JobID) {
+        if progress?.hasRow(of: job) == true { replaced.insert(job) }
     }
 
     private mutating func nextNumber(of job: JobID) -> Int {

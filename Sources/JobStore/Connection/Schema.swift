@@ -54,7 +54,7 @@ enum Schema {
         CREATE INDEX jobs_suspected ON jobs (id) WHERE crashes > 0 AND state < 3;
         CREATE INDEX jobs_finished ON jobs (owner, finished_at)
             WHERE state >= 3 AND parent IS NULL AND removing = 0;
-        CREATE INDEX jobs_by_parent ON jobs (parent, list, parent_index, parent_link) WHERE parent IS NOT NULL;
+        CREATE INDEX jobs_by_parent ON jobs (parent, list, parent_index) WHERE parent IS NOT NULL;
         CREATE INDEX jobs_unfinished_children ON jobs (parent, list) WHERE parent IS NOT NULL AND state < 3;
         CREATE INDEX jobs_gated ON jobs (parent, list) WHERE waiting = 1 AND state < 3;
         CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key) WHERE key IS NOT NULL;

@@ -28,9 +28,12 @@ final class StateDirectory: Sendable {
         let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { throw StoreError.unwritable(file) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            let message =
-                "The state directory \(path) is in use by another deferd; end that one or name another directory."
-            let failure = errno == EWOULDBLOCK ? StoreError(.locked, message) : StoreError.unwritable(file)
+            let failure =
+                errno == EWOULDBLOCK
+                ? StoreError(
+                    .locked,
+                    "The state directory \(path) is in use by another deferd; end that one or name another directory.")
+                : StoreError.unwritable(file)
             Glibc.close(lock)
             throw failure
         }

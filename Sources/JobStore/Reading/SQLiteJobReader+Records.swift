@@ -77,7 +77,7 @@ extension SQLiteJobReader {
                 SELECT DISTINCT life, number, size FROM blobs WHERE life < ?1 AND (life, number) > (?2, ?3) \
                 ORDER BY life, number
                 """, life, blob?.life ?? 0, blob?.number ?? 0)
-            return try select.rows(atMost: limit) { row throws(StoreError) in BlobReference(row) }
+            return try select.rows(atMost: limit, BlobReference.init)
         }
     }
 }

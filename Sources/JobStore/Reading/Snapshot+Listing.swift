@@ -85,9 +85,11 @@ private struct Selection {
             tests = ["removing = 0"]
             if let after = filter.after {
                 // The job may be gone.
-                let (first, last) = (isOldestFirst ? "0" : "\(Int64.max)", parameter(after))
-                let list = "(SELECT list FROM jobs WHERE id = \(last) AND parent = ?1)"
-                conditions.append("list \(isBehind)= coalesce(\(list), \(first))")
+                let (first, last) = (isOldestFirst ? "-1" : "\(Int64.max)", parameter(after))
+                let place = places.map { column in
+                    "coalesce((SELECT \(column) FROM jobs WHERE id = \(last) AND parent = ?1), \(first))"
+                }
+                conditions.append("(list, parent_index) \(isBehind) (\(place.joined(separator: ", ")))")
             }
             if let tag = filter.tag {
                 let tags = "SELECT 1 FROM tags WHERE owner = jobs.owner AND tag = \(parameter(tag)) AND job = id"

@@ -18,7 +18,11 @@ enum StateCopy {
                 try StateDirectory.createFile(path)
                 // The copy is not synced: the client that keeps it writes it again.
                 try source.execute("PRAGMA synchronous = OFF")
-                try source.statement("VACUUM INTO ?1", path).run()
+                try pool.checkOpen()
+                do throws(StoreError) { try source.statement("VACUUM INTO ?1", path).run() } catch {
+                    guard error.code == .read, let failure = error.underlying as? SQLiteFailure else { throw error }
+                    throw StoreError(.write, failure, database: path)
+                }
                 let copy = try SQLiteConnection(path, errors: .write)
                 try copy.execute("PRAGMA synchronous = OFF; BEGIN")
                 try CopiedBlobs.putIn(copy, from: directory.blobs, pool.checkOpen)

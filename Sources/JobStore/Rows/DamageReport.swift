@@ -14,6 +14,7 @@ final class DamageReport: Sendable {
 
     private let report: @Sendable (StoreError) -> Void
     private let known = Mutex<Set<Row>>([])
+    private let errors = Mutex<Set<String>>([])
 
     init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
 
@@ -32,14 +33,12 @@ final class DamageReport: Sendable {
             case .other(let name): name
             }
         let message = "\(name) cannot be read from the database, as its row makes no sense; it is passed over."
-        report(StoreError(.read, message), of: row)
+        if known.withLock({ $0.insert(row).inserted && $0.count <= Self.most }) { report(StoreError(.read, message)) }
     }
 
     /// Reports that SQLite cannot read pages of the database.
-    func tell(_ error: StoreError) { report(error, of: .other(error.message)) }
-
-    private func report(_ error: StoreError, of row: Row) {
-        if known.withLock({ $0.insert(row).inserted && $0.count <= Self.most }) { report(error) }
+    func tell(_ error: StoreError) {
+        if errors.withLock({ $0.count < Self.most && $0.insert(error.message).inserted }) { report(error) }
     }
 
     func isKnown(_ row: Row) -> Bool { known.withLock { $0.contains(row) } }

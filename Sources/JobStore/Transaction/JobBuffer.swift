@@ -97,17 +97,14 @@ struct JobBuffer {
             entry.change = .none
             entry.document = nil
         }
-        forgetChanges()
+        changed.removeAll(keepingCapacity: true)
+        keys.removeAll(keepingCapacity: true)
+        selections.removeAll(keepingCapacity: true)
     }
 
     mutating func removeAll() {
         entries.removeAll(keepingCapacity: entries.count < 4096)
-        forgetChanges()
-    }
-
-    private mutating func forgetChanges() {
         changed.removeAll(keepingCapacity: true)
-        keys.removeAll(keepingCapacity: true)
-        selections.removeAll(keepingCapacity: true)
+        (keys, selections) = ([:], [])
     }
 }

@@ -97,9 +97,22 @@ extension SQLiteTransaction {
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs(for: .children(of: job))
-        return try rows(
-            "jobs_by_parent WHERE parent = ?1 AND parent_link >= ?2 ORDER BY list, parent_index", job, link,
-            atMost: limit)
+        // One list after the other, so that no children of earlier links are passed over.
+        var (found, last): ([JobRow], Int64) = ([], .min)
+        while found.count < limit {
+            let next = try connection.statement(
+                """
+                SELECT list, parent_link FROM jobs INDEXED BY jobs_by_parent WHERE parent = ?1 AND list > ?2 \
+                ORDER BY list LIMIT 1
+                """, job, last)
+            let lists = try next.rows { row throws(StoreError) in (id: row.integer(0), link: row.integer(1)) }
+            guard let list = lists.first else { break }
+            if list.link >= Int64(link) {
+                found += try children(of: job, list: list.id, .all, after: 0, limit: limit - found.count)
+            }
+            last = list.id
+        }
+        return found
     }
 
     // MARK: Finished jobs
