@@ -15,9 +15,13 @@ package struct SourceContext: Sendable {
     package var groups: CallerGroups?
     /// The path for a body beyond `limits.inlineResult`; its directory exists.
     package let bodyPath: String
+    /// The path of the log of a program's output, in the same directory.
+    package var logPath: String
+    /// Called with the size of a program's output whenever that grows.
+    package var reportOutput: @Sendable (Int64) -> Void = { _ in }
     /// The directory of ``bodyPath``, if it is open.
     package var bodyDirectory: OpenFile?
-    /// The most bytes that such a body may have.
+    /// The most bytes that such a body, or the log, may have.
     package var roomForBody = Int64.max
     /// Called with the size of such a body once it is on stable storage.
     package var keptBody: @Sendable (Int64) -> Void = { _ in }
@@ -57,6 +61,7 @@ package struct SourceContext: Sendable {
         self.attempt = attempt
         self.owner = owner
         self.bodyPath = bodyPath
+        logPath = bodyPath + ".log"
         self.saveCheckpoint = saveCheckpoint
         self.lastDownload = lastDownload
         self.recordDownload = recordDownload

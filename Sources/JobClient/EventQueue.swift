@@ -5,6 +5,9 @@ struct EventQueue {
     private struct Key: Hashable {
         let watch: String
         let job: Int64
+        let isOutput: Bool
+
+        init(_ event: JobEvent) { (watch, job, isOutput) = (event.watch, event.job, event.isOutput) }
     }
 
     private let limit: Int
@@ -12,7 +15,7 @@ struct EventQueue {
     private var size = 0
     /// The number of events removed so far, which is the number of the first that waits.
     private var removed = 0
-    /// The number of the last waiting event of each job in each watch.
+    /// The number of the last waiting event of each job in each watch, and of that about its output.
     private var last: [Key: Int] = [:]
     private var ending: Result<Void, JobClientError>?
 
@@ -21,7 +24,7 @@ struct EventQueue {
     /// Adds an event; returns false if that would exceed the limit.
     mutating func append(_ event: JobEvent) -> Bool {
         guard ending == nil else { return true }
-        let key = Key(watch: event.watch, job: event.job)
+        let key = Key(event)
         if let number = last[key], let merged = event.merging(waiting[offset: number - removed]) {
             size += event.size - waiting[offset: number - removed].size
             waiting[waiting.index(waiting.startIndex, offsetBy: number - removed)] = merged
@@ -48,7 +51,7 @@ struct EventQueue {
             }
             return ending?.map { nil }
         }
-        let key = Key(watch: event.watch, job: event.job)
+        let key = Key(event)
         if last[key] == removed { last[key] = nil }
         removed += 1
         size -= event.size

@@ -3,19 +3,21 @@ import JobProtocol
 
 /// A notification of a watch.
 public struct JobEvent: Sendable, Hashable {
-    /// The progress or the new state of a job.
+    /// The progress, the new state, or new output of a job.
     public enum Change: Sendable, Hashable {
         /// The job made progress; `coalesced` is the number of reports merged into this one.
         case progress(JobProgress, link: Int, links: Int, coalesced: Int)
         /// The job has this state or link; its last state has its result or error.
         case state(JobSnapshot)
+        /// An attempt of the job's program has written `size` bytes so far, which `job.output` reads.
+        case output(link: Int, attempt: Int, size: Int64)
     }
 
     /// The watch's name.
     public let watch: String
     /// The job's id.
     public let job: Int64
-    /// A number that grows with each notification of the watch about the job.
+    /// A number that grows with each notification of the watch about the job; 0 for output.
     public let seq: Int
     /// What happened.
     public private(set) var change: Change
@@ -23,9 +25,9 @@ public struct JobEvent: Sendable, Hashable {
     let size: Int
 
     init?(_ method: JobNotification.Method, _ params: JSONObject, size: Int) {
-        guard let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int else {
-            return nil
-        }
+        guard let watch = params["watch"]?.string, let job = params["job"]?.int,
+            let seq = params["seq"]?.int ?? (method == .output ? 0 : nil)
+        else { return nil }
         (self.watch, self.job, self.seq, self.size) = (watch, Int64(job), seq, size)
         switch method {
         case .state:
@@ -36,6 +38,10 @@ public struct JobEvent: Sendable, Hashable {
             change = .progress(
                 progress, link: params["link"]?.int ?? 0, links: params["links"]?.int ?? 0,
                 coalesced: params["coalesced"]?.int ?? 0)
+        case .output:
+            guard let link = params["link"]?.int, let attempt = params["attempt"]?.int, let size = params["size"]?.int
+            else { return nil }
+            change = .output(link: link, attempt: attempt, size: Int64(size))
         }
     }
 
@@ -46,7 +52,8 @@ public struct JobEvent: Sendable, Hashable {
 
     /// The notification in JSON-RPC.
     public var json: JSON {
-        var params: JSONObject = ["watch": watch.json, "job": job.json, "seq": seq.json]
+        var params: JSONObject = ["watch": watch.json, "job": job.json]
+        if !isOutput { params["seq"] = seq.json }
         let method: JobNotification.Method
         switch change {
         case .progress(let progress, let link, let links, let coalesced):
@@ -59,12 +66,21 @@ public struct JobEvent: Sendable, Hashable {
             method = .state
             params["state"] = snapshot.state.json
             params["snapshot"] = snapshot.json
+        case .output(let link, let attempt, let size):
+            method = .output
+            params["link"] = link.json
+            params["attempt"] = attempt.json
+            params["size"] = Int(size).json
         }
         return ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)]
     }
 
-    /// This progress merged with `earlier` progress that was not read; nil if either is not progress.
+    /// Whether it tells of output.
+    var isOutput: Bool { if case .output = change { true } else { false } }
+
+    /// This progress or output merged with an `earlier` one that was not read; nil if either is a state.
     func merging(_ earlier: JobEvent) -> JobEvent? {
+        if isOutput, earlier.isOutput { return self }
         guard case .progress(_, _, _, let before) = earlier.change,
             case .progress(let progress, let link, let links, let coalesced) = change
         else { return nil }

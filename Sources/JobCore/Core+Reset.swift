@@ -66,11 +66,15 @@ extension Core {
             return try gather(list, old, round)
         }
         log(old, .resumed, round)
+        var row = old
+        if old.presentSource == .program, let run = old.run {
+            keep(run.output(), in: &row)
+            pending.emit(.measure(old.id, run.output()))
+        }
         if !old.isEnding, let error = interruption(of: old, isCrash: isCrash) {
             if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
-            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(row, was: old, .failure(error), keepingSlot: false, round)
         }
-        var row = old
         if isCrash { row.crashes += 1 }
         if row.isEnding { try closeList(of: row, round) }
         let action = row.restart(at: round.now)

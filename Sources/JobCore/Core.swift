@@ -51,6 +51,7 @@ package final class Core {
             case .watch, .setQueue, .probe: []
             }
         case .prepared(let preparation, _): [.schedule(preparation.key)]
+        case .measured(let job, _): [.job(job)]
         case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
         }
     }
@@ -67,6 +68,7 @@ package final class Core {
         case .unsubscribe(let id): unsubscribe(id)
         case .run(let run, let event): try handle(event, of: run, round)
         case .cleaned(let work): try cleaned(work, round)
+        case .measured(let job, let output): try measured(job, output, round)
         case .prepared(let preparation, let job): try submit(preparation, job, round)
         case .tick: try tick(round)
         case .room(let shortage): roomChanged(shortage)

@@ -32,12 +32,15 @@ extension Engine {
     }
 
     /// The end of a run with this outcome, which has received so many bytes.
-    func end(_ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0) -> RunEnd {
+    func end(
+        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil
+    ) -> RunEnd {
         do throws(JobError) {
             let value = try outcome.get()
-            return RunEnd(.success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes)
+            return RunEnd(
+                .success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes, output: output)
         } catch {
-            return RunEnd(.failure(error), bytes: bytes, received: bytes)
+            return RunEnd(.failure(error), bytes: bytes, received: bytes, output: output)
         }
     }
 }

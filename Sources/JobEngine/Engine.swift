@@ -29,7 +29,7 @@ package final class Engine: Sendable {
     package let board: Board
     package let metrics: EngineMetrics
     let library: SourceLibrary
-    let blobs: BlobStore
+    package let blobs: BlobStore
     let backups = Backups()
     let clock: EngineClock
     let logger: Logger

@@ -7,6 +7,7 @@ package import JobModel
 package enum JobNotification {
     package enum Method: String, Sendable {
         case progress = "job.progress"
+        case output = "job.output"
         case state = "job.state"
     }
 
@@ -22,6 +23,17 @@ package enum JobNotification {
         progress.write(to: &writer)
         writer.raw(",\"coalesced\":")
         writer.write(coalesced)
+        writer.raw("}}\n")
+    }
+
+    /// Writes the body of a `job.output`.
+    package static func writeOutput(link: Int, attempt: Int, size: Int64, to writer: inout JSONWriter) {
+        writer.raw(",\"link\":")
+        writer.write(link)
+        writer.raw(",\"attempt\":")
+        writer.write(attempt)
+        writer.raw(",\"size\":")
+        writer.write(Int(size))
         writer.raw("}}\n")
     }
 

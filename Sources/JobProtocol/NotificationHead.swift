@@ -16,14 +16,14 @@ package struct NotificationHead: Sendable {
     package var room: Int { bytes.count + Self.seq.utf8CodeUnitCount + 2 * UnsafeMutableRawPointer.mostDigits }
 
     /// Writes a line including its end, with ``room`` bytes besides the body available; returns where the line ends.
-    /// ``JobNotification`` makes `body`.
+    /// ``JobNotification`` makes `body`; a `job.output` has no `seq`.
     package func write(
-        job: JobID, seq: Int, body: UnsafeRawBufferPointer, to start: UnsafeMutableRawPointer
+        job: JobID, seq: Int?, body: UnsafeRawBufferPointer, to start: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
+        let head = bytes.withUnsafeBytes { start.writeBytes($0) }.writeDigits(of: Int(job))
+        guard let seq else { return head.writeBytes(body) }
         let member = UnsafeRawBufferPointer(start: Self.seq.utf8Start, count: Self.seq.utf8CodeUnitCount)
-        return bytes.withUnsafeBytes { start.writeBytes($0) }.writeDigits(of: Int(job))
-            .writeBytes(member).writeDigits(of: seq)
-            .writeBytes(body)
+        return head.writeBytes(member).writeDigits(of: seq).writeBytes(body)
     }
 
     private static let seq: StaticString = ",\"seq\":"

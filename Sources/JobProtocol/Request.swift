@@ -147,6 +147,7 @@ package enum MethodName: String, Sendable, CaseIterable {
     case jobRetry = "job.retry"
     case jobRemove = "job.remove"
     case jobResult = "job.result"
+    case jobOutput = "job.output"
     case jobExplain = "job.explain"
     case queueList = "queue.list"
     case queueSet = "queue.set"
@@ -169,8 +170,8 @@ package enum MethodName: String, Sendable, CaseIterable {
     /// Whether the method changes no state, so a call whose client is gone need not be executed.
     package var isRead: Bool {
         switch self {
-        case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobExplain,
-            .queueList, .scheduleGet, .scheduleList:
+        case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobOutput,
+            .jobExplain, .queueList, .scheduleGet, .scheduleList:
             true
         case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet, .scheduleSet, .scheduleRemove,
             .scheduleRun, .scheduleSuspend, .scheduleResume:

@@ -5,122 +5,129 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Reads what a program writes to a pipe, on an event loop.
-final class PipeReader: ChannelInboundHandler, Sendable {
-    typealias InboundIn = ByteBuffer
-
-    private struct State {
-        var channel: (any Channel)?
-        var pending = ByteBuffer()
-        var isEnded = false
-        var waiter: Promise<ByteBuffer?, JobError>?
+/// Reads what a program writes to its pipes, in the order in which it arrives, on an event loop.
+final class PipeReader: Sendable {
+    /// Bytes of one of the pipes.
+    struct Chunk: Sendable {
+        /// The index of the pipe.
+        let pipe: Int
+        var bytes: ByteBuffer
     }
 
-    private let descriptor: Int32
-    /// The number of last bytes to keep, without a reader; nil to keep everything for a reader.
-    private let tail: Int?
+    private struct State {
+        /// The pipes that have not ended.
+        var channels: [Int: any Channel] = [:]
+        var pending: [Chunk] = []
+        var isEnded = false
+        var waiter: Promise<[Chunk]?, JobError>?
+    }
+
+    private let descriptors: [Int32]
     private let state = Mutex(State())
 
-    /// Reads from `descriptor` and owns it.
-    static func open(_ descriptor: Int32, on loop: any EventLoop, keeping tail: Int? = nil) async -> PipeReader {
-        let reader = PipeReader(descriptor, tail)
-        do {
-            let channel = try await NIOPipeBootstrap(group: loop)
-                .channelOption(.autoRead, value: tail != nil)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(reader) }
-                }
-                .takingOwnershipOfDescriptor(input: descriptor).get()
-            reader.state.withLock { if !$0.isEnded { $0.channel = channel } }
-        } catch {
-            Glibc.close(descriptor)
-            reader.end()
+    /// Reads from `descriptors`, and owns them. Nothing is read before it is asked for.
+    static func open(_ descriptors: [Int32], on loop: any EventLoop) async -> PipeReader {
+        let reader = PipeReader(descriptors)
+        for (pipe, descriptor) in descriptors.enumerated() {
+            do {
+                let handler = Handler(pipe: pipe, reader: reader)
+                let channel = try await NIOPipeBootstrap(group: loop)
+                    .channelOption(.autoRead, value: false)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try channel.pipeline.syncOperations.addHandler(handler)
+                        }
+                    }
+                    .takingOwnershipOfDescriptor(input: descriptor).get()
+                reader.state.withLock { if channel.isActive { $0.channels[pipe] = channel } }
+            } catch {
+                Glibc.close(descriptor)
+            }
         }
+        reader.state.withLock { $0.isEnded = $0.channels.isEmpty }
         return reader
     }
 
-    private init(_ descriptor: Int32, _ tail: Int?) {
-        self.descriptor = descriptor
-        self.tail = tail
-    }
+    private init(_ descriptors: [Int32]) { self.descriptors = descriptors }
 
-    /// Resolves `promise` with new bytes as soon as there are some; nil at the end.
-    func next(_ promise: Promise<ByteBuffer?, JobError>) {
-        let channel = state.withLock { state in
+    /// Returns new bytes as soon as there are some; nil once all pipes have ended.
+    func next() async -> [Chunk]? {
+        let promise = Promise<[Chunk]?, JobError>()
+        let channels = state.withLock { state in
             state.waiter = promise
-            return state.channel
+            return Array(state.channels.values)
         }
-        if !deliver() { channel?.read() }
-    }
-
-    /// Gives the reader that waits what there is; false if it waits for more.
-    @discardableResult
-    private func deliver() -> Bool {
-        let delivery = state.withLock { state -> (reader: Promise<ByteBuffer?, JobError>, bytes: ByteBuffer?)? in
-            let isEmpty = state.pending.readableBytes == 0
-            guard let reader = state.waiter, !isEmpty || state.isEnded else { return nil }
-            defer { (state.waiter, state.pending) = (nil, ByteBuffer()) }
-            return (reader, isEmpty ? nil : state.pending)
-        }
-        guard let delivery else { return false }
-        delivery.reader.succeed(delivery.bytes)
-        return true
-    }
-
-    /// Returns new bytes as soon as there are some; nil at the end.
-    func next() async -> ByteBuffer? {
-        let promise = Promise<ByteBuffer?, JobError>()
-        next(promise)
+        if !deliver() { for channel in channels { channel.read() } }
         return try? await promise.deferred.get()
     }
 
-    /// The kept bytes.
-    var kept: [UInt8] { state.withLock { Array($0.pending.readableBytesView) } }
+    /// Gives the reader that waits the bytes that there are; false if it waits for more.
+    @discardableResult
+    private func deliver() -> Bool {
+        let delivery = state.withLock { state -> (reader: Promise<[Chunk]?, JobError>, chunks: [Chunk]?)? in
+            guard let reader = state.waiter, !state.pending.isEmpty || state.isEnded else { return nil }
+            defer { (state.waiter, state.pending) = (nil, []) }
+            return (reader, state.pending.isEmpty ? nil : state.pending)
+        }
+        guard let delivery else { return false }
+        delivery.reader.succeed(delivery.chunks)
+        return true
+    }
 
-    /// Reads what is in the pipe now and ignores later output. Called on the event loop.
+    /// Reads what is in the pipes now and ignores later output. Called on the event loop.
     func cut() {
-        guard let channel = state.withLock({ $0.isEnded ? nil : $0.channel }) else { return }
-        var left: Int32 = 0
-        if ioctl(descriptor, UInt(FIONREAD), &left) == 0, left > 0 {
-            let bytes = [UInt8](unsafeUninitializedCapacity: Int(left)) { buffer, count in
-                count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
+        for (pipe, channel) in state.withLock(\.channels) {
+            var left: Int32 = 0
+            if ioctl(descriptors[pipe], UInt(FIONREAD), &left) == 0, left > 0 {
+                let bytes = [UInt8](unsafeUninitializedCapacity: Int(left)) { buffer, count in
+                    count = max(0, read(descriptors[pipe], buffer.baseAddress, buffer.count))
+                }
+                append(ByteBuffer(bytes: bytes), from: pipe)
             }
-            append(ByteBuffer(bytes: bytes))
+            end(pipe)
+            channel.close(promise: nil)
         }
-        end()
-        channel.close(promise: nil)
     }
 
-    /// Stops reading.
-    func close() {
-        let channel = state.withLock { $0.channel }
-        end()
-        channel?.close(promise: nil)
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { append(unwrapInboundIn(data)) }
-
-    func channelReadComplete(context: ChannelHandlerContext) { deliver() }
-
-    func channelInactive(context: ChannelHandlerContext) { end() }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An unreadable pipe counts as ended.
-        context.close(promise: nil)
-    }
-
-    private func append(_ bytes: ByteBuffer) {
+    private func append(_ bytes: ByteBuffer, from pipe: Int) {
         state.withLock { state in
-            guard !state.isEnded else { return }
-            state.pending.writeImmutableBuffer(bytes)
-            guard let tail, state.pending.readableBytes > tail else { return }
-            state.pending.moveReaderIndex(forwardBy: state.pending.readableBytes - tail)
-            state.pending.discardReadBytes()
+            guard state.channels[pipe] != nil else { return }
+            if state.pending.last?.pipe == pipe {
+                state.pending[state.pending.count - 1].bytes.writeImmutableBuffer(bytes)
+            } else {
+                state.pending.append(Chunk(pipe: pipe, bytes: bytes))
+            }
         }
     }
 
-    private func end() {
-        state.withLock { $0.isEnded = true }
+    private func end(_ pipe: Int) {
+        state.withLock { state in
+            state.channels[pipe] = nil
+            state.isEnded = state.channels.isEmpty
+        }
         deliver()
+    }
+
+    /// Reads one pipe.
+    private final class Handler: ChannelInboundHandler, Sendable {
+        typealias InboundIn = ByteBuffer
+
+        private let pipe: Int
+        private let reader: PipeReader
+
+        init(pipe: Int, reader: PipeReader) { (self.pipe, self.reader) = (pipe, reader) }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            reader.append(unwrapInboundIn(data), from: pipe)
+        }
+
+        func channelReadComplete(context: ChannelHandlerContext) { reader.deliver() }
+
+        func channelInactive(context: ChannelHandlerContext) { reader.end(pipe) }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            // An unreadable pipe counts as ended.
+            context.close(promise: nil)
+        }
     }
 }

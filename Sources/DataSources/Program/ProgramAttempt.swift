@@ -14,9 +14,6 @@ struct ProgramAttempt: Sendable {
 
     private var directory: String { transfer.settings.programs.directory }
 
-    /// The bytes of standard error that an error shows.
-    static let shownError = 4 << 10
-
     func run() async throws(JobError) -> JSON {
         let connection = try await host.connect(in: directory, transfer.control)
         let longInput = try await longInput()
@@ -30,26 +27,30 @@ struct ProgramAttempt: Sendable {
             host.forget(run)
             throw error
         }
-        let output = await PipeReader.open(pipes.output, on: transfer.loop)
-        let errors = await PipeReader.open(pipes.errors, on: transfer.loop, keeping: Self.shownError)
-        let outcome: Result<JSON, JobError>
+        let reader = await PipeReader.open([pipes.output, pipes.errors], on: transfer.loop)
+        let output = ProgramOutput(of: self)
+        async let isRead: Void = output.read(reader)
+        var failure: JobError?
         do throws(JobError) {
-            outcome = .success(try await result(of: run, output, errors))
+            try await end(of: run, reader)
         } catch {
-            outcome = .failure(error)
+            failure = error
         }
         // A stopped job, too, ends only with the program's group.
         host.stop(run, by: transfer.clock)
         await run.end.deferred.get()
-        let ended = outcome.mapError { withStandardError($0, errors.kept) }
-        output.close()
-        errors.close()
+        transfer.loop.execute { reader.cut() }
+        await isRead
         if command.directory == nil {
             let name = host.directoryName(of: run)
             // The next start of the daemon tries again.
             await transfer.ownFiles.run { [directory] in try? ProgramDirectory.remove(name, in: directory) }
         }
-        return try ended.get()
+        if var failure {
+            failure.program = JobError.ProgramEnd(failure.program?.reason ?? .none, output: output.log.tail)
+            throw failure
+        }
+        return try await output.result()
     }
 
     // MARK: - Start
@@ -86,76 +87,36 @@ struct ProgramAttempt: Sendable {
         return writer.bytes + [UInt8(ascii: "\n")]
     }
 
-    // MARK: - Output and end
+    // MARK: - End
 
-    private func result(
-        of run: ProgramRun, _ output: PipeReader, _ errors: PipeReader
-    ) async throws(JobError) -> JSON {
+    /// Waits for the end of the program and of its group; throws why it failed.
+    private func end(of run: ProgramRun, _ reader: PipeReader) async throws(JobError) {
         let (loop, control) = (transfer.loop, transfer.control)
         run.ending.deferred.upon { [host, transfer] _ in
             loop.execute {
                 // Later output comes from other processes of the group.
-                output.cut()
-                errors.cut()
+                reader.cut()
                 if run.hasRemains { host.stop(run, by: transfer.clock) }
             }
         }
-        let file = BodyFile(transfer)
-        var sorted = ProgramOutput()
-        var received: [UInt8] = []
-        while let chunk = try await control.wait({ output.next($0) }) {
-            if let progress = chunk.withUnsafeReadableBytes({ sorted.append($0) }) { report(progress) }
-            try check(sorted.size)
-            received += sorted.drain()
-            if sorted.size > DocumentTransfer.longestInMemory {
-                try await file.write(received)
-                received.removeAll(keepingCapacity: true)
-            }
-        }
-        if let progress = sorted.end() { report(progress) }
-        try check(sorted.size)
-        received += sorted.drain()
         // The program may go on after it closed its output.
         let ending: ProgramRun.Ending = try await control.wait { promise in
             run.ending.deferred.upon { ending in loop.execute { promise.succeed(ending.get()) } }
         }
         // The rest of its group has seconds to end, which do not count towards the timeout.
         await run.end.deferred.get()
-        try check(ending, errors)
-        let late = (try? control.check()) == nil ? TransferControl(control.clock) : control
-        if sorted.size <= DocumentTransfer.longestInMemory { return try value(in: received).value }
-        try await file.write(received)
-        return try await transfer.shared.documents.value(ofSize: sorted.size, transfer, late) {
-            [size = sorted.size] () throws(JobError) in try value(in: try file.read(size))
-        }
+        try check(ending)
     }
 
-    private func report(_ progress: ProgramOutput.Progress) {
-        transfer.context.countsIn(progress.unit)
-        transfer.report(ProgressUpdate(completed: progress.completed, total: progress.total))
-    }
-
-    private func check(_ size: Int) throws(JobError) {
-        guard size <= command.output else {
-            throw JobError(
-                .tooLarge,
-                "The program \(name) wrote more than \(command.output) bytes; have it write less, or to a file.")
-        }
-    }
-
-    private func check(_ ending: ProgramRun.Ending, _ errors: PipeReader) throws(JobError) {
-        let advice =
-            errors.kept.isEmpty
-            ? ", and wrote nothing to its standard error." : "; see what it wrote to its standard error."
+    private func check(_ ending: ProgramRun.Ending) throws(JobError) {
         switch ending {
         case .exited(0): return
         case .exited(let status):
-            var error = failed("exited with \(status)\(advice)", .exit(status))
+            var error = failed("exited with \(status); look at its output.", .exit(status))
             // EX_TEMPFAIL
             error.isRetryable = status == 75
             throw error
-        case .signalled(let number):
-            throw failed("was ended by signal \(number)\(advice)", .signal(number))
+        case .signalled(let number): throw failed("was ended by signal \(number); look at its output.", .signal(number))
         case .refused(let error, let isDirectory):
             let reason = Errno(rawValue: error)
             throw isDirectory
@@ -173,42 +134,15 @@ struct ProgramAttempt: Sendable {
 
     private func failed(_ what: String, _ reason: JobError.ProgramEnd.Reason = .none) -> JobError {
         var error = JobError(.program, "The program \(name) \(what)")
-        error.program = JobError.ProgramEnd(reason, standardError: "")
-        return error
-    }
-
-    private func withStandardError(_ error: JobError, _ errors: [UInt8]) -> JobError {
-        var error = error
-        // The kept bytes may begin in the middle of a character.
-        let start = errors.count < Self.shownError ? 0 : errors.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
-        error.program = JobError.ProgramEnd(
-            error.program?.reason ?? .none, standardError: String(decoding: errors[start...], as: UTF8.self))
+        error.program = JobError.ProgramEnd(reason, output: "")
         return error
     }
 
     /// The program's name in messages.
-    private var name: String {
+    var name: String {
         switch spec.subject {
         case .named(let name): "\"\(name.echoed)\""
         case .command(let words): "\"\((ProgramSpec.shown(words).first ?? "").echoed)\""
         }
-    }
-
-    // MARK: - Result
-
-    /// The program's output as JSON, or as text if it is not one JSON value; and its cost in memory.
-    private func value(in bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
-        do throws(JSONSyntaxError) {
-            return try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: transfer.settings.limits.documentValues)
-            }
-        } catch  where error.isTooLarge {
-            throw JobError(.tooLarge, "The output of \(name) has too many values, \(error); have it write fewer.")
-        } catch {}
-        let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
-        guard let text = String(validating: line, as: UTF8.self) else {
-            throw JobError(.parse, "The output of \(name) is not UTF-8; have it write text, or to a file.")
-        }
-        return (.string(text), line.count)
     }
 }

@@ -11,7 +11,7 @@ struct ProgramCommand: Sendable {
     let directory: String?
     /// The most seconds for a run.
     let timeout: Double?
-    /// The most bytes of output.
+    /// The most bytes of output that are kept.
     let output: Int
 
     init(_ spec: ProgramSpec, _ context: SourceContext, _ settings: SourceSettings) throws(JobError) {
@@ -38,7 +38,7 @@ struct ProgramCommand: Sendable {
         self.variables = variables
         directory = entry.directory
         timeout = [entry.timeout, context.timeout].compactMap(\.self).min()
-        output = min(entry.output ?? settings.limits.body, settings.limits.body)
+        output = entry.output ?? settings.limits.output
     }
 
     private static let path = "/usr/local/bin:/usr/bin:/bin"

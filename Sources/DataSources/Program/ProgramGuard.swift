@@ -32,12 +32,12 @@ final class ProgramGuard: Sendable {
                 "The program guard \(program) could not be started: \(error); check that it is there and may be executed.",
                 retryable: error != .noSuchFileOrDirectory)
         }
-        let reader = await PipeReader.open(started.reports, on: executor.loop)
+        let reader = await PipeReader.open([started.reports], on: executor.loop)
         // The task ends with the guard.
         Task(executorPreference: executor) {
             var pending = ByteBuffer()
-            while let bytes = await reader.next() {
-                pending.writeImmutableBuffer(bytes)
+            while let chunks = await reader.next() {
+                for chunk in chunks { pending.writeImmutableBuffer(chunk.bytes) }
                 received(reports(in: &pending))
             }
             reap(started.process, on: executor.loop)

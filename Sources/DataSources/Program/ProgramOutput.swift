@@ -1,90 +1,177 @@
+import DeferredKit
 import JobModel
+import NIOCore
+import Synchronization
+import SystemPackage
 
-/// Separates lines of progress from the result in a program's standard output.
-struct ProgramOutput {
-    /// A line of progress.
-    struct Progress: Equatable {
-        var completed: Int64
-        var total: Int64?
-        var unit: JobModel.Progress.Unit
+/// The output of one attempt of a program: its log, its progress, and its part of the result.
+final class ProgramOutput: Sendable {
+    let log: OutputWriter
+    private let attempt: ProgramAttempt
+    private var transfer: Transfer { attempt.transfer }
+    /// The standard output without lines of progress: its size, and itself while it is short.
+    private let written = Mutex<(size: Int, short: [UInt8]?)>((0, []))
+    private let readsProgress: Bool
+
+    init(of attempt: ProgramAttempt) {
+        self.attempt = attempt
+        log = OutputWriter(limit: attempt.command.output, attempt.transfer)
+        if case .named = attempt.spec.subject { readsProgress = true } else { readsProgress = false }
     }
 
-    /// The longest line of progress; longer lines are part of the result.
-    static let longestProgress = 4 << 10
-
-    /// The part of the result that was not drained.
-    private(set) var result: [UInt8] = []
-    /// The size of the result so far.
-    private(set) var size = 0
-    /// The beginning of a line that may become either.
-    private var open: [UInt8] = []
-    /// Whether the current line is part of the result.
-    private var isResult = false
-
-    /// Adds output; returns the last progress in it.
-    mutating func append(_ bytes: UnsafeRawBufferPointer) -> Progress? {
-        var latest: Progress?
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let newline = rest.firstIndex(of: UInt8(ascii: "\n"))
-            open += rest[..<(newline ?? rest.endIndex)]
-            if isResult || open.count > Self.longestProgress { giveUp() }
-            guard let newline else { break }
-            open.append(UInt8(ascii: "\n"))
-            if let progress = end() { latest = progress }
-            rest = rest[(newline + 1)...]
+    /// Writes the output to the log until it ends.
+    func read(_ reader: PipeReader) async {
+        var lines = ProgressLines()
+        while let chunks = await reader.next() {
+            for chunk in chunks where chunk.pipe == OutputLog.Stream.out.rawValue {
+                guard readsProgress else {
+                    keep(chunk.bytes.readableBytesView)
+                    continue
+                }
+                if let progress = chunk.bytes.withUnsafeReadableBytes({ lines.append($0) }) { report(progress) }
+                keep(lines.drain())
+            }
+            await transfer.ownFiles.run { [log] in log.append(chunks) }
+            transfer.context.reportOutput(log.size)
         }
-        return latest
+        if let progress = lines.end() { report(progress) }
+        keep(lines.drain())
     }
 
-    /// Removes and returns the result so far.
-    mutating func drain() -> [UInt8] {
-        defer { result = [] }
-        return result
-    }
-
-    /// Ends the current line, which may lack its line feed at the end of the output; returns the progress in it.
-    mutating func end() -> Progress? {
-        defer { isResult = false }
-        if !isResult, let progress = Self.progress(in: open) {
-            open.removeAll(keepingCapacity: true)
-            return progress
+    private func keep(_ bytes: some Collection<UInt8>) {
+        written.withLock { written in
+            written.size += bytes.count
+            if written.size > DocumentTransfer.longestInMemory { written.short = nil }
+            written.short?.append(contentsOf: bytes)
         }
-        giveUp()
-        return nil
     }
 
-    /// Makes the current line part of the result.
-    private mutating func giveUp() {
-        isResult = true
-        size += open.count
-        result += open
-        open.removeAll(keepingCapacity: true)
+    private func report(_ progress: ProgressLines.Progress) {
+        transfer.context.countsIn(progress.unit)
+        transfer.report(ProgressUpdate(completed: progress.completed, total: progress.total))
     }
 
-    /// Reads a line `{"progress": {"completed", "total"?, "unit"?}}`; nil for any other line.
-    private static func progress(in line: [UInt8]) -> Progress? {
-        guard line.first(where: { $0 > 0x20 }) == UInt8(ascii: "{"),
-            let object = try? JSON(parsing: line).object, object.members.count == 1,
-            let told = object["progress"]?.object,
-            told.members.allSatisfy({ ["completed", "total", "unit"].contains($0.name) }),
-            let completed = count(told["completed"])
-        else { return nil }
-        var progress = Progress(completed: completed, unit: .items)
-        if let total = told["total"], !total.isNull {
-            guard let total = count(total) else { return nil }
-            progress.total = total
+    // MARK: - Result
+
+    /// The result of a program that succeeded.
+    func result() async throws(JobError) -> JSON {
+        var result: JSONObject = ["exit": 0]
+        let size = written.withLock(\.size)
+        var kept = size
+        switch attempt.spec.output {
+        case .none: break
+        case .json: result["output"] = try await value()
+        case .text: kept = try await addText(to: &result)
         }
-        if let unit = told["unit"], !unit.isNull {
-            guard let word = unit.string, JobModel.Progress.Unit.isWellFormed(word) else { return nil }
-            progress.unit = JobModel.Progress.Unit(rawValue: word)
-        }
-        return progress
+        result["size"] = JSON(size)
+        if kept < size { result["omitted"] = JSON(size - kept) }
+        return .object(result)
     }
 
-    /// Reads a count of at least 0, without its fraction.
-    private static func count(_ json: JSON?) -> Int64? {
-        guard case .number(let number)? = json, number.double >= 0, number.double < 9e18 else { return nil }
-        return Int64(number.double.rounded(.down))
+    /// Adds the standard output that is kept, and returns its size; a long one goes to a file of the job's own.
+    private func addText(to result: inout JSONObject) async throws(JobError) -> Int {
+        let (context, limit) = (transfer.context, transfer.settings.limits.inlineResult)
+        let file = BodyFile(transfer, isNamed: true)
+        var (bytes, size): ([UInt8], Int) = ([], 0)
+        do throws(JobError) {
+            try await forEachPiece { (piece) async throws(JobError) in
+                size += piece.count
+                bytes += piece
+                guard size > limit, size <= context.roomForBody else { return }
+                try await file.write(bytes)
+                bytes = []
+            }
+            if size > limit {
+                guard size <= context.roomForBody else {
+                    await transfer.ownFiles.run { file.remove() }
+                    return 0
+                }
+                try await file.sync()
+                guard !Task.isCancelled else { throw TransferControl.cancelled }
+                context.keptBody(Int64(size))
+                result["spilled"] = true
+                return size
+            }
+        } catch {
+            await transfer.ownFiles.run { file.remove() }
+            throw error
+        }
+        let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
+        if let text = String(validating: line, as: UTF8.self) {
+            result["output"] = .string(text)
+        } else {
+            result["output"] = .string(Base64.encode(bytes))
+            result["encoding"] = "base64"
+        }
+        return size
+    }
+
+    /// The standard output as the JSON value that it is.
+    private func value() async throws(JobError) -> JSON {
+        if let short = whole { return try parse(short).value }
+        let file = BodyFile(transfer)
+        var size = 0
+        try await forEachPiece { (piece) async throws(JobError) in
+            size += piece.count
+            try await file.write(piece)
+        }
+        guard size == written.withLock(\.size) else {
+            throw JobError(
+                .parse,
+                "The program \(attempt.name) wrote more than is kept, so its output is not whole; have it write less, or "
+                    + "raise limits.output.")
+        }
+        return try await transfer.shared.documents.value(ofSize: size, transfer, transfer.control) {
+            [size] () throws(JobError) in try self.parse(try file.read(size))
+        }
+    }
+
+    private func parse(_ bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
+        do throws(JSONSyntaxError) {
+            return try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
+                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: transfer.settings.limits.documentValues)
+            }
+        } catch  where error.isTooLarge {
+            throw JobError(
+                .tooLarge, "The output of \(attempt.name) has too many values, \(error); have it write fewer.")
+        } catch {
+            throw JobError(
+                .parse, "The output of \(attempt.name) is not JSON: \(error); have it write JSON, or ask for \"text\".")
+        }
+    }
+
+    /// The standard output in memory, if it is short and the log dropped none of it.
+    private var whole: [UInt8]? { log.hasDropped ? nil : written.withLock(\.short) }
+
+    private static let pieceSize = 256 << 10
+
+    /// Passes the standard output that is kept to `body`, without lines of progress.
+    private func forEachPiece(_ body: ([UInt8]) async throws(JobError) -> Void) async throws(JobError) {
+        if let whole { return try await body(whole) }
+        var lines = ProgressLines()
+        var offset: Int64 = 0
+        while let reader = log.reader, offset < log.size {
+            let piece: OutputPiece
+            do throws(Errno) {
+                piece = try await transfer.ownFiles.run { [offset] () throws(Errno) in
+                    try reader.piece(at: offset, length: Self.pieceSize, isOver: true)
+                }
+            } catch {
+                throw JobError(storage: error, "read", transfer.context.logPath)
+            }
+            // Nothing else is kept.
+            guard piece.next > offset else { break }
+            offset = piece.next
+            for record in piece.records where !record.isError {
+                guard readsProgress else {
+                    try await body(record.bytes)
+                    continue
+                }
+                _ = record.bytes.withUnsafeBytes { lines.append($0) }
+                try await body(lines.drain())
+            }
+        }
+        _ = lines.end()
+        try await body(lines.drain())
     }
 }

@@ -14,7 +14,7 @@ package struct ProgramSettings: Sendable, Equatable {
         package var environment: [String: String] = [:]
         /// The variables that jobs may set.
         package var variables: [String] = []
-        /// The most bytes of output; nil for `limits.body`.
+        /// The most bytes of output that are kept; nil for `limits.output`.
         package var output: Int?
 
         package init(command: [String] = []) { self.command = command }

@@ -33,6 +33,7 @@ struct StepLines: ProgressDisplay {
         switch event.change {
         case .state(let snapshot): render(snapshot, now: now)
         case .progress(let progress, _, _, _): render(progress, of: event.job, now: now)
+        case .output: ""
         }
     }
 

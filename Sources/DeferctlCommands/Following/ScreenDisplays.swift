@@ -14,6 +14,9 @@ private struct FollowedJob {
             guard let before else { return nil }
             self = before
             self.progress = progress
+        case .output:
+            guard let before else { return nil }
+            self = before
         case .state(let snapshot):
             self.snapshot = snapshot
             // A retry or another link starts without progress.

@@ -22,6 +22,8 @@ package enum CoreEffect: Sendable {
     case prepare(SchedulePreparation)
     /// Removes the partial files of transfers. ``CoreInput/cleaned(_:)`` follows.
     case removeFiles(WorkRow)
+    /// Measures the output of a lost run. ``CoreInput/measured(_:_:)`` follows.
+    case measure(JobID, BlobReference)
     /// Files that rows no longer reference.
     case unlink([BlobReference])
     case saved(SaveID)

@@ -17,6 +17,8 @@ package enum CoreInput: Sendable {
     case run(RunID, RunEvent)
     /// The files named by ``CoreEffect/removeFiles(_:)`` are removed, or their removal failed.
     case cleaned(WorkID)
+    /// The output of a job's lost run, with its size; 0 if there is none.
+    case measured(JobID, BlobReference)
     /// The job requested by ``CoreEffect/prepare(_:)``.
     case prepared(SchedulePreparation, Result<NewJob, CoreError>)
     /// A time has come, or work is left over (``Core/wantsTick``).
@@ -101,12 +103,20 @@ package struct RunEnd: Sendable {
     package let bytes: Int64
     /// Received bytes, for the totals.
     package let received: Int64
+    /// The output of its program.
+    package let output: BlobReference?
 
-    var files: [BlobReference] { [body, outcome.blob].compactMap(\.self) }
+    /// The files of its outcome.
+    var values: [BlobReference] { [body, outcome.blob].compactMap(\.self) }
+    var files: [BlobReference] { values + [output].compactMap(\.self) }
 
-    package init(_ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0) {
+    package init(
+        _ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0,
+        output: BlobReference? = nil
+    ) {
         self.outcome = outcome
         self.body = body
+        self.output = output
         self.bytes = bytes
         self.received = received
     }

@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// Run events.
 extension Core {
@@ -134,10 +134,11 @@ extension Core {
         // A refused result is not kept.
         let refusal = refusal(toKeep: end, row)
         if refusal == nil {
-            row.blobs += end.files.map { LinkBlob(link: row.link, blob: $0) }
-        } else if !end.files.isEmpty {
-            pending.emit(.unlink(end.files))
+            row.blobs += end.values.map { LinkBlob(link: row.link, blob: $0) }
+        } else if !end.values.isEmpty {
+            pending.emit(.unlink(end.values))
         }
+        if let output = end.output { keep(output, in: &row) }
         if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
             try drop(checkpointOf: &row, round)
         }
@@ -150,12 +151,12 @@ extension Core {
 
     /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue.
     func linkEnded(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
-        try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, bytes: 0, round)
+        try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, round)
     }
 
     /// `old` is the stored row.
-    private func linkEnded(
-        _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64, _ round: Round
+    func linkEnded(
+        _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64 = 0, _ round: Round
     ) throws(StoreError) {
         var row = changed
         let link = row.link
@@ -253,6 +254,33 @@ extension Core {
                 + "remove some finished ones, then retry the job.")
     }
 
+    // MARK: - Output of programs
+
+    /// The attempts of a link whose output is kept.
+    private static let keptOutputs = 10
+
+    /// Adds the output of the present attempt, and drops that of the oldest.
+    func keep(_ output: BlobReference, in row: inout JobRow) {
+        row.blobs.append(LinkBlob(link: row.link, blob: output, attempt: max(1, row.attempt)))
+        let outputs = row.blobs.filter { $0.isOutput && $0.link == row.link }
+        guard outputs.count > Self.keptOutputs, let oldest = outputs.first else { return }
+        row.blobs.removeAll { $0 == oldest }
+        pending.emit(.unlink([oldest.blob]))
+    }
+
+    /// Stores the size of the output of a lost run, or forgets it if there is none.
+    func measured(_ job: JobID, _ output: BlobReference, _ round: Round) throws(StoreError) {
+        guard let old = try round.transaction.job(job),
+            let index = old.blobs.firstIndex(where: { $0.isOutput && $0.blob.name == output.name })
+        else { return }
+        var row = old
+        let found = row.blobs.remove(at: index)
+        if output.size > 0 {
+            row.blobs.insert(LinkBlob(link: found.link, blob: output, attempt: found.attempt), at: index)
+        }
+        try store(&row, was: old, round)
+    }
+
     // MARK: - Checkpoints
 
     private func store(checkpoint: [UInt8]?, of old: JobRow, _ round: Round) throws(StoreError) {
@@ -331,7 +359,7 @@ extension RunEvent {
 
 extension JobRow {
     /// The source type of its current link, even while it is being stopped.
-    var presentSource: SourceType? { plan.step(link, for: carried)?.source }
+    package var presentSource: SourceType? { plan.step(link, for: carried)?.source }
 
     fileprivate var end: JobLogEntry.Event {
         switch (state, carried) {

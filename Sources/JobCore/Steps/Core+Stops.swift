@@ -68,7 +68,7 @@ extension Core {
         var row = old
         row.retry(from: point, at: round.now)
         let first = row.link
-        let gone = row.blobs.filter { $0.link >= first && $0.blob != row.carried?.blob }
+        let gone = row.blobs.filter { $0.link >= first && !$0.isOutput && $0.blob != row.carried?.blob }
         row.blobs.removeAll { gone.contains($0) }
         if old.children > 0 {
             row.waiting = .cleaning

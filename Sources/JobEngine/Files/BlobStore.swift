@@ -16,7 +16,8 @@ package final class BlobStore: Sendable {
     /// Nil if it could not be opened; then nothing can be stored in it.
     let directory: OpenFile?
     private let files: FileOperations
-    private let lastNumber = Atomic<Int64>(0)
+    /// Lower numbers are those of runs, whose files have the output of their programs.
+    private let lastNumber = Atomic<Int64>(1 << 40)
     /// Files to remove once a backup is complete; nil if none is being made.
     private let held = Mutex<[String]?>(nil)
 
@@ -29,6 +30,14 @@ package final class BlobStore: Sendable {
 
     /// A new number for a file of this life.
     func nextNumber() -> Int64 { lastNumber.add(1, ordering: .relaxed).newValue }
+
+    /// A file with its present size; 0 if there is none. Blocks.
+    func measured(_ blob: BlobReference) -> BlobReference {
+        let size = try? directory.map { (directory) throws(Errno) in
+            try files.status(directory.descriptor, blob.name).size
+        }
+        return BlobReference(life: blob.life, number: blob.number, size: size ?? 0)
+    }
 
     /// The path of a file of this life that a source writes by itself.
     func path(of number: Int64) -> String { "\(path)/\(life)-\(number)" }
@@ -75,6 +84,21 @@ package final class BlobStore: Sendable {
         defer { files.close(file) }
         let size = Int(clamping: try files.statusOfOpen(file).size)
         return try ResultPart(of: file, size: size, offset: offset, length: length, by: files)
+    }
+
+    /// At most `length` bytes of the output of a program from `offset` on; nothing if it wrote nothing.
+    package func output(
+        _ blob: BlobReference, from offset: Int64, length: Int, isOver: Bool
+    ) throws(Errno) -> OutputPiece {
+        guard let directory else { throw Errno.noSuchFileOrDirectory }
+        let file: Int32
+        do throws(Errno) {
+            file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
+        } catch  where error == .noSuchFileOrDirectory {
+            return OutputPiece(at: offset)
+        }
+        defer { files.close(file) }
+        return try OutputReader(file, files).piece(at: offset, length: length, isOver: isOver)
     }
 
     /// The complete text of a value.

@@ -34,6 +34,10 @@ extension EngineLoop {
             engine.removeParts(work) { [inbox = engine.inbox] in
                 inbox.put(.input(.cleaned(work.id)), of: work.owner)
             }
+        case .measure(let job, let output):
+            engine.library.threads(for: 0).start { [engine] in
+                engine.inbox.put(.input(.measured(job, engine.blobs.measured(output))), of: nil)
+            }
         case .unlink(let blobs):
             engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }
         case .queues(let queues): engine.published.withLock { $0.queues = queues }

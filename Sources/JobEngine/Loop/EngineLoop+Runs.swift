@@ -37,7 +37,7 @@ final class EngineRun {
     init(_ order: RunOrder, on board: Board) {
         live = order.live
         isDownload = order.job.step?.source == .download
-        progress = RunProgress(of: order.job.id, on: board)
+        progress = RunProgress(of: order, on: board)
     }
 
     var isTimer: Bool { if case .timer = state { true } else { false } }
@@ -195,7 +195,8 @@ extension EngineLoop {
             engine.library.threads(for: owner).start {
                 let elapsed = engine.clock.steady().saturatingSubtracting(began)
                 engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
-                let end = engine.end(outcome, room: room, body: body.reference, bytes: progress.bytes)
+                let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
+                let end = engine.end(outcome, room: room, body: body.reference, bytes: progress.bytes, output: output)
                 engine.inbox.put(.task { $0.end(id, end) }, of: owner)
             }
         }
@@ -235,6 +236,8 @@ extension EngineLoop {
             })
         context.groups = job.groups
         context.restarts = job.restarts
+        context.logPath = engine.blobs.path(of: id.number)
+        context.reportOutput = { progress.wrote($0) }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
         context.keptBody = { body.keep($0) }

@@ -1,3 +1,4 @@
+package import DeferredKit
 import Dispatch
 package import JobModel
 import Synchronization
@@ -21,6 +22,8 @@ package final class Board: Sendable {
         var changed: Set<JobID> = []
         /// Whether the engine already knows that there are some.
         var isAwaited = false
+        /// Resolved when the program of a job writes, or its run begins or ends.
+        var readers: [JobID: [Promise<Void, Never>]] = [:]
     }
 
     private let state = Mutex(State())
@@ -39,6 +42,7 @@ package final class Board: Sendable {
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
         }
+        wakeReaders(of: row.id)
     }
 
     /// Removes a run that is over.
@@ -48,6 +52,7 @@ package final class Board: Sendable {
             state.runs[progress.job] = nil
             if state.lists[progress.job] == nil { state.leave(progress.job) }
         }
+        wakeReaders(of: progress.job)
     }
 
     /// Stores the present row of a job's list; nil removes the list.
@@ -75,6 +80,38 @@ package final class Board: Sendable {
             state.lists[job] = nil
             state.leave(job)
         }
+        wakeReaders(of: job)
+    }
+
+    // MARK: - Output of programs
+
+    /// The program that a job runs.
+    package struct Program: Sendable {
+        package let run: RunID
+        package let (link, attempt): (Int, Int)
+        /// The bytes of output so far.
+        package let size: Int64
+    }
+
+    /// The program that a job runs; nil if it runs none.
+    package func program(of job: JobID) -> Program? {
+        guard let run = state.withLock({ $0.runs[job] }), run.isProgram else { return nil }
+        return Program(run: run.run, link: run.link, attempt: run.attempt, size: run.output ?? 0)
+    }
+
+    /// Resolves `promise` when the program of the job writes, or a run of the job begins or ends.
+    package func await(_ job: JobID, _ promise: Promise<Void, Never>) {
+        state.withLock { $0.readers[job, default: []].append(promise) }
+        promise.deferred.upon { [weak self] _ in
+            self?.state.withLock { state in
+                state.readers[job]?.removeAll { $0.deferred.isResolved }
+                if state.readers[job]?.isEmpty == true { state.readers[job] = nil }
+            }
+        }
+    }
+
+    func wakeReaders(of job: JobID) {
+        for reader in state.withLock({ $0.readers.removeValue(forKey: job) }) ?? [] { reader.succeed(()) }
     }
 
     // MARK: - Changes
@@ -87,15 +124,15 @@ package final class Board: Sendable {
         if mustWake { wake() }
     }
 
-    /// Jobs with new progress and the lists around them, with the number of reports of each.
-    func takeChanges() -> [JobID: Int] {
+    /// Jobs with news and the lists around them, with the news of each.
+    func takeChanges() -> [JobID: RunProgress.News] {
         state.withLock { state in
-            var changes: [JobID: Int] = [:]
+            var changes: [JobID: RunProgress.News] = [:]
             for job in exchange(&state.changed, with: []) {
-                changes[job] = state.runs[job]?.takeReports() ?? 0
+                changes[job] = state.runs[job]?.takeNews() ?? RunProgress.News()
                 var next = state.parents[job]
                 while let parent = next, changes[parent] == nil {
-                    changes[parent] = 0
+                    changes[parent] = RunProgress.News()
                     next = state.parents[parent]
                 }
             }

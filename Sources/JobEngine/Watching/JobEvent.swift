@@ -48,6 +48,8 @@ package enum JobUpdate: Sendable {
     case event(JobEvent)
     /// The progress of an interval.
     case progress(ProgressBatch)
+    /// The output of programs in an interval.
+    case output(ProgressBatch)
 }
 
 /// A client that watches jobs.

@@ -1,7 +1,7 @@
 package import JobModel
 import Synchronization
 
-/// The progress of many jobs, shared by all subscribers that get the same rows.
+/// The progress of many jobs, or the output of their programs, shared by all subscribers that get the same rows.
 package final class ProgressBatch: Sendable {
     /// The texts of all rows, one after the other, and the end of each.
     package typealias Text = (bytes: [UInt8], ends: [Int])
@@ -43,19 +43,31 @@ package final class ProgressBatch: Sendable {
         var latest: [JobID: ProgressRow] = [:]
         for row in rows[start...] where !jobs.contains(row.job) { latest[row.job] = row }
         for var row in newer.rows {
-            if let old = latest[row.job] { row.coalesced += old.coalesced + 1 }
+            if let old = latest[row.job] { row.merge(old) }
             latest[row.job] = row
         }
         return ProgressBatch(latest.values.sorted { $0.job < $1.job })
     }
 }
 
-/// The progress of one job.
+/// The news of one job's run.
 package struct ProgressRow: Sendable {
+    package enum News: Sendable {
+        /// `coalesced` counts earlier reports that this one replaces.
+        case progress(Progress, links: Int, coalesced: Int)
+        /// A program has written `size` bytes.
+        case output(attempt: Int, size: Int64)
+    }
+
     package let job: JobID
     package let link: Int
-    package let links: Int
-    package let progress: Progress
-    /// Earlier reports that this one replaces.
-    package var coalesced: Int
+    package private(set) var news: News
+
+    /// Counts an earlier row of the job, which this one replaces.
+    mutating func merge(_ earlier: ProgressRow) {
+        guard case .progress(let progress, let links, let coalesced) = news,
+            case .progress(_, _, let before) = earlier.news
+        else { return }
+        news = .progress(progress, links: links, coalesced: coalesced + before + 1)
+    }
 }

@@ -4,8 +4,8 @@ import JobModel
 /// Decides when subscriptions are told of progress: at most once per interval that one of them asks for.
 struct ProgressReporting {
     private struct Interval {
-        /// Jobs with new progress, and the number of reports of each.
-        var jobs: [JobID: Int] = [:]
+        /// Jobs with news, and the news of each.
+        var jobs: [JobID: RunProgress.News] = [:]
         /// Nil before the first progress.
         var end: SteadyTime?
     }
@@ -21,16 +21,16 @@ struct ProgressReporting {
         next = min(next ?? .max, max(now, intervals[shortest]?.end ?? now))
     }
 
-    /// Adds new progress; returns the jobs to tell of now and their reports, by interval.
+    /// Adds news; returns the jobs to tell of now and their news, by interval.
     mutating func look(
-        _ changes: [JobID: Int], _ lengths: some Collection<Int>, at now: SteadyTime
-    ) -> [Int: [JobID: Int]] {
+        _ changes: [JobID: RunProgress.News], _ lengths: some Collection<Int>, at now: SteadyTime
+    ) -> [Int: [JobID: RunProgress.News]] {
         intervals = intervals.filter { lengths.contains($0.key) }
         next = nil
-        var due: [Int: [JobID: Int]] = [:]
+        var due: [Int: [JobID: RunProgress.News]] = [:]
         for length in lengths {
             var interval = intervals[length] ?? Interval()
-            interval.jobs.merge(changes, uniquingKeysWith: +)
+            for (job, news) in changes { interval.jobs[job, default: RunProgress.News()].add(news) }
             guard !interval.jobs.isEmpty else { continue }
             // The first interval begins with the first progress.
             var end = interval.end ?? now.saturatingAdding(Int64(length))
@@ -56,24 +56,38 @@ extension EngineLoop {
         if !engine.board.rest() { progressWasMade() }
         guard !due.isEmpty else { return }
         var rows: [[SubscriptionID]: [ProgressRow]] = [:]
+        var outputs: [[SubscriptionID]: [ProgressRow]] = [:]
         // The round only reads, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
             for job in Set(due.values.flatMap(\.keys)).sorted() {
-                guard let progress = engine.board.progress(of: job), progress.isNews,
+                let (progress, program) = (engine.board.progress(of: job), engine.board.program(of: job))
+                guard progress?.isNews == true || program != nil,
                     let (row, watchers) = try core.watchers(of: job, in: transaction)
                 else { continue }
                 for (length, ids) in watchers {
-                    guard let reports = due[length]?[job] else { continue }
-                    rows[ids, default: []].append(
-                        ProgressRow(
-                            job: job, link: row.link, links: row.plan.links.count, progress: progress,
-                            coalesced: max(0, reports - 1)))
+                    guard let news = due[length]?[job] else { continue }
+                    if let progress, progress.isNews {
+                        rows[ids, default: []].append(
+                            ProgressRow(
+                                job: job, link: row.link,
+                                news: .progress(
+                                    progress, links: row.plan.links.count, coalesced: max(0, news.reports - 1))))
+                    }
+                    if news.hasOutput, let program {
+                        outputs[ids, default: []].append(
+                            ProgressRow(
+                                job: job, link: program.link,
+                                news: .output(attempt: program.attempt, size: program.size)))
+                    }
                 }
             }
         }
         guard case .committed = end else { return }
         for (ids, rows) in rows.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             deliver(.progress(ProgressBatch(rows)), to: ids)
+        }
+        for (ids, rows) in outputs.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            deliver(.output(ProgressBatch(rows)), to: ids)
         }
     }
 }

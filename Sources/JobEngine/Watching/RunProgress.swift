@@ -1,5 +1,6 @@
 import DeferredKit
 import Dispatch
+import JobCore
 import JobModel
 import Synchronization
 
@@ -7,18 +8,37 @@ import Synchronization
 final class RunProgress: Sendable {
     private struct State {
         var latest: Progress?
-        /// Reports since ``takeReports()``.
+        /// Reports since ``takeNews()``.
         var reports = 0
         var unit = Progress.Unit.bytes
         var rate = RateMeter()
+        /// The bytes that its program has written, and whether that is news since ``takeNews()``.
+        var output: Int64?
+        var hasNewOutput = false
+    }
+
+    /// The news of a run since they were last taken.
+    struct News {
+        var reports = 0
+        var hasOutput = false
+
+        mutating func add(_ later: News) {
+            reports += later.reports
+            hasOutput = hasOutput || later.hasOutput
+        }
     }
 
     let job: JobID
+    let run: RunID
+    let link: Int
+    let attempt: Int
+    let isProgram: Bool
     private let state = Mutex(State())
     private let board: Board
 
-    init(of job: JobID, on board: Board) {
-        self.job = job
+    init(of order: RunOrder, on board: Board) {
+        (job, run, link, attempt) = (order.job.id, order.run, order.job.link, max(1, order.job.attempt))
+        isProgram = order.job.presentSource == .program
         self.board = board
     }
 
@@ -42,7 +62,23 @@ final class RunProgress: Sendable {
     /// The bytes transferred so far; 0 if the source counts something else.
     var bytes: Int64 { latest.map { $0.unit == .bytes ? $0.completed : 0 } ?? 0 }
 
-    func takeReports() -> Int { state.withLock { exchange(&$0.reports, with: 0) } }
+    /// The bytes that its program has written; nil if it wrote nothing.
+    var output: Int64? { state.withLock(\.output) }
+
+    func wrote(_ size: Int64) {
+        let isFirst = state.withLock { state in
+            state.output = size
+            return !exchange(&state.hasNewOutput, with: true)
+        }
+        if isFirst { board.changed(self) }
+        board.wakeReaders(of: job)
+    }
+
+    func takeNews() -> News {
+        state.withLock { state in
+            News(reports: exchange(&state.reports, with: 0), hasOutput: exchange(&state.hasNewOutput, with: false))
+        }
+    }
 }
 
 /// Measures a rate as an exponentially weighted mean.

@@ -61,25 +61,25 @@ package struct JobError: Error, Sendable, Hashable {
         }
 
         package let reason: Reason
-        /// The end of its standard error.
-        package let standardError: String
+        /// The end of its output, of both streams.
+        package let output: String
 
-        package init(_ reason: Reason, standardError: String) {
+        package init(_ reason: Reason, output: String) {
             self.reason = reason
-            self.standardError = standardError
+            self.output = output
         }
 
         var json: JSON {
             switch reason {
-            case .exit(let status): ["exit": status.json, "stderr": standardError.json]
-            case .signal(let number): ["signal": number.json, "stderr": standardError.json]
-            case .none: ["stderr": standardError.json]
+            case .exit(let status): ["exit": status.json, "output": output.json]
+            case .signal(let number): ["signal": number.json, "output": output.json]
+            case .none: ["output": output.json]
             }
         }
 
         init?(json: JSON) {
-            guard let standardError = json["stderr"]?.string else { return nil }
-            self.standardError = standardError
+            guard let output = json["output"]?.string else { return nil }
+            self.output = output
             reason = json["exit"]?.int.map(Reason.exit) ?? json["signal"]?.int.map(Reason.signal) ?? .none
         }
     }

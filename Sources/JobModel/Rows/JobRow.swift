@@ -116,7 +116,7 @@ package struct JobRow: Sendable, Equatable {
     package var failedLink: FailedLink?
     /// The failure of the current link's last attempt, while it waits for the next.
     package var lastFailure: JobError?
-    /// Files with long values of its links, kept until removal or a retry from before that link.
+    /// Files of its links: values are kept until removal or a retry from before that link, the latest outputs until removal.
     package var blobs: [LinkBlob] = []
     /// The size of its transfers' checkpoints, in bytes.
     package var checkpointSize = 0
@@ -149,15 +149,20 @@ package struct JobRow: Sendable, Equatable {
     package var tags: [String] { terms.tags }
 }
 
-/// A link's long value in a file of the blob store.
+/// A file of the blob store that belongs to a link: a long value, or the output of an attempt of its program.
 package struct LinkBlob: Sendable, Hashable {
     package let link: Int
     package let blob: BlobReference
+    /// The attempt whose output it holds; 0 for a value.
+    package var attempt = 0
 
-    package init(link: Int, blob: BlobReference) {
+    package init(link: Int, blob: BlobReference, attempt: Int = 0) {
         self.link = link
         self.blob = blob
+        self.attempt = attempt
     }
+
+    package var isOutput: Bool { attempt > 0 }
 }
 
 /// One run of one job's source in one life of a daemon; never reused.
@@ -174,6 +179,9 @@ package struct RunID: Sendable, Hashable, Comparable {
     package static func < (left: RunID, right: RunID) -> Bool {
         (left.life, left.number) < (right.life, right.number)
     }
+
+    /// The file with the output of a program, so that it is found even if the daemon is killed.
+    package func output(size: Int64 = 0) -> BlobReference { BlobReference(life: life, number: number, size: size) }
 }
 
 /// Milliseconds of a clock that continues over restarts and reboots and is never set.

@@ -15,6 +15,8 @@ package struct JobLimits: Sendable, Equatable {
     package var inlineResult = 64 << 10
     /// Bytes of a body, as sent and as decoded.
     package var body = 64 << 20
+    /// Bytes kept of the output of one attempt of a program.
+    package var output = 16 << 20
     /// Memory for the documents being parsed, of all users together, in bytes: texts and values.
     package var documents = 64 << 20
     /// Memory for one user's requests, unread answers and documents, in bytes.
@@ -58,7 +60,7 @@ package struct JobLimits: Sendable, Equatable {
             "connectionsPerUser": JSON(connectionsPerUser), "inFlight": JSON(inFlight),
             "queuedJobs": JSON(queuedJobs), "queuedJobsPerUser": JSON(queuedJobsPerUser),
             "schedulesPerUser": JSON(schedulesPerUser),
-            "inlineResult": JSON(inlineResult), "body": JSON(body), "header": JSON(header),
+            "inlineResult": JSON(inlineResult), "body": JSON(body), "output": JSON(output), "header": JSON(header),
             "documents": JSON(documents), "memoryPerUser": JSON(memoryPerUser), "children": JSON(children),
             "links": JSON(links), "depth": JSON(depth), "nesting": JSON(Self.nesting), "redirects": JSON(redirects),
         ]

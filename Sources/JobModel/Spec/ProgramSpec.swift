@@ -8,6 +8,15 @@ package struct ProgramSpec: Sendable, Equatable {
         case command([String])
     }
 
+    /// The form of the standard output in the result.
+    package enum Output: String, Sendable, CaseIterable {
+        /// As text less one final newline, or in Base64 if it is not UTF-8.
+        case text
+        /// As the JSON value that it is.
+        case json
+        case none
+    }
+
     package var subject: Subject
     /// Arguments appended to the command.
     package var arguments: [String]
@@ -15,13 +24,14 @@ package struct ProgramSpec: Sendable, Equatable {
     package var input: JSON?
     /// Variables added to the environment.
     package var environment: [String: String]
+    package var output: Output
 
     /// Returns a command without the directory that `deferctl run` puts before it.
     package static func shown(_ command: [String]) -> ArraySlice<String> {
         command.count > 3 && command[0] == "/usr/bin/env" && command[1] == "-C" ? command[3...] : command[...]
     }
 
-    static let members = ["type", "program", "command", "arguments", "input", "environment"]
+    static let members = ["type", "program", "command", "arguments", "input", "environment", "output"]
     /// The maximum number of a command's elements; the kernel bounds the whole, with arguments.
     package static let longestCommand = 1000
     package static let mostArguments = 100
@@ -59,6 +69,7 @@ package struct ProgramSpec: Sendable, Equatable {
                 "arguments", atMost: Self.mostArguments, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:)) ?? []
         input = reader.object["input"]
         environment = try Self.environment(reader)
+        output = try reader.choice("output") ?? .text
     }
 
     /// Returns why a string cannot be passed to a program: a NUL would end it.

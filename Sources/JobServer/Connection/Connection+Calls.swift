@@ -168,6 +168,7 @@ extension Connection {
         case .jobRetry: try await jobRetry(call)
         case .jobRemove: try await jobRemove(call)
         case .jobResult: try await jobResult(call)
+        case .jobOutput: try await jobOutput(call)
         case .jobExplain: try await jobExplain(call)
         case .queueList: try await queueList(call)
         case .queueSet: try await queueSet(call)
@@ -218,7 +219,8 @@ extension MethodName {
     fileprivate var answerBytes: Int {
         switch self {
         case .jobList, .jobWatch, .scheduleList: 4 << 20
-        case .jobGet, .jobResult, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet, .scheduleGet,
+        case .jobGet, .jobResult, .jobOutput, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet,
+            .scheduleGet,
             .scheduleSuspend, .scheduleResume:
             1 << 20
         case .serverInfo, .serverStats, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList, .queueSet,

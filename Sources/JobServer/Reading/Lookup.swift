@@ -186,11 +186,51 @@ struct Lookup: Sendable {
         }
         guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
-        guard row.plan.mayBeResponse(link) else { return value }
-        if let body = row.blobs.last(where: { $0.link == link }) { return .file(body.blob) }
+        guard row.plan.mayHaveBody(link) else { return value }
+        if let body = row.blobs.last(where: { $0.link == link && !$0.isOutput }) { return .file(body.blob) }
         let json = JSON(stored: text)
-        guard let body = json["body"]?.string else { return value }
-        return .inline(json["encoding"] == "base64" ? Base64.decode(body) ?? [] : Array(body.utf8))
+        guard let body = (json["body"] ?? json["output"])?.string else { return value }
+        if json["encoding"] == "base64" { return .inline(Base64.decode(body) ?? []) }
+        // The text of a program's output lacks its final newline.
+        let hasNewline = json["body"] == nil && json["size"]?.int == body.utf8.count + 1
+        return .inline(Array(body.utf8) + (hasNewline ? [UInt8(ascii: "\n")] : []))
+    }
+
+    // MARK: - Output of programs
+
+    /// The output of one attempt of a program.
+    struct Output {
+        /// Its file; nil if it wrote nothing, or has not begun.
+        var file: BlobReference?
+        /// Whether it writes no more.
+        var isOver: Bool
+    }
+
+    /// The output of an attempt of a link's program, by default the latest.
+    func output(of id: JobID, link: Int?, attempt: Int?) throws -> Output {
+        // Asked first: the output of a program that has ended since is complete.
+        let running = engine.board.program(of: id)
+        let row = try job(id).row
+        guard let link = link ?? running?.link ?? row.latestProgram, row.plan.isProgram(link) else {
+            let place = link.map { "link \($0)" } ?? "it"
+            throw ProtocolError(
+                SpecError(
+                    JSONPointer(["link"]),
+                    "Job \(id) has no output of a program, as \(place) runs none; name a link that does."))
+        }
+        if let running, running.link == link, attempt ?? running.attempt == running.attempt {
+            return Output(file: running.run.output(), isOver: false)
+        }
+        let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
+        let isOver = row.state.isTerminal || row.link > link || kept != nil
+        guard kept != nil || attempt == nil || !isOver else {
+            throw ProtocolError(
+                SpecError(
+                    JSONPointer(["attempt"]),
+                    "The output of attempt \(attempt ?? 0) is not kept, or it wrote nothing; leave \"attempt\" out for the latest."
+                ))
+        }
+        return Output(file: kept?.blob, isOver: isOver)
     }
 
     // MARK: - Schedules
@@ -233,10 +273,23 @@ struct Lookup: Sendable {
 }
 
 extension JobPlan {
-    /// Whether the value of a link can be the response to a request.
-    fileprivate func mayBeResponse(_ link: Int) -> Bool {
-        let steps = link == 0 ? [source] : links.indices.contains(link - 1) ? links[link - 1].steps : []
-        return steps.contains { $0.source == .url }
+    private func steps(_ link: Int) -> [Step] {
+        link == 0 ? [source] : links.indices.contains(link - 1) ? links[link - 1].steps : []
+    }
+
+    /// Whether the value of a link can be the response to a request, or the output of a program.
+    fileprivate func mayHaveBody(_ link: Int) -> Bool {
+        steps(link).contains { $0.source == .url || $0.source == .program }
+    }
+
+    fileprivate func isProgram(_ link: Int) -> Bool { steps(link).contains { $0.source == .program } }
+}
+
+extension JobRow {
+    /// The latest link with a program: one that it ran, or will run.
+    fileprivate var latestProgram: Int? {
+        if let link = (0...link).last(where: plan.isProgram) { return link }
+        return (0...plan.links.count).first(where: plan.isProgram)
     }
 }
 

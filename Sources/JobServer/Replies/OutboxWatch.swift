@@ -4,13 +4,12 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// What an outbox knows of one watch: its unfinished jobs, the start of its lines, and the progress that waits.
+/// What an outbox knows of one watch: its unfinished jobs, the start of its lines, and the progress and output that wait.
 ///
 /// Updates are buffered until the answer that names the watch is on its way. Only the latest progress of each job waits; a
 /// later state of the job replaces it.
 struct OutboxWatch {
     private let stateHead: NotificationHead
-    private let progressHead: NotificationHead
     /// Updates that came before the answer; nil once the watch is open.
     private var buffered: [JobUpdate]? = []
     private var bufferedBytes = 0
@@ -20,18 +19,15 @@ struct OutboxWatch {
     private var knowsAll = true
     /// The job versions in its answer; events of the same or an earlier version are dropped.
     private var versions: [JobID: Int64] = [:]
-    private var progress: ProgressBatch?
-    /// Rows of `progress` that are sent already.
-    private var sent = 0
-    /// Jobs of `progress` whose state has changed since.
-    private var replaced: Set<JobID> = []
+    private var progress: WaitingBatch
+    private var output: WaitingBatch
     /// Its memory, and the part that does not change.
     private let memory: BudgetCharge?
     private let ownBytes: Int
 
     init(_ number: Int, charge: BudgetCharge? = nil) {
         stateHead = NotificationHead(.state, watch: "w\(number)")
-        progressHead = NotificationHead(.progress, watch: "w\(number)")
+        (progress, output) = (WaitingBatch(.progress, watch: number), WaitingBatch(.output, watch: number))
         memory = charge
         ownBytes = charge?.bytes ?? 0
     }
@@ -39,8 +35,8 @@ struct OutboxWatch {
     /// Whether the watch is open and every watched job is finished.
     var isSettled: Bool { buffered == nil && unfinished.isEmpty }
 
-    /// Whether progress waits.
-    var hasProgress: Bool { progress != nil }
+    /// Whether progress or output waits.
+    var hasProgress: Bool { !progress.isEmpty || !output.isEmpty }
 
     // MARK: - Updates
 
@@ -71,6 +67,7 @@ struct OutboxWatch {
             }
             write(event, to: &lines)
         case .progress(let batch): add(batch)
+        case .output(let batch): add(batch, isOutput: true)
         }
     }
 
@@ -80,7 +77,7 @@ struct OutboxWatch {
         switch update {
         // Others may share the text, or be gone before this one: it counts for each.
         case .event(let event): bufferedBytes += Self.bytesPerJob + event.body.count
-        case .progress(let batch):
+        case .progress(let batch), .output(let batch):
             let size = batch.rows.count * Self.bytesPerJob
             guard size <= most - bufferedBytes else { return }
             bufferedBytes += size
@@ -103,41 +100,16 @@ struct OutboxWatch {
 
     // MARK: - Progress
 
-    /// Adds progress to what waits.
-    mutating func add(_ batch: ProgressBatch) {
+    /// Adds progress, or output, to what waits.
+    mutating func add(_ batch: ProgressBatch, isOutput: Bool = false) {
         // A batch has very many rows, and usually all jobs are known.
         if !knowsAll { for row in batch.rows where unfinished[row.job] == nil { unfinished[row.job] = 0 } }
-        progress = progress?.merged(from: sent, without: replaced, with: batch) ?? batch
-        (sent, replaced) = (0, [])
+        if isOutput { output.add(batch) } else { progress.add(batch) }
     }
 
-    /// Writes lines of the progress that waits, about `limit` bytes at most; returns true once none is left.
+    /// Writes lines of what waits, about `limit` bytes at most; returns true once none is left.
     mutating func writeProgress(to buffer: inout ByteBuffer, limit: Int) -> Bool {
-        guard let batch = progress else { return true }
-        let (text, head) = (batch.text, progressHead)
-        var begin = sent > 0 ? text.ends[sent - 1] : 0
-        var (next, size) = (sent, 0)
-        while next < text.ends.count, next == sent || size < limit {
-            next += 1
-            size = text.ends[next - 1] - begin + (next - sent) * head.room
-        }
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
-            guard var position = target.baseAddress else { return 0 }
-            text.bytes.withUnsafeBytes { bytes in
-                for index in sent..<next {
-                    defer { begin = text.ends[index] }
-                    let job = batch.rows[index].job
-                    if !replaced.isEmpty, replaced.contains(job) { continue }
-                    let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<text.ends[index]])
-                    position = head.write(job: job, seq: nextNumber(of: job), body: body, to: position)
-                }
-            }
-            return target.baseAddress.map { position - $0 } ?? 0
-        }
-        sent = next
-        guard next == text.ends.count else { return false }
-        progress = nil
-        return true
+        progress.write(to: &buffer, limit: limit, &unfinished) && output.write(to: &buffer, limit: limit, &unfinished)
     }
 
     // MARK: - States
@@ -145,8 +117,8 @@ struct OutboxWatch {
     /// Writes the line of a state, which replaces the progress of its job.
     private mutating func write(_ event: JobEvent, to buffer: inout ByteBuffer) {
         // States may go on without further progress, so only jobs of the batch are remembered.
-        let seq = nextNumber(of: event.job)
-        if event.isLast { forget(event.job) } else { replaceProgress(of: event.job) }
+        let seq = unfinished.next(of: event.job)
+        if event.isLast { forget(event.job) } else { progress.remove(event.job) }
         let body = event.body
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: stateHead.room + body.count) { target in
             guard let start = target.baseAddress else { return 0 }
@@ -156,18 +128,9 @@ struct OutboxWatch {
 
     /// Forgets a job that has ended.
     private mutating func forget(_ job: JobID) {
-        replaceProgress(of: job)
+        progress.remove(job)
+        output.remove(job)
         unfinished[job] = nil
-    }
-
-    private mutating func replaceProgress(of job: JobID) {
-        if progress?.hasRow(of: job) == true { replaced.insert(job) }
-    }
-
-    private mutating func nextNumber(of job: JobID) -> Int {
-        let next = (unfinished[job] ?? 0) + 1
-        unfinished[job] = next
-        return next
     }
 }
 
@@ -177,16 +140,6 @@ extension JobEvent {
         text { snapshot in
             JobNotification.state(
                 state, snapshot: snapshot.text(.brief, within: Answer.mostBytes - NotificationHead.most))
-        }
-    }
-}
-
-extension ProgressBatch {
-    /// The parts of the lines that all watches share.
-    var text: Text {
-        text { row, writer in
-            JobNotification.writeProgress(
-                link: row.link, links: row.links, row.progress, coalesced: row.coalesced, to: &writer)
         }
     }
 }

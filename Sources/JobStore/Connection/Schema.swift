@@ -9,7 +9,7 @@
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 4
+    static let version: Int64 = 5
 
     static let tables = """
         CREATE TABLE jobs (

@@ -113,6 +113,7 @@ enum JobColumns {
         writer.list(row.blobs) { writer, blob in
             writer.number(blob.link)
             writer.blob(blob.blob)
+            writer.number(blob.attempt)
         }
         return writer.bytes
     }
@@ -210,7 +211,7 @@ enum JobColumns {
         }
         job.lastFailure = try reader.optional { reader throws(DamagedRow) in try reader.error() }
         job.blobs = try reader.list { reader throws(DamagedRow) in
-            LinkBlob(link: try reader.count(), blob: try reader.blob())
+            LinkBlob(link: try reader.count(), blob: try reader.blob(), attempt: try reader.count())
         }
     }
 }

@@ -285,6 +285,11 @@ extension World {
             trace.add(.removeFiles, at: clock.elapsed, work.id)
             oracle.removesFiles(work, self)
             schedule(.filesRemoved(work.id, life: life), in: random.spread(0.000_1, 20))
+        case .measure(let job, let output):
+            trace.add(.measure, at: clock.elapsed, job)
+            // A program may have written nothing.
+            let size = random.chance(0.8) ? Int64(random.below(100_000)) : 0
+            feed(.measured(job, BlobReference(life: output.life, number: output.number, size: size)))
         case .unlink(let blobs): trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
         case .saved(let save): trace.add(.saved, at: clock.elapsed, save)
         case .queues: break
@@ -307,6 +312,7 @@ extension World {
         case .unsubscribe: .unsubscribe
         case .run: .run
         case .cleaned: .cleaned
+        case .measured: .measured
         case .prepared: .prepared
         case .tick: .tick
         case .room: .room

@@ -20,7 +20,9 @@ extension World {
     private func end(_ run: RunID, _ outcome: Carried, received: Int64 = 0) {
         guard engine.runs[run] != nil, engine.runs[run]?.state != .ended else { return }
         engine.runs[run]?.state = .ended
-        feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received))))
+        let isProgram = engine.runs[run]?.order.job.presentSource == .program
+        let output = isProgram && random.chance(0.8) ? run.output(size: Int64(random.below(100_000))) : nil
+        feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received, output: output))))
     }
 
     func expand(_ id: RunID) {

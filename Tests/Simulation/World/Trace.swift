@@ -1,10 +1,10 @@
 /// A hash over all events, and the last 50 entries in readable form.
 struct Trace {
     enum Kind: UInt8 {
-        case request, abandon, unsubscribe, run, cleaned, prepared, tick, room, zones, configure, stop
+        case request, abandon, unsubscribe, run, cleaned, measured, prepared, tick, room, zones, configure, stop
         case commit, undone, unknown, probe, reset
         case answer, refused, start, proceed, yield, makeChildren, cancel, notify, waitOver, prepare, removeFiles
-        case unlink, saved, list, readZones, log
+        case measure, unlink, saved, list, readZones, log
         case crash, cleanStop, clockSet, fault, settle, damaged, unreadable, broughtBack
     }
 

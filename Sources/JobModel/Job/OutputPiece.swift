@@ -1,0 +1,19 @@
+/// A piece of a program's output.
+package struct OutputPiece: Sendable, Equatable {
+    /// Bytes that one stream got in a row.
+    package struct Record: Sendable, Equatable {
+        package let isError: Bool
+        package var bytes: [UInt8]
+
+        package init(isError: Bool, bytes: [UInt8]) { (self.isError, self.bytes) = (isError, bytes) }
+    }
+
+    package var records: [Record] = []
+    /// The offset of the following piece.
+    package var next: Int64
+    /// All bytes of the attempt so far, dropped ones included, and the dropped ones.
+    package var size: Int64 = 0
+    package var omitted: Int64 = 0
+
+    package init(at offset: Int64) { next = offset }
+}

@@ -1,0 +1,108 @@
+import DeferredKit
+import JobCore
+import JobEngine
+import JobModel
+import JobProtocol
+import LoopTasks
+import NIOCore
+import SystemPackage
+
+/// `job.output`.
+extension Connection {
+    /// The most bytes of output in an answer.
+    private static let longestOutput = 256 << 10
+    /// A piece must have room for a whole character.
+    private static let shortestOutput = 4
+    /// The most seconds for which an answer waits.
+    private static let longestWait = 60.0
+
+    private struct OutputRequest: Sendable {
+        let job: JobID
+        let link: Int?
+        let attempt: Int?
+        let offset: Int64
+        let length: Int
+    }
+
+    func jobOutput(_ call: Call) async throws(ProtocolError) {
+        let (request, wait) = try call.read { (params) throws(SpecError) in
+            try params.allow(["job", "link", "attempt", "offset", "length", "wait"])
+            let length = try params.integer("length", in: 1...Int.max) ?? Self.longestOutput
+            return (
+                OutputRequest(
+                    job: try params.job(), link: try params.integer("link", in: 0...Int(Int32.max)),
+                    attempt: try params.integer("attempt", in: 1...Int.max),
+                    offset: Int64(try params.integer("offset", in: 0...1 << 62) ?? 0),
+                    length: max(Self.shortestOutput, min(length, Self.longestOutput))),
+                try params.number("wait", in: 0...Self.longestWait) ?? 0
+            )
+        }
+        if wait == 0 { return answer(call, try await output(request)) }
+        let id = try beginWait(call, jobs: 1, timeout: nil)
+        // The wait owns the task, and ends with it.
+        Task(executorPreference: loop) { [self] in
+            do throws(ProtocolError) {
+                let deadline = loop.loop.now + .seconds(saturating: wait)
+                let output = try await output(request, until: deadline, of: id)
+                if let call = endWait(id) { answer(call, output) }
+            } catch {
+                endWait(id)?.fail(error)
+            }
+        }
+    }
+
+    /// A piece of output, and whether nothing follows it.
+    private typealias Output = (piece: OutputPiece, isOver: Bool)
+
+    /// Reads a piece once there is one, or the output is over, or the time.
+    private func output(
+        _ request: OutputRequest, until deadline: NIODeadline, of id: RequestID
+    ) async throws(ProtocolError) -> Output {
+        while true {
+            // Asked before the output is read, so that none is missed.
+            let promise = Promise<Void, Never>()
+            engine.board.await(request.job, promise)
+            let timer = loop.loop.scheduleTask(deadline: deadline) { promise.succeed(()) }
+            defer {
+                timer.cancel()
+                promise.succeed(())
+            }
+            let found = try await output(request)
+            if found.piece.next > request.offset || found.isOver || loop.loop.now >= deadline { return found }
+            await promise.deferred.get()
+            guard isWaiting(id) else { throw Self.shuttingDown }
+        }
+    }
+
+    private func output(_ request: OutputRequest) async throws(ProtocolError) -> Output {
+        try await look { lookup in
+            let output = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
+            guard let file = output.file else { return (OutputPiece(at: request.offset), output.isOver) }
+            do throws(Errno) {
+                let piece = try lookup.engine.blobs.output(
+                    file, from: request.offset, length: request.length, isOver: output.isOver)
+                return (piece, output.isOver && piece.next >= piece.size)
+            } catch {
+                throw ProtocolError(
+                    .storage, "The output of job \(request.job) cannot be read: \(error); look at its disk.")
+            }
+        }
+    }
+
+    private func answer(_ call: Call, _ output: Output) {
+        let records = output.piece.records.map { record -> JSON in
+            let stream: JSON = record.isError ? "err" : "out"
+            // Text with many control characters is longer in JSON.
+            if let text = String(validating: record.bytes, as: UTF8.self).map(JSON.string),
+                text.size <= 2 * record.bytes.count + 2
+            {
+                return ["stream": stream, "text": text]
+            }
+            return ["stream": stream, "base64": .string(Base64.encode(record.bytes))]
+        }
+        call.succeed([
+            "records": .array(records), "next": JSON(Int(output.piece.next)), "end": .bool(output.isOver),
+            "omitted": JSON(Int(output.piece.omitted)),
+        ])
+    }
+}
