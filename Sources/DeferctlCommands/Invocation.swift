@@ -55,13 +55,13 @@ struct Invocation: Sendable {
     }
 
     /// Says why a job did not succeed, unless its JSON was written, and returns its exit status.
-    func report(_ job: JobSnapshot) -> ExitStatus {
+    func report(_ job: JobSnapshot, showsOutput: Bool = true) -> ExitStatus {
         switch job.state {
         case _ where writesJSON: break
         case "failed":
             console.say(JobText(job, now: .now).errorSentence)
-            if let text = job.error?["program"]?["stderr"]?.string, !text.isEmpty {
-                try? console.messages.show(text.hasSuffix("\n") ? text : text + "\n")
+            if showsOutput {
+                for line in JobText(job, now: .now).lastLines { try? console.messages.show(line + "\n") }
             }
         case "cancelled": console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
         default: break

@@ -76,7 +76,7 @@ public struct JobEvent: Sendable, Hashable {
     }
 
     /// Whether it tells of output.
-    var isOutput: Bool { if case .output = change { true } else { false } }
+    package var isOutput: Bool { if case .output = change { true } else { false } }
 
     /// This progress or output merged with an `earlier` one that was not read; nil if either is a state.
     func merging(_ earlier: JobEvent) -> JobEvent? {

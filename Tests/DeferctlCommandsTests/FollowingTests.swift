@@ -39,7 +39,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         let jobs = try await FakeDaemon.with([first, second]) { path in
             try await JobClient.withConnection(path: path) { client in
                 let connection = DaemonConnection(path: path) { text in said.withLock { $0.append(text) } }
-                let follower = JobFollower(connection: connection) { event in
+                let follower = JobFollower(connection: connection) { event, _ in
                     guard case .state(let job) = event.change else { return }
                     shown.withLock { $0.append("\(job.id) \(job.state)") }
                 }
@@ -63,7 +63,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         } _: { path in
             try await JobClient.withConnection(path: path) { client in
                 let connection = DaemonConnection(path: path) { _ in }
-                return try await JobFollower(connection: connection) { _ in }.follow([1, 1], with: client).finished
+                return try await JobFollower(connection: connection) { _, _ in }.follow([1, 1], with: client).finished
             }
         }
         #expect(jobs.map(\.id) == [1, 1])
@@ -96,7 +96,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         } _: { path in
             try await JobClient.withConnection(path: path) { client in
                 let connection = DaemonConnection(path: path) { text in said.withLock { $0.append(text) } }
-                return try await JobFollower(connection: connection) { _ in }.follow([3, 2, 1, 3], with: client)
+                return try await JobFollower(connection: connection) { _, _ in }.follow([3, 2, 1, 3], with: client)
             }
         }
         #expect(ending.finished.map(\.id) == [2] && ending.missing == [.badData, .badData])
@@ -112,7 +112,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             } _: { path in
                 try await JobClient.withConnection(path: path) { client in
                     let connection = DaemonConnection(path: path) { _ in }
-                    _ = try await JobFollower(connection: connection) { _ in }.follow([1], with: client)
+                    _ = try await JobFollower(connection: connection) { _, _ in }.follow([1], with: client)
                 }
             }
         }

@@ -25,8 +25,8 @@ package struct OutputReader {
     private static let attempts = 16
     private static let mostRecords = 4096
 
-    /// Reads at most `length` bytes from `offset` on, up to where output was dropped. The piece ends with a whole character,
-    /// unless the output itself `isOver` within one.
+    /// Reads at most `length` bytes from `offset` on, up to where output was dropped; a negative offset counts from the end.
+    /// The piece ends with a whole character, unless the output itself `isOver` within one.
     package func piece(at offset: Int64, length: Int, isOver: Bool) throws(Errno) -> OutputPiece {
         for _ in 0..<Self.attempts {
             if let piece = try tryPiece(at: offset, length: length, isOver: isOver) { return piece }
@@ -41,6 +41,9 @@ package struct OutputReader {
         let dropped = Int64(contents.head.dropped)
         piece.size = contents.end + dropped
         piece.omitted = contents.lastBegin - contents.firstEnd + dropped
+        let isFromEnd = offset < 0
+        let offset = isFromEnd ? max(0, piece.size + offset) : offset
+        piece.next = offset
         var position = offset
         if position >= contents.firstEnd, position < contents.lastBegin { position = contents.lastBegin }
         guard position < contents.end else {
@@ -52,7 +55,7 @@ package struct OutputReader {
         let most = position.saturatingAdding(Int64(max(1, length)))
         guard let (records, end) = try records(contents.head, position..<min(bound, most)) else { return nil }
         (piece.records, piece.next) = (records, end)
-        if contents.hasGap, position == contents.lastBegin { piece.removeEndOfCharacter() }
+        if isFromEnd || contents.hasGap && position == contents.lastBegin { piece.removeEndOfCharacter() }
         if end < bound || isInBeginning || !isOver && dropped == 0 {
             piece.next -= Int64(piece.removeBeginOfCharacter())
         }
@@ -182,7 +185,7 @@ package struct OutputReader {
 }
 
 extension OutputPiece {
-    /// Removes the rest of a character whose begin was dropped.
+    /// Removes the rest of a character whose begin is not in the piece.
     fileprivate mutating func removeEndOfCharacter() {
         guard let first = records.first else { return }
         records[0].bytes.removeFirst(first.bytes.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count)

@@ -4,9 +4,26 @@ import Synchronization
 
 /// Lets Ctrl-C (SIGINT) and SIGTERM end the program's wait, while the jobs go on.
 final class Interruption: Sendable {
-    private let farewell: Mutex<String>
+    private enum Event: Sendable {
+        case signal(Int32)
+        case timeUp
+    }
 
-    init(farewell: String) { self.farewell = Mutex(farewell) }
+    private let farewell: Mutex<String>
+    /// What a second Ctrl-C does, and the hint after the first.
+    private let second = Mutex<(hint: String, cancel: @Sendable () async -> Void)?>(nil)
+
+    /// The time in which a second Ctrl-C cancels.
+    private let patience: DispatchTimeInterval
+    private let say: @Sendable (String) -> Void
+
+    init(
+        farewell: String, patience: DispatchTimeInterval = .seconds(1),
+        say: @escaping @Sendable (String) -> Void = { try? FileOutput.standardError.write("deferctl: \($0)\n") }
+    ) {
+        (self.patience, self.say) = (patience, say)
+        self.farewell = Mutex(farewell)
+    }
 
     /// An interruption whose farewell says how to return to these jobs by `verb`.
     convenience init(from verb: String, jobs: [Int64]) {
@@ -18,18 +35,42 @@ final class Interruption: Sendable {
 
     func set(farewell text: String) { farewell.withLock { $0 = text } }
 
-    /// Runs `body`; a signal cancels it and throws the farewell. A second signal ends the program at once.
+    /// Lets a Ctrl-C that follows another within a second call `cancel` instead; a first one shows `hint`.
+    func set(hint: String, second cancel: @escaping @Sendable () async -> Void) {
+        second.withLock { $0 = (hint, cancel) }
+    }
+
+    /// Runs `body`; a signal cancels it and throws the farewell. A further signal ends the program at once.
     func run<Value: Sendable>(_ body: @Sendable @escaping () async throws -> Value) async throws -> Value {
-        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let sources = SignalSources([SIGINT, SIGTERM]) { number in
-            signal(number, SIG_DFL)
-            continuation.yield()
-        }
+        let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(4))
+        let sources = SignalSources([SIGINT, SIGTERM]) { continuation.yield(.signal($0)) }
         defer { sources.cancel() }
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask { try await body() }
-            group.addTask {
-                for await _ in signals { return nil }
+            group.addTask { [self] in
+                var isWaiting = false
+                for await event in events {
+                    switch event {
+                    case .signal(SIGINT) where isWaiting:
+                        isWaiting = false
+                        signal(SIGINT, SIG_DFL)
+                        await second.withLock { $0?.cancel }?()
+                    case .signal(SIGINT):
+                        guard let hint = second.withLock({ $0?.hint }) else {
+                            signal(SIGINT, SIG_DFL)
+                            return nil
+                        }
+                        isWaiting = true
+                        say(hint)
+                        DispatchQueue.global().asyncAfter(deadline: .now() + patience) {
+                            continuation.yield(.timeUp)
+                        }
+                    case .signal(let number):
+                        signal(number, SIG_DFL)
+                        return nil
+                    case .timeUp: if isWaiting { return nil }
+                    }
+                }
                 return nil
             }
             defer { group.cancelAll() }

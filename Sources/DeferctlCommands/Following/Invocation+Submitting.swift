@@ -5,9 +5,9 @@ extension Invocation {
     /// Submits the job that `spec` describes and follows it to its end. `write` writes the result of a job that succeeded.
     ///
     /// If the daemon has no program of the name in `spec`, `other` is submitted instead; without `other`, the caller's PATH
-    /// has no such program either.
+    /// has no such program either. With `streams`, what the job's programs write is written as they write it.
     func submit(
-        _ spec: JSON, orElse other: JSON? = nil, _ options: SpecOptions,
+        _ spec: JSON, orElse other: JSON? = nil, _ options: SpecOptions, streams: Bool = false,
         _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let interruption = Interruption(
@@ -19,9 +19,17 @@ extension Invocation {
                 if !submission.isCreated {
                     console.say("Job \(submission.id) already has this key; following it.")
                 }
+                let verb = streams ? "output -f" : "watch"
                 interruption.set(
-                    farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl watch \(submission.id)")
-                return try await follow(submission.id, with: client, options, write)
+                    farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
+                guard streams, !writesJSON else {
+                    return try await follow(submission.id, with: client, options, write)
+                }
+                interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
+                    // If the daemon is gone, the job is as it was.
+                    _ = try? await client.cancel(submission.id)
+                }
+                return try await followOutput(of: submission.id, with: client, options)
             }
         }
     }
@@ -69,12 +77,33 @@ extension Invocation {
         }
     }
 
+    /// Follows a job to its end, and writes what its programs write to the streams that they wrote it to.
+    private func followOutput(
+        of id: Int64, with client: JobClient, _ options: SpecOptions
+    ) async throws -> ExitStatus {
+        let output = OutputFollower(of: id) { [console] dropped in
+            console.say(
+                "\(dropped) bytes of output are missing here, as the daemon kept only the beginning and the end.")
+        } write: { [console] record in
+            try (record.isError ? console.messages : console.data).write(record.bytes)
+        }
+        let display = BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode)
+        let ending = try await JobFollower.showing(display, of: self, interval: 0.05, before: output) {
+            try await $0.follow([id], with: client)
+        }
+        guard let last = ending.finished.first else { return .worst(ending.missing) }
+        let status = ExitStatus(programOf: last)
+        // The program itself has told of its failure.
+        if status == nil || last.error?["program"]?["exit"] == nil { _ = report(last, showsOutput: false) }
+        return status ?? ExitStatus(jobState: last.state)
+    }
+
     private func follow(
         _ id: Int64, with client: JobClient, _ options: SpecOptions, _ write: (JobSnapshot) async throws -> Void
     ) async throws -> ExitStatus {
         let ending =
             if options.quiet {
-                try await JobFollower(connection: connection) { _ in }.follow([id], with: client)
+                try await JobFollower(connection: connection) { _, _ in }.follow([id], with: client)
             } else {
                 try await JobFollower.showing(
                     BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode), of: self

@@ -7,18 +7,30 @@ struct JobFollower: Sendable {
     /// The pause between two progress events of a job, in seconds.
     var interval: Double?
     var showsChildren = false
-    let show: @Sendable (JobEvent) async throws -> Void
+    let show: @Sendable (JobEvent, JobClient) async throws -> Void
 
     /// Runs `body` with a follower that shows events by `display` on a terminal, and as lines elsewhere.
+    /// Until the program of `output` writes, if there is one, and silent elsewhere.
     static func showing<Value: Sendable>(
         _ display: any ProgressDisplay, of invocation: Invocation, interval: Double? = nil, children: Bool = false,
+        before output: OutputFollower? = nil,
         _ body: @Sendable @escaping (JobFollower) async throws -> Value
     ) async throws -> Value {
         let console = invocation.console
-        let screen = ProgressScreen(console: console, display: console.showsMessages ? display : StepLines())
+        let screen = ProgressScreen(
+            console: console, display: console.showsMessages ? display : StepLines(isSilent: output != nil))
         let follower = JobFollower(
             connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: interval,
-            showsChildren: children, show: { await screen.show($0) })
+            showsChildren: children,
+            show: { event, client in
+                guard let output else {
+                    await screen.show(event)
+                    return await screen.showLine(of: event, from: client)
+                }
+                guard event.job == output.job else { return }
+                if event.endsDisplay { await screen.finish() } else { await screen.show(event) }
+                try await output.receive(event.change, from: client)
+            })
         return try await screen.showing { try await body(follower) }
     }
 
@@ -55,14 +67,25 @@ struct JobFollower: Sendable {
         for job in watch.jobs {
             let event = JobEvent(watch: watch.id, job: job.id, .state(job))
             isGoingOn = goesOn(event)
-            try await show(event)
+            try await show(event, client)
         }
         guard isGoingOn else { return }
         for try await event in client.notifications where event.watch == watch.id {
             isGoingOn = goesOn(event)
-            try await show(event)
+            try await show(event, client)
             if !isGoingOn { return }
         }
         throw CancellationError()
+    }
+}
+
+extension JobEvent {
+    /// Whether it ends the display before a program's output.
+    fileprivate var endsDisplay: Bool {
+        switch change {
+        case .output: true
+        case .state(let snapshot): snapshot.isFinished
+        case .progress: false
+        }
     }
 }

@@ -9,6 +9,12 @@ protocol ProgressDisplay: Sendable {
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String]
     /// Whether the last lines stay on the screen.
     var stays: Bool { get }
+    /// Sets the last line that a job's program has written.
+    mutating func set(line: String, of job: Int64)
+}
+
+extension ProgressDisplay {
+    mutating func set(line: String, of job: Int64) {}
 }
 
 /// Lines for a log: each change of state, and progress at each tenth, or every ten seconds if the total is unknown.
@@ -24,13 +30,17 @@ struct StepLines: ProgressDisplay {
     static let limit = 10_000
 
     private var jobs: [Int64: Job] = [:]
+    private let isSilent: Bool
 
     let stays = false
+
+    init(isSilent: Bool = false) { self.isSilent = isSilent }
 
     func lines(now: Timestamp, size: ScreenSize) -> [String] { [] }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        switch event.change {
+        if isSilent { return "" }
+        return switch event.change {
         case .state(let snapshot): render(snapshot, now: now)
         case .progress(let progress, _, _, _): render(progress, of: event.job, now: now)
         case .output: ""

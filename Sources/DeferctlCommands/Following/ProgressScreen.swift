@@ -31,6 +31,19 @@ actor ProgressScreen {
 
     func show(_ event: JobEvent) { write(display.render(event, now: .now)) }
 
+    /// The jobs whose output is read for its last line.
+    private static let mostLines = 50
+    private var jobsWithLines: Set<Int64> = []
+
+    /// Shows the last line of a program, if the event tells of output.
+    func showLine(of event: JobEvent, from client: JobClient) async {
+        guard console.showsMessages, event.isOutput,
+            jobsWithLines.contains(event.job) || jobsWithLines.count < Self.mostLines
+        else { return }
+        jobsWithLines.insert(event.job)
+        if let line = await client.lastLine(of: event.job) { display.set(line: line, of: event.job) }
+    }
+
     /// Writes a message above the drawing.
     func say(_ message: String) {
         clear()
@@ -38,7 +51,9 @@ actor ProgressScreen {
         draw()
     }
 
-    private func finish() {
+    /// Draws nothing any more.
+    func finish() {
+        guard !isFinished else { return }
         if display.stays { draw() } else { clear() }
         if display.stays, standing != nil { write("\n") }
         isFinished = true

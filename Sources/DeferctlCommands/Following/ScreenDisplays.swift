@@ -6,6 +6,8 @@ private struct FollowedJob {
     private(set) var snapshot: JobSnapshot
     private(set) var progress: JobProgress?
     private(set) var ended: Timestamp?
+    /// The last line that its program has written.
+    var line: String?
 
     /// The job after the `change`; nil if its state is still unknown.
     init?(_ before: FollowedJob?, _ change: JobEvent.Change, now: Timestamp) {
@@ -24,6 +26,7 @@ private struct FollowedJob {
             let isSame = old?.state == snapshot.state && old?.json["link"] == snapshot.json["link"]
             progress = snapshot.progress ?? (isSame ? before?.progress : nil)
             ended = snapshot.isFinished ? now : nil
+            line = isSame ? before?.line : nil
         }
     }
 }
@@ -55,6 +58,8 @@ struct TableDisplay: ProgressDisplay {
         return ""
     }
 
+    mutating func set(line: String, of job: Int64) { rows[job]?.line = line }
+
     /// The table, and a line of counts below it.
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         defer { tick += 1 }
@@ -69,9 +74,9 @@ struct TableDisplay: ProgressDisplay {
         let format = format.within(width)
         let table = Table<JobText>(
             [.job, .state(rank: 1)] + Table.Column.progress(format, tick: tick)
-                + [.init("WHAT", cut: .middle, least: 12, rank: 2, text: \.shortTitle)])
+                + [.init("WHAT", cut: .middle, least: 12, rank: 2, text: \.titleAndLine)])
         let shown = sorted.prefix(max(1, height - 2))
-        return table.lines(shown.map { JobText($0.snapshot, progress: $0.progress, now: now) }, format)
+        return table.lines(shown.map { JobText($0.snapshot, progress: $0.progress, line: $0.line, now: now) }, format)
             + [summary.cut(to: width, mark: format.mark)]
     }
 
@@ -103,6 +108,8 @@ struct BarDisplay: ProgressDisplay {
         return ""
     }
 
+    mutating func set(line: String, of job: Int64) { if job == self.job { followed?.line = line } }
+
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         guard let snapshot = followed?.snapshot, !snapshot.isFinished else { return [] }
         defer { tick += 1 }
@@ -116,7 +123,9 @@ struct BarDisplay: ProgressDisplay {
             return [bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)]
         }
         let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
-        let words = [text.shortTitle, step ?? "", snapshot.state.sanitized + runtime, text.detail]
+        let words = [
+            text.shortTitle, step ?? "", snapshot.state.sanitized + runtime, text.detail, followed?.line ?? "",
+        ]
         return [words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")]
     }
 }

@@ -6,9 +6,11 @@ struct JobText {
     let job: JobSnapshot
     let now: Timestamp
     let progress: JobProgress?
+    /// The last line that its program has written.
+    let line: String?
 
-    init(_ job: JobSnapshot, progress: JobProgress? = nil, now: Timestamp) {
-        (self.job, self.now, self.progress) = (job, now, progress ?? job.progress)
+    init(_ job: JobSnapshot, progress: JobProgress? = nil, line: String? = nil, now: Timestamp) {
+        (self.job, self.now, self.progress, self.line) = (job, now, progress ?? job.progress, line)
     }
 
     /// The label, or else what the source does.
@@ -20,6 +22,9 @@ struct JobText {
         guard job.json["label"] == nil, source?["type"] == "download" else { return title }
         return source?.text("path") ?? title
     }
+
+    /// The short title, and the last line of a running program.
+    var titleAndLine: String { job.state == "running" ? line.map { "\(shortTitle): \($0)" } ?? shortTitle : shortTitle }
 
     /// What a source does, in a few words.
     static func describe(source: JSON) -> String {
@@ -89,6 +94,16 @@ struct JobText {
         guard let error = job.error else { return "Job \(job.id) is \(job.state)." }
         let message = error["message"]?.string ?? "It failed without a message."
         return "Job \(job.id) failed (\(Self.word(error: error))): \(message.sanitized)"
+    }
+
+    private static let shownLines = 10
+
+    /// The last lines that its failed program wrote.
+    var lastLines: [String] { Self.lastLines(job.error?["program"]?["output"]?.string ?? "") }
+
+    static func lastLines(_ text: String) -> [String] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            .dropLast(text.hasSuffix("\n") || text.isEmpty ? 1 : 0).suffix(shownLines)
     }
 
     var age: Double? { job.json.time("createdAt").map { now.seconds(since: $0) } }

@@ -6,10 +6,13 @@ struct JobTree {
     let now: Timestamp
     let format: TextFormat
 
-    func lines(_ family: JobFamily) -> [String] {
+    /// The last lines of its program follow, of a failed job or as `output` has them.
+    func lines(_ family: JobFamily, output: [String] = []) -> [String] {
         let text = JobText(family.job, now: now)
         let head = line(["job \(family.job.id)", state(text), StyledText(text.title)], cut: 2)
+        let output = (output.isEmpty ? text.lastLines : output).map { "    " + $0.sanitized }
         return [head] + facts(text).flatMap { $0.indented(by: 2, within: format.width) } + links(family)
+            + (output.isEmpty ? [] : ["  its program wrote at last:"] + output)
     }
 
     private func state(_ text: JobText) -> StyledText {

@@ -93,9 +93,9 @@ struct TopPage {
             [.job, .number("OWNER", rank: 7) { $0.job.json.number("owner") }]
                 + Table.Column.progress(format, tick: tick) + [
                     .number("TIME", rank: 6) { $0.runtime.map(Quantities.age) ?? "" }, .queue(rank: 8),
-                    .init("WHAT", cut: .middle, least: 12, text: \.shortTitle),
+                    .init("WHAT", cut: .middle, least: 12, text: \.titleAndLine),
                 ])
-        var lines = [""] + table.lines(shown.map { JobText($0, now: now) }, format)
+        var lines = [""] + table.lines(shown.map { JobText($0, line: sample.lines[$0.id], now: now) }, format)
         // Jobs come and go between the count and the list.
         let hidden = running - shown.count
         if hidden > 0, lines.count < room, shown.count >= count || shown.count == TopSample.mostJobs {

@@ -13,6 +13,8 @@ struct TopSample: Sendable {
     let jobs: [JobSnapshot]
     /// Whether these are all running jobs except children.
     var isComplete = false
+    /// The last lines that the programs of these jobs have written.
+    var lines: [Int64: String] = [:]
 
     var json: JSON { ["stats": stats, "queues": .array(queues), "jobs": .array(jobs.map(\.json))] }
 
@@ -28,6 +30,9 @@ extension TopSample {
         let page = try await client.list(filter, limit: min(Self.mostJobs, max(1, rows)))
         jobs = page.jobs
         isComplete = page.next == nil
+        for job in jobs where job.json["source"]?["type"] == "program" {
+            lines[job.id] = await client.lastLine(of: job.id)
+        }
     }
 }
 

@@ -4,12 +4,12 @@ import JobModel
 
 struct ResultCommand: DaemonCommand {
     static let configuration = verb(
-        "result", "Print the result of a finished job: the body that was fetched, or else JSON.",
+        "result", "Print the result of a finished job: the body that was fetched, a program's output, or else JSON.",
         example: "deferctl result 12 > page.html",
         """
         A body goes to standard output unchanged; on a terminal, control characters in it are escaped. With --raw, \
-        a result that is a text, such as the output of a program, is printed without quotes. With --json, the whole \
-        result is printed, with its status and headers.
+        a result that is a text is printed without quotes. With --json, the whole result is printed, with its status \
+        and headers.
         """)
 
     @Flag(help: "Print a text without quotes and escapes.") var raw = false
@@ -81,10 +81,10 @@ extension Invocation {
 }
 
 extension JobSnapshot {
-    /// Whether the result is a response with a body, which may be too long for the job object.
+    /// Whether the result is a response or a program's output, whose body may be too long for the job object.
     var hasBody: Bool {
         guard let result else { return resultSize != nil }
-        return result["status"]?.int != nil && result["size"] != nil
-            && (result["body"]?.string != nil || result["spilled"]?.bool == true)
+        guard result["size"] != nil, result["status"]?.int != nil || result["exit"]?.int != nil else { return false }
+        return (result["body"] ?? result["output"])?.string != nil || result["spilled"]?.bool == true
     }
 }

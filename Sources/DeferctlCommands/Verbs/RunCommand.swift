@@ -7,7 +7,7 @@ import JobProtocol
 
 struct RunCommand: DaemonCommand {
     static let configuration = verb(
-        "run", "Run a program in the daemon, and print its output.",
+        "run", "Run a program in the daemon as if it ran here.",
         example: "deferctl run --detach ffmpeg -i talk.mkv talk.mp4",
         """
         PROGRAM is the name of a program in the daemon's configuration, or else a command: its path, or a name that is \
@@ -18,9 +18,10 @@ struct RunCommand: DaemonCommand {
         Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, DEFERD_RESTARTS, \
         and what --env or the configuration sets.
 
-        The program's standard output is printed and, if it fails, the end of its standard error. It runs once, even if \
-        the daemon stops meanwhile. With --retries, an exit status of 75, a --timeout or a stop of the daemon makes the \
-        daemon run it again.
+        What the program writes to standard output and standard error is written to the same streams here, as it comes. \
+        Ctrl-C detaches, and the program goes on; pressed twice within a second, it cancels the job. The program runs \
+        once, even if the daemon stops meanwhile. With --retries, an exit status of 75, a --timeout or a stop of the \
+        daemon makes the daemon run it again.
 
         The exit status is that of the program, or 128 and the signal's number if a signal ended it.
         """)
@@ -83,7 +84,9 @@ struct RunCommand: DaemonCommand {
         guard let first = named ?? command else {
             throw CommandFailure(.badData, "There is no program \(program.sanitized); check its path.")
         }
-        return try await invocation.submit(first, orElse: named == .none ? .none : command, options) { job in
+        return try await invocation.submit(
+            first, orElse: named == .none ? .none : command, options, streams: true
+        ) { job in
             if !invocation.writesJSON { try await invocation.write(job, raw: true) }
         }
     }

@@ -16,12 +16,15 @@ struct ShowCommand: DaemonCommand {
     @Argument(help: .value("id", "The job's id."), completion: LiveCompletion.jobs) var job: Int64
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let family = try await invocation.withDaemon { client in
+        let (family, output) = try await invocation.withDaemon { client in
             var room = JobFamily.limit
-            return try await JobFamily(of: try await client.get(job), perJob: children, room: &room, from: client)
+            let family = try await JobFamily(
+                of: try await client.get(job), perJob: children, room: &room, from: client)
+            let isInterrupted = family.job.error?["kind"] == "interrupted"
+            return (family, isInterrupted ? await client.lastOutput(of: job) : "")
         }
         let tree = JobTree(now: .now, format: invocation.console.format)
-        return try invocation.show(family.all.map(\.json), as: tree.lines(family))
+        return try invocation.show(family.all.map(\.json), as: tree.lines(family, output: JobText.lastLines(output)))
     }
 }
 

@@ -49,7 +49,7 @@ struct Watching: Sendable {
         let ending = try await show(with: display, Interruption(from: "watch", jobs: jobs)) { follower, client in
             try await follower.follow(jobs, with: client)
         }
-        return .worst(ending.missing + ending.finished.map(invocation.report))
+        return .worst(ending.missing + ending.finished.map { invocation.report($0) })
     }
 
     /// Watches what `selection` covers until Ctrl-C.
@@ -73,7 +73,7 @@ struct Watching: Sendable {
                 }
                 let follower = JobFollower(
                     connection: invocation.connection, interval: interval, showsChildren: showsChildren,
-                    show: { try invocation.console.line($0.json) })
+                    show: { event, _ in try invocation.console.line(event.json) })
                 return try await body(follower, client)
             }
         }
@@ -109,6 +109,6 @@ struct WaitCommand: DaemonCommand {
         }
         let finished = ended ?? []
         try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
-        return .worst(missing + finished.map(invocation.report))
+        return .worst(missing + finished.map { invocation.report($0) })
     }
 }

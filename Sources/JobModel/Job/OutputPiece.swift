@@ -15,5 +15,5 @@ package struct OutputPiece: Sendable, Equatable {
     package var size: Int64 = 0
     package var omitted: Int64 = 0
 
-    package init(at offset: Int64) { next = offset }
+    package init(at offset: Int64) { next = max(0, offset) }
 }

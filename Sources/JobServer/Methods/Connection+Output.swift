@@ -32,7 +32,7 @@ extension Connection {
                 OutputRequest(
                     job: try params.job(), link: try params.integer("link", in: 0...Int(Int32.max)),
                     attempt: try params.integer("attempt", in: 1...Int.max),
-                    offset: Int64(try params.integer("offset", in: 0...1 << 62) ?? 0),
+                    offset: Int64(try params.integer("offset", in: -(1 << 53)...1 << 53) ?? 0),
                     length: max(Self.shortestOutput, min(length, Self.longestOutput))),
                 try params.number("wait", in: 0...Self.longestWait) ?? 0
             )

@@ -116,6 +116,46 @@ import Testing
         #expect(job["result"]?["path"]?.string?.hasPrefix(daemon.downloads + "/report-2") == true, "\(job)")
     }
 
+    /// The job that the habit with this verb is tried on.
+    private static func script(for command: String) -> String {
+        switch command.split(separator: " ")[1] {
+        case "cancel": "sleep 1000"
+        case "retry": "exit 3"
+        default: "echo done"
+        }
+    }
+
+    @Test func habits_areCarriedOut() async throws {
+        let habits = Self.text.split(separator: "\n").compactMap { line -> String? in
+            guard line.hasPrefix("|"), let last = line.split(separator: "|").last else { return nil }
+            let command = last.trimmingCharacters(in: .whitespaces).split(separator: "`").first.map(String.init)
+            return command.flatMap { $0.hasPrefix("deferctl ") && !$0.contains("(1)") ? $0 : nil }
+        }
+        #expect(habits.count == 14)
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+            let path = try daemon.directory.write("#!/bin/sh\necho made in $PWD\n", to: "make")
+            chmod(path, 0o755)
+            let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
+            let environment = [
+                "PATH": "\(daemon.directory.path):\(programs):/usr/bin:/bin", "DEFERD_SOCKET": daemon.socket,
+            ]
+            let wire = try daemon.connect()
+            for habit in habits {
+                let script = Self.script(for: habit)
+                let job = try await wire.submit(ProgramTests.shell(script))
+                if script != "sleep 1000" { _ = try await wire.wait(job) }
+                let command = habit.replacing(" 3", with: " \(job)")
+                let run = try await ChildProcess.run(["/bin/sh", "-c", command], environment: environment)
+                #expect(run.end == .code(0), "\(habit): \(run.errors)")
+                if command.contains("output") { #expect(run.output == "done\n", "\(habit)") }
+                if habit == "deferctl run make" { #expect(run.output.hasPrefix("made in /")) }
+                guard habit.contains("--detach"), !habit.contains("--delay") else { continue }
+                let made = try await wire.wait(try #require(Int(run.output.dropLast())))
+                #expect(made["state"] == "succeeded", "\(habit): \(made)")
+            }
+        }
+    }
+
     @Test func socketLines_areAnswered_asTheyStandThere() async throws {
         let lines = Self.blocks("sh").flatMap { $0.text.split(separator: "\n") }.filter { $0.hasPrefix("printf") }
         #expect(lines.count == 3)

@@ -1,0 +1,105 @@
+import JobClient
+import JobModel
+
+/// Reads what the programs of one job write, attempt after attempt, as events tell of it.
+actor OutputFollower {
+    let job: Int64
+    /// The attempt being read, and how much of it was.
+    private var link: Int?
+    private var attempt: Int
+    private var offset: Int64 = 0
+    private var restarts = 0
+    private let write: @Sendable (JobClient.OutputPiece.Record) async throws -> Void
+    private let dropped: @Sendable (Int64) -> Void
+
+    /// Begins with the first attempt, or with the latest. `write` is called with the output, `dropped` with the size of what the
+    /// daemon did not keep.
+    init(
+        of job: Int64, fromLatest: Bool = false, dropped: @escaping @Sendable (Int64) -> Void,
+        write: @escaping @Sendable (JobClient.OutputPiece.Record) async throws -> Void
+    ) {
+        (self.job, self.write, self.dropped) = (job, write, dropped)
+        attempt = fromLatest ? 0 : 1
+    }
+
+    /// Reads what an event tells of; after the last event, everything has been read.
+    func receive(_ event: JobEvent.Change, from client: JobClient) async throws {
+        switch event {
+        case .output(let link, let attempt, _):
+            if self.link == nil, self.attempt == 0 { self.attempt = attempt }
+            try await move(to: link, attempt, client)
+            try await read(client)
+        case .state(let snapshot):
+            // A run that was lost with the daemon is repeated as the same attempt.
+            let restarts = snapshot.json["restarts"]?.int ?? 0
+            if restarts != exchange(&self.restarts, with: restarts) { offset = 0 }
+            guard snapshot.isFinished else { return }
+            let outcomes = snapshot.json["outcomes"]?.array ?? []
+            let attempts = outcomes.filter { link == nil || $0["link"]?.int == link }.compactMap { $0["attempts"]?.int }
+            try await read(client)
+            // Output of a short job may have come without an event.
+            while attempt > 0, attempt < max(snapshot.json["attempt"]?.int ?? 0, attempts.max() ?? 0) {
+                (attempt, offset) = (attempt + 1, 0)
+                try await read(client)
+            }
+        case .progress: break
+        }
+    }
+
+    /// Goes on to an attempt, once all earlier ones are read.
+    private func move(to link: Int, _ attempt: Int, _ client: JobClient) async throws {
+        while self.link == link && self.attempt < attempt {
+            try await read(client)
+            (self.attempt, offset) = (self.attempt + 1, 0)
+        }
+        guard self.link != link else { return }
+        if self.link != nil {
+            try await read(client)
+            self.attempt = 1
+        }
+        (self.link, offset) = (link, 0)
+        try await move(to: link, attempt, client)
+    }
+
+    /// Reads the rest of the attempt that there is.
+    private func read(_ client: JobClient) async throws {
+        while let piece = try await piece(client), piece.next > offset {
+            try await pass(piece)
+            if piece.isLast { return }
+        }
+    }
+
+    private func pass(_ piece: JobClient.OutputPiece) async throws {
+        for record in piece.records { try await write(record) }
+        let kept = piece.records.reduce(0) { $0 + Int64($1.bytes.count) }
+        if piece.next - offset > kept { dropped(piece.next - offset - kept) }
+        offset = piece.next
+    }
+
+    /// Nil if the attempt has no output.
+    private func piece(_ client: JobClient) async throws -> JobClient.OutputPiece? {
+        do throws(JobClientError) {
+            return try await client.output(of: job, link: link, attempt: attempt == 0 ? nil : attempt, from: offset)
+        } catch {
+            // There is no such attempt, or no program.
+            guard error.rpc?.code == -32602 else { throw error }
+            return nil
+        }
+    }
+}
+
+extension JobClient {
+    /// More bytes than the lines that a screen shows have.
+    private static let shownEnd: Int64 = 2048
+
+    /// The end of what the job's program has written; empty if it wrote nothing, or the daemon does not say.
+    func lastOutput(of job: Int64) async -> String {
+        guard let piece = try? await output(of: job, from: -Self.shownEnd) else { return "" }
+        return String(decoding: piece.records.flatMap(\.bytes), as: UTF8.self)
+    }
+
+    /// The last line that the job's program has written.
+    func lastLine(of job: Int64) async -> String? {
+        await lastOutput(of: job).split(whereSeparator: { $0.isNewline }).last.map { String($0).sanitized }
+    }
+}

@@ -1,0 +1,162 @@
+import ArgumentParser
+import JobClient
+import JobModel
+
+struct OutputCommand: DaemonCommand {
+    static let configuration = verb(
+        "output", "Print what the programs of jobs have written.", example: "deferctl output -f 12",
+        """
+        Both streams are printed, in the order in which the program wrote. The output can be read while the program runs \
+        and after any end, until the job is removed; of each attempt, the daemon keeps the beginning and the end. With \
+        several jobs, or a list, whose children are read, the job's id precedes each line.
+
+        On a terminal, control characters are escaped.
+        """)
+
+    enum Stream: String, ExpressibleByArgument, CaseIterable { case out, err }
+
+    @Flag(name: .shortAndLong, help: "Go on until the jobs are finished.") var follow = false
+    @Option(help: .value("name", "Only standard output (out), or only standard error (err).")) var stream: Stream?
+    @Option(help: .value("number", "This attempt (default: the latest)."), transform: whole(1...Int.max))
+    var attempt: Int?
+    @Option(help: .value("number", "The program of this link (default: the latest)."), transform: whole(0...Int.max))
+    var link: Int?
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var ids: JobIDs
+
+    func validate() throws {
+        if follow, attempt != nil || link != nil {
+            throw ValidationError("Use --follow without --attempt and --link; it follows every program of a job.")
+        }
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let named = ids.jobs
+        return try await Interruption(from: "output -f", jobs: named).run { [self] in
+            try await invocation.withDaemon { client in
+                var (jobs, hasLists) = ([JobSnapshot](), false)
+                for id in named {
+                    var room = JobFamily.limit
+                    let job = try await client.get(id)
+                    let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
+                    hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
+                    jobs += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
+                }
+                let writer = OutputLines(
+                    console: invocation.console, stream: stream, showsIDs: jobs.count > 1 || hasLists)
+                if follow { return try await follow(named, with: client, invocation, writer) }
+                for job in jobs {
+                    try await read(job.id, isNamed: named.contains(job.id), from: client, writer)
+                }
+                try await writer.end()
+                return .ok
+            }
+        }
+    }
+
+    private func read(_ job: Int64, isNamed: Bool, from client: JobClient, _ writer: OutputLines) async throws {
+        var offset: Int64 = 0
+        while true {
+            guard let piece = try await piece(of: job, at: offset, isNamed: isNamed, from: client) else { return }
+            for record in piece.records { try await writer.write(record, of: job) }
+            let kept = piece.records.reduce(0) { $0 + Int64($1.bytes.count) }
+            if piece.next - offset > kept { await writer.dropped(piece.next - offset - kept, of: job) }
+            if piece.isLast || piece.next == offset { return }
+            offset = piece.next
+        }
+    }
+
+    /// Nil for a child that runs no program.
+    private func piece(
+        of job: Int64, at offset: Int64, isNamed: Bool, from client: JobClient
+    ) async throws -> JobClient.OutputPiece? {
+        do {
+            return try await client.output(of: job, link: link, attempt: attempt, from: offset)
+        } catch {
+            if !isNamed, error.rpc?.code == -32602 { return nil }
+            throw error
+        }
+    }
+
+    private func follow(
+        _ jobs: [Int64], with client: JobClient, _ invocation: Invocation, _ writer: OutputLines
+    ) async throws -> ExitStatus {
+        let followers = OutputFollowers(writer: writer)
+        let follower = JobFollower(connection: invocation.connection, interval: 0.05, showsChildren: true) {
+            try await followers.receive($0, from: $1)
+        }
+        let ending = try await follower.follow(jobs, with: client)
+        try await writer.end()
+        return .worst(ending.missing)
+    }
+}
+
+/// Follows the output of several jobs and their children.
+private actor OutputFollowers {
+    private let writer: OutputLines
+    private var followers: [Int64: OutputFollower] = [:]
+
+    init(writer: OutputLines) { self.writer = writer }
+
+    func receive(_ event: JobEvent, from client: JobClient) async throws {
+        let job = event.job
+        let follower =
+            followers[job]
+            ?? OutputFollower(of: job, fromLatest: true) { [writer] size in
+                Task { await writer.dropped(size, of: job) }
+            } write: { [writer] in
+                try await writer.write($0, of: job)
+            }
+        followers[job] = follower
+        try await follower.receive(event.change, from: client)
+        if case .state(let snapshot) = event.change, snapshot.isFinished { followers[job] = nil }
+    }
+}
+
+/// Writes output, with the job's id before each line if several jobs write.
+private actor OutputLines {
+    /// The most bytes of a line that is kept until it ends.
+    private static let longestLine = 64 << 10
+
+    private let console: Console
+    private let stream: OutputCommand.Stream?
+    private let showsIDs: Bool
+    private var filter = TerminalFilter()
+    private var open: [Int64: [UInt8]] = [:]
+
+    init(console: Console, stream: OutputCommand.Stream?, showsIDs: Bool) {
+        (self.console, self.stream, self.showsIDs) = (console, stream, showsIDs)
+    }
+
+    func write(_ record: JobClient.OutputPiece.Record, of job: Int64) throws {
+        guard stream.map({ ($0 == .err) == record.isError }) ?? true else { return }
+        guard showsIDs else { return try put(record.bytes) }
+        var lines = (open[job] ?? []) + record.bytes
+        while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
+            try put(Array("\(job) ".utf8) + lines[...end])
+            lines.removeSubrange(...end)
+        }
+        open[job] = lines
+        if lines.count > Self.longestLine { try end(of: job) }
+    }
+
+    func dropped(_ size: Int64, of job: Int64) {
+        console.say(
+            "\(size) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and the end."
+        )
+    }
+
+    /// Writes lines that did not end.
+    func end() throws {
+        for job in open.keys.sorted() { try end(of: job) }
+    }
+
+    private func end(of job: Int64) throws {
+        guard let line = open.removeValue(forKey: job), !line.isEmpty else { return }
+        try put(Array("\(job) ".utf8) + line + [UInt8(ascii: "\n")])
+    }
+
+    private func put(_ bytes: [UInt8]) throws {
+        try console.data.write(console.showsData ? filter.filter(bytes) : bytes)
+    }
+}
