@@ -91,8 +91,9 @@ static void signal_group(pid_t leader, int number) {
     if (number == SIGTERM) kill(-leader, SIGCONT);
 }
 
-/// The indexes of a block's texts: its arguments and its variables begin here, and NULL follows each of the two.
-struct texts {
+/// What a block says: NULL follows the arguments, and the variables.
+struct surroundings {
+    mode_t umask;
     const char *directory;
     const char *path;
     char **arguments;
@@ -100,10 +101,11 @@ struct texts {
 };
 
 /// Finds the texts of a block, which ends with a NUL, and stores pointers to them in `pointers`.
-static bool read_block(char *block, size_t size, char **pointers, struct texts *texts) {
+static bool read_block(char *block, size_t size, char **pointers, struct surroundings *texts) {
     const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
     char *text = block + sizeof *head, *end = block + size;
     size_t count = 2 + (size_t)head->arguments + head->variables, next = 0;
+    texts->umask = head->umask;
     texts->arguments = pointers;
     texts->variables = pointers + head->arguments + 1;
     for (size_t index = 0; index < count; index++) {
@@ -127,7 +129,7 @@ static volatile struct {
     uint32_t kind;
 } failure;
 
-static void become(const struct texts *texts, const int *descriptors, pid_t guard) {
+static void become(const struct surroundings *texts, const int *descriptors, pid_t guard) {
     failure.kind = DEFERD_GUARD_REFUSED;
     setsid();
     // If the guard is killed, its programs are ended too; the daemon ends the rest of their groups.
@@ -140,6 +142,7 @@ static void become(const struct texts *texts, const int *descriptors, pid_t guar
         failure.kind = DEFERD_GUARD_NO_DIRECTORY;
         goto failed;
     }
+    umask(texts->umask);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -169,7 +172,7 @@ static void start(const struct deferd_guard_request *request, const int *descrip
         munmap(block, size);
         return;
     }
-    struct texts texts;
+    struct surroundings texts;
     if (read_block(block, size, pointers, &texts)) {
         failure.error = 0;
         pid_t guard = getpid(), child = vfork();
@@ -259,7 +262,6 @@ int main(int count, char **arguments) {
     if (chdir("/") != 0) return 71;
     close_range(3, ~0U, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    umask(077);
     // The memory of programs counts towards the daemon's service. When it runs out, the kernel should end a program, not the
     // daemon. Programs inherit the value.
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

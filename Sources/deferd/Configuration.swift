@@ -63,6 +63,7 @@ struct Configuration: Sendable {
         settings.programs.entries = programs.entries
         // Users who run a daemon of their own can run any program anyway.
         settings.programs.allowsAny = programs.allowsAny ?? !isSystemInstance
+        settings.programs.belongsToCaller = !isSystemInstance
         settings.programs.directory = stateDirectory + "/programs"
         return settings
     }

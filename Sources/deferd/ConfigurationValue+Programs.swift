@@ -43,16 +43,24 @@ extension ConfigurationValue {
 
     private func variableNames() throws -> [String] {
         try strings().map { name in
-            if let flaw = ProgramSpec.flaw(ofVariable: name) { throw Misfit("contains \"\(name)\": \(flaw)") }
+            if let flaw = Self.flaw(ofVariable: name, reserved: ["LD_", "DEFERD_"]) {
+                throw Misfit("contains \"\(name)\": \(flaw)")
+            }
             return name
         }
+    }
+
+    /// `LD_` variables control the dynamic linker, and `DEFERD_` variables belong to the daemon.
+    private static func flaw(ofVariable name: String, reserved: [String]) -> String? {
+        ProgramSpec.flaw(ofVariable: name)
+            ?? reserved.first(where: name.hasPrefix).map { "Names that begin with \($0) are reserved." }
     }
 
     private func variables() throws -> [String: String] {
         guard case .map(let members) = self else { throw Misfit("must be names with values") }
         return try members.reduce(into: [:]) { variables, variable in
             // An administrator may configure the dynamic linker.
-            let flaw = ProgramSpec.flaw(ofVariable: variable.name.hasPrefix("LD_") ? "LD" : variable.name)
+            let flaw = Self.flaw(ofVariable: variable.name, reserved: ["DEFERD_"])
             guard flaw == nil, case .scalar(let text) = variable.value, !text.utf8.contains(0) else {
                 throw Misfit(
                     "\(variable.name): cannot be set: \(flaw ?? "its value must be one text")", line: variable.line)
@@ -65,16 +73,11 @@ extension ConfigurationValue {
 extension ConfigurationValue.Member {
     /// Throws unless a program can have this command.
     fileprivate func check(_ command: [String]) throws {
-        let most = ProgramSpec.longestCommand
-        if command.first?.hasPrefix("/") == true, command.count <= most,
-            !command.contains(where: { $0.utf8.contains(0) })
-        {
-            return
-        }
+        if command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) { return }
         var line = line
         if case .map(let members) = value { line = members.first { $0.name == "command" }?.line ?? line }
         throw Misfit(
-            "\(name): needs \"command\", a list of at most \(most) elements without NUL that begins with the absolute path "
-                + "of a program", line: line)
+            "\(name): needs \"command\", a list without NUL that begins with the absolute path of a program",
+            line: line)
     }
 }

@@ -36,6 +36,7 @@ struct deferd_guard_request {
 struct deferd_guard_block {
     uint32_t arguments;
     uint32_t variables;
+    uint32_t umask;
 };
 
 /// The kinds of reports.

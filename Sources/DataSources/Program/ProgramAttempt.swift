@@ -7,7 +7,7 @@ import SystemPackage
 struct ProgramAttempt: Sendable {
     /// The spec without its input.
     let spec: ProgramSpec
-    let input: Handover<JSON>
+    let input: Handover<ProgramSpec.Input>
     let command: ProgramCommand
     let host: ProgramHost
     let transfer: Transfer
@@ -61,9 +61,9 @@ struct ProgramAttempt: Sendable {
         let ownDirectory = command.directory == nil ? "\(directory)/\(host.directoryName(of: run))" : nil
         do throws(Errno) {
             return try await transfer.ownFiles.run { () throws(Errno) in
-                let line = longInput == nil ? input.take().map(Self.line) : nil
+                let bytes = longInput == nil ? input.take()?.bytes : nil
                 return try connection.start(
-                    run.id, command, in: ownDirectory, input: line, inputFile: longInput?.descriptor)
+                    run.id, command, in: ownDirectory, input: bytes, inputFile: longInput?.descriptor)
             }
         } catch {
             // The guard is gone, as its reports are about to say, or it is stopped.
@@ -74,17 +74,10 @@ struct ProgramAttempt: Sendable {
 
     /// Moves a long input to a file, as the program may run for long; it counts like request bodies.
     private func longInput() async throws(JobError) -> BodyFile? {
-        // With a line feed.
-        let size = input.look { $0?.size ?? 0 } + 1
+        let size = input.look { $0?.size ?? 0 }
         guard size > DocumentTransfer.longestInMemory else { return nil }
         return try await BodyFile.moving(
-            { [input] in input.take().map(Self.line) ?? [] }, ofSize: size, for: "input", transfer)
-    }
-
-    private static func line(of input: JSON) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.write(input)
-        return writer.bytes + [UInt8(ascii: "\n")]
+            { [input] in input.take()?.bytes ?? [] }, ofSize: size, for: "input", transfer)
     }
 
     // MARK: - End
@@ -121,7 +114,7 @@ struct ProgramAttempt: Sendable {
             let reason = Errno(rawValue: error)
             throw isDirectory
                 ? failed("could not be started, as its directory could not be entered: \(reason); check the directory.")
-                : failed("could not be started: \(reason); check that it exists and may be executed.")
+                : failed("could not be started: \(reason); \(ProgramCommand.advice(on: reason))")
         case .lost: throw lost
         }
     }
@@ -142,7 +135,7 @@ struct ProgramAttempt: Sendable {
     var name: String {
         switch spec.subject {
         case .named(let name): "\"\(name.echoed)\""
-        case .command(let words): "\"\((ProgramSpec.shown(words).first ?? "").echoed)\""
+        case .command(let words): "\"\((words.first ?? "").echoed)\""
         }
     }
 }

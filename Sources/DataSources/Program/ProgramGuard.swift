@@ -91,7 +91,7 @@ final class ProgramGuard: Sendable {
     ///
     /// Its input is a file, so that no thread waits for a program that does not read.
     func start(
-        _ id: UInt64, _ command: ProgramCommand, in ownDirectory: String?, input line: [UInt8]?, inputFile: Int32?
+        _ id: UInt64, _ command: ProgramCommand, in ownDirectory: String?, input bytes: [UInt8]?, inputFile: Int32?
     ) throws(Errno) -> (output: Int32, errors: Int32) {
         var opened: [Int32] = []
         defer { for descriptor in opened { close(descriptor) } }
@@ -109,7 +109,7 @@ final class ProgramGuard: Sendable {
         }
         let block = command.block(in: ownDirectory ?? command.directory ?? "")
         let blockFile = try memoryFile(block)
-        let inputFile = if let line { try memoryFile(line) } else { inputFile }
+        let inputFile = if let bytes { try memoryFile(bytes) } else { inputFile }
         // Opened anew, so that the program can only read it, from its beginning.
         let input = try FileOperations.call {
             open(inputFile.map { "/proc/self/fd/\($0)" } ?? "/dev/null", O_RDONLY | O_CLOEXEC)

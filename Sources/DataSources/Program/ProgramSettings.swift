@@ -24,6 +24,8 @@ package struct ProgramSettings: Sendable, Equatable {
     package var entries: [String: Entry] = [:]
     /// Whether specs may contain commands.
     package var allowsAny = false
+    /// Whether the daemon belongs to the user who submits commands, so that they get that user's environment and no other.
+    package var belongsToCaller = false
     /// The directory in which programs get theirs; it is made if it is missing, and private to the daemon.
     package var directory = ""
     /// The program guard, `deferd-guard`, which is installed beside the running program.

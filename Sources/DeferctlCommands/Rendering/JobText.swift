@@ -49,7 +49,7 @@ struct JobText {
     }
 
     private static func program(_ source: JSON) -> String {
-        var words = Array(ProgramSpec.shown((source["command"]?.array ?? []).map(brief)))
+        var words = (source["command"]?.array ?? []).map(brief)
         if let name = source["program"] { words.insert(brief(name), at: 0) }
         words += (source["arguments"]?.array ?? []).map(brief)
         return words.joined(separator: " ").cut(to: 200)

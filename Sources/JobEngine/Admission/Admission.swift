@@ -130,7 +130,7 @@ package struct Admission: Sendable {
             case .named(let name) where isOpen && TemplateText.hasExpression(name): break
             case .named(let name):
                 do { try policy.check(program: name) } catch { throw refused(error, "program") }
-                for variable in program.environment.keys.sorted() {
+                for variable in program.environment?.keys.sorted() ?? [] {
                     do { try policy.check(variable: variable, of: name) } catch {
                         throw SpecError(
                             place.appending("environment").appending(variable), error.message, isForbidden: true)
@@ -196,6 +196,7 @@ extension NewJob {
 
 extension JSON {
     /// The same for values that are equal, whatever the order of members, and in each life of the daemon.
+    /// The environments of programs do not count: that of a shell differs each time.
     fileprivate var digest: UInt64 {
         switch self {
         case .null: 1
@@ -204,7 +205,10 @@ extension JSON {
         case .string(let text): Self.digest(of: text, 5)
         case .array(let elements): elements.reduce(6) { Self.mixed($0 ^ $1.digest) &* 31 }
         case .object(let object):
-            object.members.reduce(7) { $0 &+ Self.mixed(Self.digest(of: $1.name, 8) ^ $1.value.digest &* 0x9E37_79B9) }
+            object.members.reduce(7) { sum, member in
+                if object.hidesValues(of: member.name) { return sum }
+                return sum &+ Self.mixed(Self.digest(of: member.name, 8) ^ member.value.digest &* 0x9E37_79B9)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ package enum Masking {
 
     private static let secretFields: Set<String> = ["authorization", "proxy-authorization", "cookie"]
 
-    /// Masks credential headers and the user information of URLs in a spec, source or link.
+    /// Masks credential headers, the variables of programs and the user information of URLs in a spec, source or link.
     package static func masked(_ json: JSON) -> JSON { masked(json, inHeaders: false) }
 
     private static func masked(_ json: JSON, inHeaders: Bool) -> JSON {
@@ -16,6 +16,9 @@ package enum Masking {
             return .object(
                 object.mapValues { member in
                     if inHeaders, secretFields.contains(member.name.lowercased()) { return .string(mask) }
+                    if object.hidesValues(of: member.name), let variables = member.value.object {
+                        return .object(variables.mapValues { _ in .string(mask) })
+                    }
                     return masked(member.value, inHeaders: member.name == "headers")
                 })
         default: return json
@@ -117,5 +120,12 @@ package enum Masking {
             bytes[close...].starts(with: "}}".utf8)
         else { return nil }
         return close + 2
+    }
+}
+
+extension JSONObject {
+    /// Whether this member is the environment of a `program` source.
+    package func hidesValues(of member: String) -> Bool {
+        member == "environment" && self["type"]?.string == SourceType.program.rawValue
     }
 }

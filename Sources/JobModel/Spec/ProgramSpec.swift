@@ -1,4 +1,4 @@
-/// The run of a `program` source: a configured program or a command, with its input.
+/// The run of a `program` source: a configured program or a command, with its input and surroundings.
 package struct ProgramSpec: Sendable, Equatable {
     /// The program to run.
     package enum Subject: Sendable, Equatable {
@@ -17,35 +17,61 @@ package struct ProgramSpec: Sendable, Equatable {
         case none
     }
 
+    /// What the program can read from its standard input.
+    package enum Input: Sendable, Equatable {
+        case bytes([UInt8])
+        /// One line of JSON.
+        case line(JSON)
+
+        /// The number of ``bytes``.
+        package var size: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .line(let json): json.size + 1
+            }
+        }
+
+        package var bytes: [UInt8] {
+            switch self {
+            case .bytes(let bytes): bytes
+            case .line(let json): json.utf8 + [UInt8(ascii: "\n")]
+            }
+        }
+    }
+
     package var subject: Subject
     /// Arguments appended to the command.
     package var arguments: [String]
-    /// The JSON line on standard input; nil if standard input is empty.
-    package var input: JSON?
-    /// Variables added to the environment.
-    package var environment: [String: String]
+    /// Nil if standard input is empty.
+    package var input: Input?
+    /// Nil for the usual variables.
+    package var environment: [String: String]?
+    /// The working directory of a command; nil for an empty one of its own.
+    package var directory: String?
+    /// The file mode creation mask.
+    package var umask: UInt32
+    /// Whether a command reports progress on its standard output, as configured programs do.
+    package var reportsProgress: Bool
     package var output: Output
 
-    /// Returns a command without the directory that `deferctl run` puts before it.
-    package static func shown(_ command: [String]) -> ArraySlice<String> {
-        command.count > 3 && command[0] == "/usr/bin/env" && command[1] == "-C" ? command[3...] : command[...]
-    }
-
-    static let members = ["type", "program", "command", "arguments", "input", "environment", "output"]
-    /// The maximum number of a command's elements; the kernel bounds the whole, with arguments.
-    package static let longestCommand = 1000
-    package static let mostArguments = 100
-    package static let mostVariables = 100
-    /// The maximum size of an argument or variable, in bytes; the kernel accepts none longer.
+    static let members = [
+        "type", "program", "command", "arguments", "input", "inputBase64", "environment", "directory", "umask",
+        "progress", "output",
+    ]
+    /// The maximum size of an argument or variable, in bytes; the kernel accepts none longer, and bounds their sum.
     static let longestText = 128 << 10
 
     init(_ reader: MemberReader) throws(SpecError) {
         let command = try reader.strings(
-            "command", atMost: Self.longestCommand, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:))
+            "command", atMost: .max, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:))
         let name = try reader.string("program", flaw: Self.flaw(ofText:))
         switch (name, command) {
         case (let name?, nil):
             guard !name.isEmpty else { throw reader.fault("program", "\"program\" must not be empty.") }
+            for member in ["directory", "umask", "progress"] where reader.value(member) != nil {
+                throw reader.fault(
+                    member, "Only a \"command\" can have a \"\(member)\"; a program has what its configuration says.")
+            }
             subject = .named(name)
         case (nil, let command?):
             if !reader.isOpen("command") {
@@ -53,7 +79,7 @@ package struct ProgramSpec: Sendable, Equatable {
                     throw reader.fault("command", "\"command\" must hold the path of a program.")
                 }
                 let isOpen = reader.mode == .template && TemplateText.hasExpression(path)
-                guard isOpen || path.hasPrefix("/") else {
+                guard isOpen || path.utf8.first == UInt8(ascii: "/") else {
                     throw SpecError(
                         reader.pointer(to: "command").appending(0),
                         "The first element of \"command\" must be an absolute path.")
@@ -65,25 +91,49 @@ package struct ProgramSpec: Sendable, Equatable {
             throw reader.fault("command", "\"program\" and \"command\" exclude each other; leave one of them out.")
         }
         arguments =
-            try reader.strings(
-                "arguments", atMost: Self.mostArguments, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:)) ?? []
-        input = reader.object["input"]
+            try reader.strings("arguments", atMost: .max, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:)) ?? []
+        input = try Self.input(reader)
         environment = try Self.environment(reader)
         output = try reader.choice("output") ?? .text
+        directory = try reader.string("directory") { text in
+            let isAbsolute = text.utf8.first == UInt8(ascii: "/")
+            return Self.flaw(ofText: text) ?? (isAbsolute ? nil : "\"directory\" must be an absolute path.")
+        }
+        let mask = try reader.string("umask") { text in
+            Self.mask(text) == nil ? "\"umask\" must be one to four octal digits, at most 0777." : nil
+        }
+        umask = mask.flatMap(Self.mask) ?? 0o077
+        reportsProgress = try reader.flag("progress") ?? false
+    }
+
+    private static func input(_ reader: MemberReader) throws(SpecError) -> Input? {
+        let encoded = try reader.string("inputBase64", atMost: .max) { text in
+            Base64.decode(text) == nil ? "\"inputBase64\" must be base64 with padding." : nil
+        }
+        // Null is a value here, too.
+        guard let input = reader.object["input"] else { return encoded.flatMap(Base64.decode).map(Input.bytes) }
+        guard encoded == nil else {
+            throw reader.fault("inputBase64", "Give either \"input\" or \"inputBase64\", not both.")
+        }
+        return input.string.map { .bytes(Array($0.utf8)) } ?? .line(input)
+    }
+
+    private static func mask(_ text: String) -> UInt32? {
+        let isOctal = (1...4).contains(text.utf8.count) && text.utf8.allSatisfy { (0x30...0x37).contains($0) }
+        guard isOctal else { return nil }
+        return UInt32(text, radix: 8).flatMap { $0 <= 0o777 ? $0 : nil }
     }
 
     /// Returns why a string cannot be passed to a program: a NUL would end it.
     private static func flaw(ofText text: String) -> String? {
-        text.utf8.contains(0) ? "A program's arguments and variables cannot contain NUL characters." : nil
+        text.utf8.contains(0) ? "A program's arguments, variables and directory cannot contain NUL characters." : nil
     }
 
-    private static func environment(_ reader: MemberReader) throws(SpecError) -> [String: String] {
-        guard let written = reader.value("environment"), !reader.isOpen("environment") else { return [:] }
+    private static func environment(_ reader: MemberReader) throws(SpecError) -> [String: String]? {
+        guard let written = reader.value("environment") else { return nil }
+        if reader.isOpen("environment") { return [:] }
         let variables = try MemberReader(
             written, at: reader.pointer(to: "environment"), mode: reader.mode, isStored: reader.isStored)
-        guard variables.object.members.count <= mostVariables else {
-            throw reader.fault("environment", "\"environment\" holds more than \(mostVariables) variables.")
-        }
         var environment: [String: String] = [:]
         for member in variables.object.members {
             if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }
@@ -93,17 +143,17 @@ package struct ProgramSpec: Sendable, Equatable {
         return environment
     }
 
-    /// Returns why a spec may not set this variable, or nil if it may.
-    ///
-    /// `LD_` variables control the dynamic linker, and `DEFERD_` variables belong to the daemon.
+    /// Returns why no variable can have this name, or nil if one can.
     package static func flaw(ofVariable name: String) -> String? {
         if name.isEmpty { return "A variable needs a name." }
         if name.utf8.contains(UInt8(ascii: "=")) || name.utf8.contains(0) {
             return "A variable's name cannot contain \"=\" or NUL characters."
         }
-        if let prefix = ["LD_", "DEFERD_"].first(where: { name.utf8.starts(with: $0.utf8) }) {
-            return "A variable whose name begins with \(prefix) cannot be set; choose another name."
-        }
         return nil
+    }
+
+    /// The variables of a program for which the spec and the configuration set no others.
+    package static func usualEnvironment(home: String) -> [String: String] {
+        ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8"]
     }
 }

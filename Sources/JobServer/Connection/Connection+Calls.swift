@@ -49,7 +49,7 @@ extension Connection {
     private func read(_ frame: LineFramer.Frame, _ limits: JobLimits) -> Line {
         guard case .line(let bytes) = frame else {
             let error = ProtocolError(
-                .invalidRequest, "The line is longer than \(limits.line) bytes; split the request up.",
+                .invalidRequest, "The line is longer than \(limits.line) bytes (limits.line); send less at once.",
                 [JSONObject.Member(name: "kind", value: "line-too-long")])
             return ([.rejected(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
         }

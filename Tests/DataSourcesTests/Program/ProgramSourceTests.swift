@@ -65,18 +65,20 @@ import Testing
         }
     }
 
-    @Test func input_isOneLineOfJSON_thenEnds() async throws {
+    @Test func input_isALineOfJSON_orBytes_thenEnds() async throws {
         try await Self.run { bench async throws in
             let input: JSON = ["text": "a\nb", "list": [1, nil]]
             #expect(
                 try await bench.result(Self.shell("read -r line; printf %s \"$line\"; cat", ["input": input])) == input)
             #expect(try await bench.result(Self.shell("cat; wc -c")) == 0)
+            #expect(try await bench.result(Self.shell("od -An -tx1", ["input": "\"a\""])) == " 22 61 22")
+            #expect(try await bench.result(Self.shell("od -An -tx1", ["inputBase64": "/wAK"])) == " ff 00 0a")
             // One that is never read, in memory and in a file.
             for size in [10, 1 << 20] {
                 let text = String(repeating: "x", count: size)
                 #expect(try await bench.result(Self.shell("echo 1", ["input": .string(text)])) == 1)
                 #expect(
-                    try await bench.result(Self.shell("wc -c", ["input": .string(text)])) == JSON(size + 3))
+                    try await bench.result(Self.shell("wc -c", ["input": .string(text)])) == JSON(size))
             }
             #expect(try await bench.result(Self.shell("cat", ["input": nil])) == nil)
         }
@@ -165,6 +167,46 @@ import Testing
         }
     }
 
+    @Test func command_hasItsSpecsEnvironmentOnly_inADaemonOfItsUser() async throws {
+        try await Self.run(change: { $0.programs.belongsToCaller = true }) { bench async throws in
+            func variables(_ members: [String: JSON]) async throws -> [String] {
+                var source: JSONObject = ["type": "program", "command": ["/usr/bin/env"]]
+                for (name, value) in members { source[name] = value }
+                return Self.lines(try await bench.result(.object(source), job: 7)).sorted()
+            }
+            let own = ["DEFERD_ATTEMPT=1", "DEFERD_JOB=7", "DEFERD_RESTARTS=0"]
+            let given: JSON = ["PATH": "/x", "LD_X": "1", "GCONV_PATH": "/y", "DEFERD_JOB": "1", "DEFERD_X": "2"]
+            let all = own + ["DEFERD_X=2", "GCONV_PATH=/y", "LD_X=1", "PATH=/x"]
+            #expect(try await variables(["environment": given]) == all.sorted())
+            #expect(try await variables(["environment": [:]]) == own)
+            #expect(
+                try await variables([:])
+                    == own + ["HOME=\(NSHomeDirectory())", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin"])
+        }
+    }
+
+    @Test func command_runsInTheDirectory_andWithTheUmask_ofItsSpec() async throws {
+        try await Self.run { bench async throws in
+            #expect(
+                try await bench.result(Self.shell("pwd; umask", ["directory": "/usr", "umask": "027"])) == "/usr\n0027")
+            #expect(try await bench.result(Self.shell("umask", ["umask": "0"])) == "0000")
+            let error = try await bench.failure(Self.shell("pwd", ["directory": "/nowhere"]))
+            #expect(error.kind == .program && error.message.contains("directory could not be entered"), "\(error)")
+        }
+    }
+
+    @Test func arguments_areAsMany_asTheSystemTakes() async throws {
+        try await Self.run { bench async throws in
+            func count(_ words: Int) -> JSON {
+                Self.shell("echo $#", ["arguments": .array(Array(repeating: "x", count: words))])
+            }
+            #expect(try await bench.result(count(20_001)) == 20_000)
+            // More than any limit of the stack's size leaves.
+            let error = try await bench.failure(count(1_000_000))
+            #expect(error.kind == .program && error.message.contains("Argument list too long; pass fewer"), "\(error)")
+        }
+    }
+
     @Test func program_leadsASession_withThreeDescriptors_umask077_andNoSignalIgnored() async throws {
         // Like the daemon.
         signal(SIGPIPE, SIG_IGN)
@@ -234,11 +276,6 @@ import Testing
             #expect(!killed.isRetryable)
             let long = try await bench.failure(Self.shell("seq 100000 >&2; printf 'é%.0s' $(seq 3000) >&2; exit 1"))
             #expect(long.program?.standardError == String(repeating: "é", count: 2048))
-            // As `deferctl run` has a command run in a directory.
-            let elsewhere = try await bench.failure([
-                "type": "program", "command": ["/usr/bin/env", "-C", "/", "/bin/false"],
-            ])
-            #expect(elsewhere.message.hasPrefix("The program \"/bin/false\" exited with 1"), "\(elsewhere.message)")
             let odd = try await bench.failure(Self.shell("printf 'a\\377b' >&2; exit 1"))
             #expect(odd.program?.standardError == "a\u{FFFD}b")
         }

@@ -48,6 +48,27 @@ import Testing
         }
     }
 
+    @Test func environmentsOfPrograms_areNotCompared() async throws {
+        try await Daemon.run(configuration: ProgramTests.anyProgram) { daemon in
+            let wire = try daemon.connect()
+            func spec(_ environment: JSON, _ words: [JSON] = ["/bin/true"]) -> JSON {
+                [
+                    "key": "k",
+                    "source": ["type": "program", "command": .array(words), "environment": environment],
+                    "then": [
+                        ["then": ["source": ["type": "program", "command": ["/bin/true"], "environment": environment]]]
+                    ],
+                ]
+            }
+            let id = try await wire.submit(spec(["A": "1"]))
+            for environment in [["A": "2"], ["B": "1"], nil] as [JSON] {
+                let joined = try await wire.call("job.submit", spec(environment))
+                #expect(joined["job"]?.int == id && joined["created"] == false)
+            }
+            #expect(try await wire.refusal("job.submit", spec(["A": "1"], ["/bin/false"])).code == -32006)
+        }
+    }
+
     @Test func key_holds_acrossRestarts() async throws {
         try await Household.with { household in
             var daemon = try await household.start()

@@ -301,12 +301,6 @@ import Testing
             #expect(try await unknown.end() == .code(65))
             #expect(unknown.errorText.contains("neither in your PATH"), "\(unknown.errorText)")
             #expect(try await run(["--no-such-option", "x"]).end() == .code(64))
-            // A configured program has at most 100 arguments, a command more.
-            let many = (1...150).map(String.init)
-            #expect(try await run(["echo"] + many).outputText == many.joined(separator: " ") + "\n")
-            let refused = try await run(["greet"] + many)
-            #expect(try await refused.end() == .code(65))
-            #expect(refused.errorText.contains("100"), "\(refused.errorText)")
             // A given directory makes it a command, whose path may look like a variable.
             #expect(try await run(["-C", "/", "greet"]).end() == .code(65))
             let script = daemon.state + "/a=b"

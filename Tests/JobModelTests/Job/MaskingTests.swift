@@ -73,9 +73,19 @@ import Testing
         #expect(!masked.contains("secret") && !masked.contains("u:p"))
     }
 
+    @Test func variablesOfPrograms_areMasked_butNotTheirNames() {
+        let program: JSON = ["type": "program", "program": "x", "environment": ["TOKEN": "a", "N": "{{input}}"]]
+        let masked: JSON = ["type": "program", "program": "x", "environment": ["TOKEN": "***", "N": "***"]]
+        #expect(Masking.masked(program) == masked)
+        #expect(Masking.masked(["then": [["then": ["source": program]]]]) == ["then": [["then": ["source": masked]]]])
+        let open: JSON = ["type": "program", "environment": "{{input}}"]
+        #expect(Masking.masked(open) == open)
+    }
+
     @Test func otherMembers_areLeftAsTheyAre() {
         let value: JSON = [
             "Authorization": "not a header", "headers": [1, "x"], "n": [1.5, nil, true], "deep": [[:]],
+            "environment": ["A": "b"],
         ]
         #expect(Masking.masked(value) == value)
     }

@@ -22,10 +22,26 @@ import Testing
         ])
         #expect(spec?.subject == .named("resize"))
         #expect(spec?.arguments == ["a", ""])
-        #expect(spec?.input == .some(.null))
-        #expect(spec?.environment.keys.sorted() == ["A", "b c"])
-        #expect(try read(["command": ["/bin/ls", "-l"]])?.subject == .command(["/bin/ls", "-l"]))
-        #expect(try read(["program": "x"])?.input == .none)
+        #expect(spec?.input == .line(nil))
+        #expect(spec?.environment == ["A": "1", "b c": ""])
+        let plain = try read(["command": ["/bin/ls", "-l"]])
+        #expect(plain?.subject == .command(["/bin/ls", "-l"]))
+        #expect(plain?.input == .none && plain?.environment == .none && plain?.directory == .none)
+        #expect(plain?.umask == 0o077 && plain?.reportsProgress == false)
+        let placed = try read([
+            "command": ["/bin/ls"], "environment": [:], "directory": "/\u{301}a", "umask": "0027", "progress": true,
+        ])
+        #expect(placed?.environment == [:] && placed?.directory == "/\u{301}a")
+        #expect(placed?.umask == 0o027 && placed?.reportsProgress == true)
+    }
+
+    @Test func input_isBytes_orALineOfJSON() throws {
+        #expect(try read(["program": "a", "input": "a\n"])?.input == .bytes([0x61, 0x0A]))
+        #expect(try read(["program": "a", "inputBase64": "/wA="])?.input == .bytes([0xFF, 0]))
+        let line = try read(["program": "a", "input": ["b": 1]])?.input
+        #expect(line?.bytes == Array("{\"b\":1}\n".utf8) && line?.size == 8)
+        #expect(pointer(["program": "a", "input": nil, "inputBase64": ""]) == "/source/inputBase64")
+        #expect(pointer(["program": "a", "inputBase64": "/wA"]) == "/source/inputBase64")
     }
 
     @Test func wrongMembers_arePointedAt() {
@@ -40,11 +56,20 @@ import Testing
         #expect(pointer(["command": ["/bin/ls", "a\0"]]) == "/source/command/1")
         #expect(pointer(["program": "a\0"]) == "/source/program")
         #expect(pointer(["program": "a", "arguments": ["", "\0"]]) == "/source/arguments/1")
-        #expect(
-            pointer(["program": "a", "arguments": .array(Array(repeating: "x", count: 101))]) == "/source/arguments")
-        #expect(pointer(["program": "a", "arguments": .array(Array(repeating: "x", count: 100))]) == nil)
+        let long = JSON.string(String(repeating: "x", count: (128 << 10) + 1))
+        #expect(pointer(["command": ["/b", long]]) == "/source/command/1")
+        #expect(pointer(["program": "a", "arguments": [long]]) == "/source/arguments/0")
+        #expect(pointer(["command": ["/b"], "directory": "b"]) == "/source/directory")
+        #expect(pointer(["command": ["/b"], "directory": "/b\0"]) == "/source/directory")
+        for mask in ["", "8", "1000", "00077", "+77", "-1", "0x1"] {
+            #expect(pointer(["command": ["/b"], "umask": .string(mask)]) == "/source/umask", "\(mask)")
+        }
+        #expect(pointer(["command": ["/b"], "umask": 77]) == "/source/umask")
+        for (member, value) in [("directory", "/"), ("umask", "077"), ("progress", true)] as [(String, JSON)] {
+            #expect(pointer(["program": "a", member: value]) == "/source/\(member)")
+        }
         #expect(pointer(["program": "a", "url": "x"]) == "/source/url")
-        for name in ["", "a=b", "LD_PRELOAD", "LD_", "DEFERD_JOB", "DEFERD_", "a\0"] {
+        for name in ["", "a=b", "a\0"] {
             var environment = JSONObject()
             environment[name] = "x"
             let pointer = self.pointer(["program": "a", "environment": .object(environment)])
@@ -53,7 +78,15 @@ import Testing
         #expect(pointer(["program": "a", "environment": ["A": nil]]) == "/source/environment/A")
         #expect(pointer(["program": "a", "environment": ["A": 1]]) == "/source/environment/A")
         #expect(pointer(["program": "a", "environment": ["A": "\0"]]) == "/source/environment/A")
-        #expect(pointer(["program": "a", "environment": ["ld_x": "1", "LDX": "2"]]) == nil)
+        #expect(pointer(["program": "a", "environment": ["LD_PRELOAD": "1", "DEFERD_JOB": "2"]]) == nil)
+    }
+
+    @Test func argumentsAndVariables_areNotCounted() {
+        let words = JSON.array(Array(repeating: "x", count: 3000))
+        let variables = (0..<3000).reduce(into: JSONObject()) { $0.append("V\($1)", "x") }
+        #expect(
+            pointer(["command": ["/a"], "arguments": words, "environment": .object(variables)]) == nil)
+        #expect(pointer(["command": .array(["/a"] + (words.array ?? []))]) == nil)
     }
 
     @Test func expressions_standForWhatTheyGive_andAreCheckedThen() {
@@ -62,6 +95,8 @@ import Testing
         #expect(pointer(["command": ["{{input}}x"]], .template) == nil)
         #expect(pointer(["program": "{{input}}", "environment": "{{input}}"], .template) == nil)
         #expect(pointer(["program": "a", "environment": ["{{x}}": "{{input}}"]], .template) == nil)
+        #expect(pointer(["command": ["/a"], "directory": "{{input}}", "umask": "{{input}}"], .template) == nil)
+        #expect(pointer(["command": ["/a"], "directory": "a", "umask": 22], .expanded) == "/source/directory")
         #expect(pointer(["command": ["ls"]], .expanded) == "/source/command/0")
         #expect(pointer(["command": ["/a"], "arguments": [1, true]], .expanded) == nil)
         #expect(pointer(["program": "a", "environment": ["A": 1]], .expanded) == nil)
