@@ -5,6 +5,7 @@ import JobProtocol
 package enum Deferctl {
     package static func main() async -> Never {
         do {
+            try ArgumentBytes.refuseOthers()
             try UnknownVerb.refuse(CommandLine.arguments.dropFirst())
             var command = try await DeferctlCommand.asyncParseAsRoot()
             if var verb = command as? any AsyncParsableCommand {

@@ -28,7 +28,7 @@ public final class JobClient: Sendable {
     /// The notifications of this connection's watches, for one reader.
     public let notifications: JobEvents
 
-    private let channel: any Channel
+    let channel: any Channel
     private let handler: NIOLoopBound<ConnectionHandler>
     private let nextID = Atomic(1)
 

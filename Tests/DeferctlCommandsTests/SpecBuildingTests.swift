@@ -102,7 +102,8 @@ import Testing
         ["watch", "--tag", "a", "1"], ["retry", "--from", "middle", "1"], ["download", "--rate", "0", "https://a/b"],
         ["download", "--segments", "0", "https://a/b"], ["download", "--segments", "17", "https://a/b"],
         ["upload", "x"], ["upload", "--method", "GET", "x", "https://a/b"], ["nonsense"],
-        ["show", "--children", "5000", "1"],
+        ["show", "--children", "5000", "1"], ["run", "--stdin", "--input", "1", "x"], ["run", "-e", "A", "x"],
+        ["run", "-e", "=a", "x"], ["run", "--scratch", "-C", "/", "x"],
     ])
     func parse_isRefusedAsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(arguments) }
@@ -121,12 +122,19 @@ import Testing
         }
     }
 
-    @Test func run_namesTheProgramByItsShortestPath() {
-        #expect(RunCommand.absolute("/tmp/./x//prog.sh") == "/tmp/x/prog.sh")
-        #expect(RunCommand.absolute("/tmp/../x") == "/tmp/../x")
-        #expect(RunCommand.absolute("/") == "/")
-        #expect(RunCommand.absolute("./a") == RunCommand.absolute("a"))
-        #expect(RunCommand.absolute("a") == RunCommand.absolute(".") + "/a")
+    @Test func run_namesTheProgramByItsShortestPath() throws {
+        #expect(try RunCommand.absolute("/tmp/./x//prog.sh", in: "/y") == "/tmp/x/prog.sh")
+        #expect(try RunCommand.absolute("/tmp/../x") == "/tmp/../x")
+        #expect(try RunCommand.absolute("/") == "/")
+        #expect(try RunCommand.absolute("./a", in: "/y/z/") == "/y/z/a")
+        #expect(try RunCommand.absolute("a") == RunCommand.absolute(".") + "/a")
+        #expect(try RunCommand.absolute("/\u{301}a").utf8.elementsEqual("/\u{301}a".utf8))
+    }
+
+    @Test func run_takesVariables_asTheyAreWritten() throws {
+        let words = ["run", "-e", "A=b=c", "--env", "B=", "-e", "C=\u{301}", "x"]
+        let command = try #require(try DeferctlCommand.parseAsRoot(words) as? RunCommand)
+        #expect(command.variables == [["A", "b=c"], ["B", ""], ["C", "\u{301}"]])
     }
 
     @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])

@@ -37,11 +37,17 @@ struct SystemdProgramTests {
             systemctl stop deferd.socket deferd.service
             say left "$(sleepers)"
             say result "$(show Result)"
+
+            # systemd listens as root, but the daemon runs as another user.
+            echo 'programs: {any: true}' >/etc/deferd/deferd.yaml
+            systemctl start deferd.socket
+            say environment "$(A=1 B=2 client run --env B=3 sh -c 'echo $A $B $(umask) $(id -un)')"
             """#)
         #expect(transcript.output.contains("who: deferd 0077 0 1\n[1]\n"))
         #expect(transcript.said("any").first?.contains("not allowed") == true)
         #expect(transcript.said("again") == ["1"])
         #expect(transcript.said("left") == ["0"])
         #expect(transcript.said("result") == ["success"])
+        #expect(transcript.said("environment") == ["3 0077 deferd"])
     }
 }

@@ -4,6 +4,7 @@ import SystemPackage
 /// A file, or standard input, that is read from beginning to end.
 struct InputFile: Sendable {
     private let path: String
+    private var name: String { path == "-" ? "Standard input" : path }
     private let descriptor: FileDescriptor
 
     /// Opens the file at `path`; `-` is standard input.
@@ -34,7 +35,7 @@ struct InputFile: Sendable {
         }
         for await piece in pieces {
             do { return try piece.get() } catch {
-                throw CommandFailure(.badData, "\(path) cannot be read: \(error).")
+                throw CommandFailure(.badData, "\(name) cannot be read: \(error).")
             }
         }
         throw CommandFailure(.tryAgain, "Reading \(path) was interrupted.")
@@ -50,7 +51,7 @@ struct InputFile: Sendable {
             bytes += piece
             guard bytes.count <= limit else {
                 throw CommandFailure(
-                    .badData, "\(path) is larger than the limit of \(limit) bytes; send a smaller file.")
+                    .badData, "\(file.name) is larger than the limit of \(limit) bytes; send a smaller file.")
             }
         }
     }

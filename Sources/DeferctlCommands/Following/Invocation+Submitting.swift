@@ -2,28 +2,42 @@ import JobClient
 import JobModel
 
 extension Invocation {
+    /// Makes a spec, which can depend on whose daemon it is for.
+    typealias SpecMaker = @Sendable (JobClient) async throws(CommandFailure) -> JSON
+
     /// Submits the job that `spec` describes and follows it to its end. `write` writes the result of a job that succeeded.
-    ///
-    /// If the daemon has no program of the name in `spec`, `other` is submitted instead; without `other`, the caller's PATH
-    /// has no such program either. With `streams`, what the job's programs write is written as they write it.
     func submit(
-        _ spec: JSON, orElse other: JSON? = nil, _ options: SpecOptions, streams: Bool = false,
-        _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+        _ spec: JSON, _ options: SpecOptions, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+    ) async throws -> ExitStatus {
+        try await submit(nil, orElse: { _ in spec }, options, write)
+    }
+
+    /// The same for a program: `other` is submitted if the daemon has no program of the name in `program`, or if that is nil.
+    /// What the program writes is written as it comes.
+    func submit(
+        program: JSON?, orElse other: @escaping SpecMaker, _ options: SpecOptions
+    ) async throws -> ExitStatus {
+        try await submit(program, orElse: other, options, nil)
+    }
+
+    private func submit(
+        _ program: JSON?, orElse other: @escaping SpecMaker, _ options: SpecOptions,
+        _ write: (@Sendable (JobSnapshot) async throws -> Void)?
     ) async throws -> ExitStatus {
         let interruption = Interruption(
             farewell: "Interrupted before the daemon answered; see whether it has the job with: deferctl list")
         return try await interruption.run {
             try await withDaemon { client in
-                let submission = try await submit(spec, orElse: other, to: client)
+                let submission = try await submit(program, orElse: other, to: client)
                 if options.detach { return try show(submission.json, as: String(submission.id)) }
                 if !submission.isCreated {
                     console.say("Job \(submission.id) already has this key; following it.")
                 }
-                let verb = streams ? "output -f" : "watch"
+                let verb = write == nil ? "output -f" : "watch"
                 interruption.set(
                     farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
-                guard streams, !writesJSON else {
-                    return try await follow(submission.id, with: client, options, write)
+                if writesJSON || write != nil {
+                    return try await follow(submission.id, with: client, options) { try await write?($0) }
                 }
                 interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
                     // If the daemon is gone, the job is as it was.
@@ -35,45 +49,21 @@ extension Invocation {
     }
 
     private func submit(
-        _ spec: JSON, orElse other: JSON?, to client: JobClient
+        _ spec: JSON?, orElse other: SpecMaker, to client: JobClient
     ) async throws(CommandFailure) -> JobClient.Submission {
-        do {
-            return try await client.submit(spec)
-        } catch {
-            guard await isUnknownProgram(error, spec, client) else { throw CommandFailure(submitting: error) }
-            guard let other else {
-                let name = spec["source"]?["program"]?.string ?? ""
-                throw CommandFailure(
-                    .badData,
-                    "There is no program \"\(name.cut(to: 60, mark: "..."))\", neither in your PATH nor in the daemon's "
-                        + "configuration; check its name.")
-            }
-            do {
-                return try await client.submit(other)
-            } catch let second {
-                // A user who may not run commands has misspelt a name.
-                throw CommandFailure(submitting: second.rpc?.kind == "forbidden" ? error : second)
+        var unknown: JobClientError?
+        if let spec {
+            do { return try await client.submit(spec) } catch {
+                guard error.rpc?.data["pointer"]?.string?.hasSuffix("/source/program") == true else {
+                    throw CommandFailure(submitting: error)
+                }
+                unknown = error
             }
         }
-    }
-
-    /// Whether `error` says that the daemon has no program of the name in `spec`.
-    ///
-    /// The daemon checks the arguments first, and a command may have more of them than a configured program.
-    private func isUnknownProgram(_ error: JobClientError, _ spec: JSON, _ client: JobClient) async -> Bool {
-        switch error.rpc?.data["pointer"]?.string {
-        case "/source/program": return true
-        case let pointer? where pointer.hasPrefix("/source/arguments"):
-            guard var short = spec.object, var source = spec["source"]?.object else { return false }
-            source["arguments"] = nil
-            short["source"] = .object(source)
-            do {
-                _ = try await client.explain(.object(short))
-                return false
-            } catch let error {
-                return error.rpc?.data["pointer"]?.string == "/source/program"
-            }
-        default: return false
+        let command = try await other(client)
+        do { return try await client.submit(command) } catch {
+            // A user who may not run commands has misspelt a name.
+            throw CommandFailure(submitting: error.rpc?.kind == "forbidden" ? unknown ?? error : error)
         }
     }
 

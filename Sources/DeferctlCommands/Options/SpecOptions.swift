@@ -50,7 +50,7 @@ struct SpecOptions: ParsableArguments {
 /// The options for the request of a `fetch` or `json`.
 struct RequestOptions: ParsableArguments {
     /// The largest body in bytes; the daemon's own limit may be lower.
-    private static let limit = 64 << 20
+    static let limit = 64 << 20
 
     @Option(help: .value("word", "The request's method (default: GET, or POST with --data).")) var method: String?
     @OptionGroup var fields: HeaderOptions

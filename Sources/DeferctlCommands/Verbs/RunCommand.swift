@@ -14,9 +14,10 @@ struct RunCommand: DaemonCommand {
         looked up in your PATH. Commands need a daemon of your own, or programs.any in the configuration. All \
         arguments after PROGRAM, options included, are passed to the program.
 
-        A command runs in the current directory, by env(1); a configured program runs where the configuration says. \
-        Neither inherits your environment; both get PATH, HOME, LANG, DEFERD_JOB, DEFERD_ATTEMPT, DEFERD_RESTARTS, \
-        and what --env or the configuration sets.
+        In a daemon of your own, a command runs as if you had started it here: in this directory, with your environment \
+        and umask. The daemon of another user gets none of these: there, a command and a configured program run in an \
+        empty directory, with PATH, HOME, LANG, and what --env or the configuration sets. DEFERD_JOB, DEFERD_ATTEMPT \
+        and DEFERD_RESTARTS are always set.
 
         What the program writes to standard output and standard error is written to the same streams here, as it comes. \
         Ctrl-C detaches, and the program goes on; pressed twice within a second, it cancels the job. The program runs \
@@ -27,7 +28,7 @@ struct RunCommand: DaemonCommand {
         """)
 
     @Option(
-        help: .value("json", "JSON for the program's standard input, on one line."),
+        help: .value("json", "JSON for the program's standard input: a string as it is, or a line."),
         transform: { text in
             do { return try JSON(parsing: text, maximumDepth: 64) } catch {
                 throw ValidationError("it must be JSON, such as '{\"size\": 3}' or '\"text\"'.")
@@ -35,19 +36,28 @@ struct RunCommand: DaemonCommand {
         })
     var input: JSON?
 
+    @Flag(name: .customLong("stdin"), help: "Read standard input to its end, and pass it to the program.")
+    var readsInput = false
+
     @Option(
         name: [.customLong("env"), .customShort("e")], parsing: .singleValue,
         help: .value("name=value", "A variable for the program's environment; may be repeated."),
         transform: { text in
-            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard parts.count == 2, !parts[0].isEmpty else { throw ValidationError("it must be NAME=VALUE.") }
-            return parts
+            guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")), equals != text.startIndex else {
+                throw ValidationError("it must be NAME=VALUE.")
+            }
+            return [String(text[..<equals]), String(text[text.utf8.index(after: equals)...])]
         })
     var variables: [[String]] = []
 
+    @Flag(
+        name: .customLong("clean-env"),
+        help: "Run a command with PATH, HOME, LANG and what --env sets, not with your environment.")
+    var usesCleanEnvironment = false
+
     @Option(
-        name: [.customLong("directory"), .customShort("C")], help: .value("dir", "Run a command in this directory."),
-        completion: .directory)
+        name: [.customLong("directory"), .customShort("C")],
+        help: .value("dir", "Run a command as if it was started in this directory."), completion: .directory)
     var directory: String?
 
     @Flag(help: "Run a command in an empty directory of its own, which is removed afterwards.") var scratch = false
@@ -65,6 +75,7 @@ struct RunCommand: DaemonCommand {
         guard words.first == "--" || !program.hasPrefix("-") else {
             throw ValidationError("There is no option \(program); put \"--\" before a program of that name.")
         }
+        if readsInput, input != nil { throw ValidationError("Use either --stdin or --input, not both.") }
         if scratch, directory != nil { throw ValidationError("Use either --scratch or --directory, not both.") }
     }
 
@@ -79,63 +90,99 @@ struct RunCommand: DaemonCommand {
         guard let program = line.first else { return .usage }
         // Only commands run in a directory of the caller's choice.
         let isCommand = program.utf8.contains(UInt8(ascii: "/")) || directory != nil || scratch
-        let named: JSON? = isCommand ? .none : self.named(line)
-        let command: JSON? = Self.path(of: program).map { self.command([$0] + line.dropFirst()) }
-        guard let first = named ?? command else {
-            throw CommandFailure(.badData, "There is no program \(program.sanitized); check its path.")
-        }
+        let input = try await standardInput()
+        let named: JSON? = isCommand ? .none : options.spec(source: named(line, input))
         return try await invocation.submit(
-            first, orElse: named == .none ? .none : command, options, streams: true
-        ) { job in
-            if !invocation.writesJSON { try await invocation.write(job, raw: true) }
+            program: named,
+            orElse: { client throws(CommandFailure) in
+                try await command(line, input, for: client, invocation.console)
+            }, options)
+    }
+
+    /// The members for the program's standard input.
+    private func standardInput() async throws(CommandFailure) -> JSONObject {
+        guard readsInput else { return ["input": input] }
+        let bytes = try await InputFile.contents(of: "-", limit: RequestOptions.limit)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return ["inputBase64": .string(Base64.encode(bytes))]
         }
+        return ["input": .string(text)]
     }
 
-    private func named(_ line: [String]) -> JSON {
-        spec([
-            "program": line.first.map(JSON.string),
-            "arguments": line.count > 1 ? .array(line.dropFirst().map(JSON.string)) : JSON?.none,
-        ])
-    }
-
-    private func command(_ line: [String]) -> JSON {
-        // Specs have no directory, but relative paths in the arguments need one.
-        var prefix = scratch ? [] : ["/usr/bin/env", "-C", Self.absolute(directory ?? ".")]
-        // env(1) would take this program for a variable.
-        if !scratch, line.first?.utf8.contains(UInt8(ascii: "=")) == true {
-            prefix += ["/bin/sh", "-c", #"exec "$0" "$@""#]
-        }
-        return spec(["command": .array((prefix + line).map(JSON.string))])
-    }
-
-    private func spec(_ members: JSONObject) -> JSON {
-        var source = members
+    private func named(_ line: [String], _ input: JSONObject) -> JSONObject {
+        var source = input
         source["type"] = .string(SourceType.program.rawValue)
-        source["input"] = input
-        if !variables.isEmpty {
-            source["environment"] = .object(variables.reduce(into: JSONObject()) { $0[$1[0]] = .string($1[1]) })
+        source["program"] = line.first.map(JSON.string)
+        if line.count > 1 { source["arguments"] = Array(line.dropFirst()).json }
+        source["environment"] = Self.environment([:], variables)
+        return source
+    }
+
+    /// The spec of a command, with this process's surroundings if the daemon is the caller's own.
+    private func command(
+        _ line: [String], _ input: JSONObject, for client: JobClient, _ console: Console
+    ) async throws(CommandFailure) -> JSON {
+        let isOwn = await Surroundings.mayBeSent(to: client)
+        var (source, options) = (input, options)
+        source["type"] = .string(SourceType.program.rawValue)
+        var start: String?
+        if let directory { start = try Self.absolute(directory) }
+        if start == nil, isOwn, !scratch { start = try Surroundings.workingDirectory() }
+        source["directory"] = start.map(JSON.string)
+        let program = line.first ?? ""
+        guard let path = try Self.path(of: program, in: start) else {
+            throw CommandFailure(
+                .badData,
+                "There is no program \"\(program.cut(to: 60, mark: "..."))\", neither in your PATH nor in the daemon's "
+                    + "configuration; check its name.")
         }
+        source["command"] = ([path] + line.dropFirst()).json
+        var environment: [String: String] = [:]
+        if isOwn {
+            source["umask"] = .string(Surroundings.umask())
+            environment = ProgramSpec.usualEnvironment(home: NSHomeDirectory())
+            if !usesCleanEnvironment {
+                let own = try Surroundings()
+                environment = own.environment
+                if !own.omitted.isEmpty {
+                    let names = own.omitted.joined(separator: ", ")
+                    console.say("These variables are left out, as they are not UTF-8: \(names)")
+                }
+            }
+            // Lists leave out a source with a long environment.
+            options.label = options.label ?? line.joined(separator: " ").shortened(to: 256)
+        }
+        source["environment"] = Self.environment(environment, variables)
         return options.spec(source: source)
     }
 
-    /// The absolute path of a program, which is looked up in PATH unless it has a slash.
-    private static func path(of word: String) -> String? {
-        if word.utf8.contains(UInt8(ascii: "/")) { return absolute(word) }
-        for directory in (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") {
-            let path = absolute("\(directory)/\(word)")
-            var isDirectory: ObjCBool = false
-            if access(path, X_OK) == 0, FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),
-                !isDirectory.boolValue
-            {
-                return path
-            }
+    private static func environment(_ variables: [String: String], _ set: [[String]]) -> JSON? {
+        let all = set.reduce(into: variables) { $0[$1[0]] = $1[1] }.sorted { $0.key < $1.key }
+        return all.isEmpty ? .none : .object(all.reduce(into: JSONObject()) { $0.append($1.key, .string($1.value)) })
+    }
+
+    /// The absolute path of a program started in `directory`, which is looked up in PATH unless it has a slash.
+    private static func path(of word: String, in directory: String?) throws(CommandFailure) -> String? {
+        if word.utf8.contains(UInt8(ascii: "/")) { return try absolute(word, in: directory) }
+        guard !word.isEmpty, let list = getenv("PATH") else { return nil }
+        let bytes = UnsafeBufferPointer(start: list, count: strlen(list)).map(UInt8.init(bitPattern:))
+        for entry in bytes.split(separator: UInt8(ascii: ":")) {
+            guard let entry = String(validating: entry, as: UTF8.self) else { continue }
+            let path = try absolute("\(entry)/\(word)", in: directory)
+            var facts = stat()
+            if access(path, X_OK) == 0, stat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG { return path }
         }
         return nil
     }
 
     /// The path from the root, without ".". ".." stays, because the directory before it may be a link.
-    static func absolute(_ path: String) -> String {
-        let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-        return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    static func absolute(_ path: String, in directory: String? = nil) throws(CommandFailure) -> String {
+        var whole = path
+        if path.utf8.first != UInt8(ascii: "/") {
+            let start = if let directory { directory } else { try Surroundings.workingDirectory() }
+            whole = start + "/" + path
+        }
+        let parts = whole.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+        return "/" + parts.filter { $0 != "." }.joined(separator: "/")
     }
 }
