@@ -16,7 +16,11 @@ final class ProgramOutput: Sendable {
     init(of attempt: ProgramAttempt) {
         self.attempt = attempt
         log = OutputWriter(limit: attempt.command.output, attempt.transfer)
-        if case .named = attempt.spec.subject { readsProgress = true } else { readsProgress = false }
+        if case .named = attempt.spec.subject {
+            readsProgress = true
+        } else {
+            readsProgress = attempt.spec.reportsProgress
+        }
     }
 
     /// Writes the output to the log until it ends.

@@ -35,7 +35,8 @@ extension Invocation {
                 }
                 let verb = write == nil ? "output -f" : "watch"
                 interruption.set(
-                    farewell: "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
+                    farewell:
+                        "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
                 if writesJSON || write != nil {
                     return try await follow(submission.id, with: client, options) { try await write?($0) }
                 }
