@@ -58,7 +58,7 @@ package final class SourceLibrary: Sendable {
 
     // MARK: - Sources
 
-    /// Starts the source that `parameters` describe; not `list` and `each`, which the engine runs itself.
+    /// Starts the source that `parameters` describe; not `list`, `each` and `job`, which the engine carries out itself.
     package func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
         switch parameters {
         case .url(let spec): response(spec, context, \.json)
@@ -72,7 +72,7 @@ package final class SourceLibrary: Sendable {
         case .error(let kind, let message): .failed(JobError(kind, message))
         case .timer(let seconds): timer(seconds)
         case .program(let spec): program(spec, context)
-        case .list, .each: preconditionFailure("The engine runs lists itself.")
+        case .list, .each, .job: preconditionFailure("The engine carries these out itself.")
         }
     }
 

@@ -43,7 +43,10 @@ package final class Core {
         switch input {
         case .request(_, let request, let caller):
             switch request {
-            case .submit(let jobs): jobs.compactMap { job in job.terms.lasting.key.map { .key(owner: caller.uid, $0) } }
+            case .submit(let jobs):
+                jobs.flatMap { job in
+                    job.jobs.map { .job($0.id) } + (job.terms.lasting.key.map { [.key(owner: caller.uid, $0)] } ?? [])
+                }
             case .cancel(let job), .retry(let job, _), .remove(let job): [.job(job)]
             case .setSchedule(let new): [.schedule(new.key)]
             case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]

@@ -103,6 +103,33 @@ extension InMemoryTransaction {
         return found
     }
 
+    // MARK: Dependencies
+
+    func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try check()
+        tables.setDependent(NumberedID(number: target, id: job), true)
+    }
+
+    func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try check()
+        tables.setDependent(NumberedID(number: target, id: job), false)
+    }
+
+    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try check()
+        return ids(tables.rows.dependents, of: target, after: after, limit: limit)
+    }
+
+    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try check()
+        return ids(tables.rows.dependencies, of: job, after: 0, limit: limit)
+    }
+
+    private func ids(_ keys: SortedKeys<NumberedID>, of number: JobID, after: JobID, limit: Int) -> [JobID] {
+        keys.rows(from: NumberedID(number: number, id: after &+ 1)).lazy.map(\.key)
+            .prefix { $0.number == number }.prefix(max(0, limit)).map(\.id)
+    }
+
     // MARK: Finished jobs
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {

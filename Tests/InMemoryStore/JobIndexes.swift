@@ -84,7 +84,7 @@ extension JobRow {
     fileprivate var suspectKey: JobID? { crashes > 0 && !state.isTerminal ? id : nil }
 
     fileprivate var endKey: OwnedEnd? {
-        guard state.isTerminal, parent == nil, !isRemoving, let finishedAt else { return nil }
+        guard state.isTerminal, parent == nil, !isRemoving, !hasDependents, let finishedAt else { return nil }
         return OwnedEnd(owner: owner, end: NumberedID(number: finishedAt.milliseconds, id: id))
     }
 

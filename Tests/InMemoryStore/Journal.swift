@@ -34,6 +34,8 @@ struct Journals {
     var lists = Journal<JobID, ListRow>()
     var templates = Journal<JobPart, StoredRows.Template>()
     var checkpoints = Journal<JobPart, [UInt8]>()
+    /// By target and job.
+    var dependents = Journal<NumberedID, Bool>()
     var downloads = Journal<Name, [UInt8]>()
     var schedules = Journal<ScheduleKey, ScheduleRow>()
     var specs = Journal<ScheduleKey, [UInt8]>()
@@ -45,7 +47,7 @@ struct Journals {
 
     var isEmpty: Bool {
         jobs.before.isEmpty && lists.before.isEmpty && templates.before.isEmpty && checkpoints.before.isEmpty
-            && downloads.before.isEmpty && schedules.before.isEmpty && specs.before.isEmpty
+            && dependents.before.isEmpty && downloads.before.isEmpty && schedules.before.isEmpty && specs.before.isEmpty
             && queues.before.isEmpty && work.before.isEmpty && counts.before.isEmpty
     }
 }

@@ -46,6 +46,7 @@ final class StoreTables {
         for (key, row) in journals.lists.before { rows.openLists.place(key, row) }
         for (key, row) in journals.templates.before { rows.templates.place(key, row) }
         for (key, row) in journals.checkpoints.before { rows.checkpoints.place(key, row) }
+        for (key, wasOne) in journals.dependents.before { place(dependent: key, wasOne == true) }
         for (key, row) in journals.downloads.before { rows.downloads.place(key, row) }
         for (key, row) in journals.schedules.before { place(key, row) }
         for (key, spec) in journals.specs.before { rows.specs.place(key, spec) }
@@ -94,6 +95,17 @@ final class StoreTables {
     func setCheckpoint(_ key: JobPart, _ text: [UInt8]?) {
         journals.checkpoints.note(key, rows.checkpoints[key])
         rows.checkpoints.place(key, text)
+    }
+
+    /// `key` is a target with a job that needs its outcome.
+    func setDependent(_ key: NumberedID, _ isOne: Bool) {
+        journals.dependents.note(key, rows.dependents[key] != nil)
+        place(dependent: key, isOne)
+    }
+
+    private func place(dependent key: NumberedID, _ isOne: Bool) {
+        rows.dependents.place(key, isOne ? () : nil)
+        rows.dependencies.place(NumberedID(number: key.id, id: key.number), isOne ? () : nil)
     }
 
     private static let mostDownloads = 100_000

@@ -8,6 +8,10 @@ package struct StoredRows: Sendable {
     var templates = SortedRows<JobPart, Template>()
     /// By job and link.
     var checkpoints = SortedRows<JobPart, [UInt8]>()
+    /// By target and job.
+    var dependents = SortedKeys<NumberedID>()
+    /// By job and target.
+    var dependencies = SortedKeys<NumberedID>()
     var downloads = SortedRows<Name, [UInt8]>()
     var schedules = SortedRows<ScheduleKey, ScheduleRow>()
     /// The specs of schedules.
@@ -58,6 +62,11 @@ extension StoredRows {
     /// The jobs and links with a checkpoint.
     package var checkpointOwners: some Sequence<(job: JobID, link: Int)> {
         checkpoints.rows().lazy.map { ($0.key.job, Int($0.key.number)) }
+    }
+    /// The jobs that need the outcome of a job, by id.
+    package func dependents(of target: JobID) -> [JobID] {
+        dependents.rows(from: NumberedID(number: target, id: .min)).lazy.map(\.key).prefix { $0.number == target }.map(
+            \.id)
     }
     package func download(to path: String) -> [UInt8]? { downloads[Name(path)] }
     /// By key.

@@ -134,6 +134,29 @@ import Testing
         }
     }
 
+    @Test(arguments: StoreKind.allCases) func findsDependents_andWhatTheyNeed(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        let ids = try store.insert([.sample(), .sample(), .sample(), .sample()])
+        try store.round { transaction throws in
+            for job in [ids[3], ids[1], ids[2], ids[1]] { try transaction.addDependency(of: job, on: ids[0]) }
+            try transaction.addDependency(of: ids[3], on: ids[1])
+        }
+        store.undoneRound { transaction throws(StoreError) in
+            try transaction.removeDependency(of: ids[1], on: ids[0])
+            try transaction.addDependency(of: ids[2], on: ids[1])
+        }
+        try store.round { transaction throws in
+            #expect(try transaction.dependents(of: ids[0], after: 0, limit: 10) == Array(ids[1...3]))
+            #expect(try transaction.dependents(of: ids[0], after: ids[1], limit: 1) == [ids[2]])
+            #expect(try transaction.dependents(of: ids[1], after: 0, limit: 10) == [ids[3]])
+            #expect(try transaction.dependencies(of: ids[3], limit: 10) == [ids[0], ids[1]])
+            #expect(try transaction.dependencies(of: ids[3], limit: 1) == [ids[0]])
+            try transaction.removeDependency(of: ids[3], on: ids[0])
+            #expect(try transaction.dependents(of: ids[0], after: ids[2], limit: 10) == [])
+            #expect(try transaction.dependencies(of: ids[3], limit: 10) == [ids[1]])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases) func findsFinishedRootJobs(_ kind: StoreKind) throws {
         let store = try kind.make()
         func ended(_ time: Int64, owner: UInt32 = 1000) -> JobRow {
@@ -141,6 +164,7 @@ import Testing
         }
         let ids = try store.insert([
             ended(300), ended(100), ended(200, owner: 7), ended(100), ended(50).with { $0.isRemoving = true },
+            ended(60).with { $0.hasDependents = true },
             .sample(
                 state: .failed, parent: JobRow.Parent(job: 1, link: 0, list: 1, index: 0, depth: 1)
             ).with { $0.finishedAt = Timestamp(milliseconds: 10) }, .sample(),

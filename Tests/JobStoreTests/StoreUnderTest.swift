@@ -116,6 +116,8 @@ extension JobRow {
         row.version = 12
         row.run = RunID(life: 3, number: 99)
         row.stop = .deadline
+        row.hasDependents = true
+        row.awaits = 6
         row.due = 12_345
         row.notBefore = Timestamp(milliseconds: 1_700_000_000_002)
         row.deadline = 23_456

@@ -43,6 +43,11 @@ extension FileOperations {
 
     func truncate(_ file: Int32, to size: Int64) throws(Errno) { _ = try Self.call { ftruncate(file, off_t(size)) } }
 
+    /// Gives a file a second name.
+    package func link(_ directory: Int32, _ name: String, _ newName: String) throws(Errno) {
+        _ = try Self.call { linkat(directory, name, directory, newName, 0) }
+    }
+
     func removeDirectory(_ directory: Int32, _ name: String) throws(Errno) {
         _ = try Self.call { unlinkat(directory, name, AT_REMOVEDIR) }
     }

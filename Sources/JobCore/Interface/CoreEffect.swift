@@ -41,6 +41,8 @@ package struct RunOrder: Sendable {
         case step
         /// Composes the outcome of this list from its children's outcomes.
         case gather(ListRow)
+        /// Takes over the result of another job, whose files get further names.
+        case adopt(StoredValue, body: BlobReference?)
     }
 
     /// The run as the core knows it, with its host and permits.

@@ -33,6 +33,11 @@ package struct CoreError: Error, Sendable, Hashable {
         CoreError(.notFound, "There is no job \(id), or it is not yours; list yours to see their ids.")
     }
 
+    /// Returns the error for a spec that waits for an unknown job.
+    package static func noJob(_ job: NamedJob) -> CoreError {
+        CoreError(.invalid(job.pointer), noJob(job.id).message)
+    }
+
     /// Returns the error for an unknown queue; lists the first few names of `present`.
     package static func noQueue(_ queue: NamedQueue, among present: some Sequence<String>) -> CoreError {
         let names = present.prefix(20).map { "\"\($0)\"" }.joined(separator: ", ")

@@ -71,6 +71,8 @@ package enum RunEvent: Sendable {
     case children([NewChildRow], isLast: Bool)
     /// The step waits for this many seconds. The run is over.
     case timer(Double)
+    /// The step waits for this job. The run is over.
+    case job(JobID)
     /// A server asked for a pause; the source continues.
     case refused(JobError)
     /// The data for resuming a transfer after a restart; nil drops it. ``CoreEffect/saved(_:)`` follows.

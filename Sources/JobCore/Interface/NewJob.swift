@@ -29,18 +29,21 @@ package struct NewJob: Sendable {
     package let immediate: Carried?
     /// The queues that its children name.
     package let queues: [NamedQueue]
+    /// The jobs that the spec waits for.
+    package let jobs: [NamedJob]
     /// The subscription that reports the job's later changes.
     package var subscription: SubscriptionID?
 
     package init(
         terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,
-        queues: [NamedQueue] = [], subscription: SubscriptionID? = nil
+        queues: [NamedQueue] = [], jobs: [NamedJob] = [], subscription: SubscriptionID? = nil
     ) {
         self.terms = terms
         self.document = document
         self.digest = digest
         self.immediate = immediate
         self.queues = queues
+        self.jobs = jobs
         self.subscription = subscription
     }
 }

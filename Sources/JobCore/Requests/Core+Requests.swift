@@ -64,7 +64,7 @@ extension Core {
         indexes.reserveCapacity(requested.count)
         var allowance = Allowance(quotas, settings, owner: caller.uid)
         for (index, new) in requested.enumerated() {
-            if let refusal = refusal(of: new, allowance) {
+            if let refusal = try refusal(of: new, allowance, round) {
                 answers.append(.failure(refusal))
                 continue
             }
@@ -108,6 +108,7 @@ extension Core {
     private func created(_ row: JobRow, _ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) {
         pending.count(row.owner) { $0.submitted += 1 }
         try self.inserted(row, round)
+        for target in new.jobs { try depend(row.id, on: target.id, round) }
         if let outcome = new.immediate, row.state == .queued { agenda.remember(outcome, of: row.id) }
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }
     }
@@ -124,7 +125,8 @@ extension Core {
     func submit(
         _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
-        if let refusal = refusal(of: new, Allowance(quotas, settings, owner: key.owner)) { return .failure(refusal) }
+        let allowance = Allowance(quotas, settings, owner: key.owner)
+        if let refusal = try refusal(of: new, allowance, round) { return .failure(refusal) }
         var row = row(of: new, owner: key.owner, groups: groups, round)
         let caller = Caller(uid: key.owner, isAdmin: false)
         guard let inserted = try round.transaction.insert([row]).first else { return .failure(.stopping) }
@@ -139,13 +141,14 @@ extension Core {
     // MARK: - Refusals
 
     /// Returns why a job is not admitted.
-    private func refusal(of new: NewJob, _ allowance: Allowance) -> CoreError? {
+    private func refusal(of new: NewJob, _ allowance: Allowance, _ round: Round) throws(StoreError) -> CoreError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
         guard takesJobs(queue) else {
             return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
+        for job in new.jobs where try target(job.id, of: allowance.owner, round) == nil { return .noJob(job) }
         guard allowance.jobs > 0 else { return Self.tooManyWaiting }
         let size = new.document.size + JobRow.fixedSize
         guard size > allowance.bytes else { return nil }
@@ -176,10 +179,12 @@ extension Core {
 
 /// The jobs and bytes that an owner may still submit.
 private struct Allowance {
+    let owner: UInt32
     private(set) var jobs: Int
     private(set) var bytes: Int64
 
     init(_ quotas: Quotas, _ settings: CoreSettings, owner: UInt32) {
+        self.owner = owner
         let limits = settings.limits
         jobs = min(
             limits.queuedJobs.saturatingSubtracting(quotas.all.waiting),

@@ -200,17 +200,18 @@ extension Core {
         row.run = experience.nextRun()
         row.due = nil
         try store(&row, was: old, round)
-        orderGathering(list, row)
+        order(.gather(list), row)
     }
 
-    private func orderGathering(_ list: ListRow, _ row: JobRow) {
+    /// Starts the present run of a job, which needs no slot.
+    func order(_ kind: RunOrder.Kind, _ row: JobRow) {
         guard let run = row.run else { return }
         let live = LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false)
         running.insert(live)
         pending.emit(
             .start(
                 RunOrder(
-                    live: live, kind: .gather(list), job: row, document: nil, timeout: nil, mayResume: false,
+                    live: live, kind: kind, job: row, document: nil, timeout: nil, mayResume: false,
                     mayRetry: false,
                     room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
     }

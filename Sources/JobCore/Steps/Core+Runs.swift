@@ -32,9 +32,10 @@ extension Core {
         case .download(let path, let record, let save):
             try round.transaction.save(download: record, to: path)
             pending.emit(.saved(save))
-        case .timer(let seconds):
-            guard !row.isEnding else { return try runEnded(row, live, RunEnd(.success(.null)), round) }
-            try wait(seconds, row, live, round)
+        case .timer where row.isEnding, .job where row.isEnding:
+            try runEnded(row, live, RunEnd(.success(.null)), round)
+        case .timer(let seconds): try wait(seconds, row, live, round)
+        case .job(let target): try wait(for: target, row, live, round)
         case .host(let host, let connections): try wants(host, connections, row, live, round)
         case .list(let opening): try open(opening, row, live, round)
         case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
@@ -122,7 +123,7 @@ extension Core {
     // MARK: - Ends
 
     /// Ends a run and its current link.
-    private func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
+    func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         if let error = end.outcome.error { pause(for: error, of: live, round) }
         if end.received > 0 {
             pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
@@ -235,15 +236,21 @@ extension Core {
             }
         }
         log(row, row.end, round)
+        try settleDependencies(of: row, round)
         if row.parent != nil { return try childEnded(row, bytes: bytes, isInside: isInside, round) }
-        if quotas.owner(over: settings, except: []) != nil { agenda.hasExcess = true }
-        let expiry = (row.finishedAt ?? round.now.wall).adding(seconds: settings.retentionAge)
-        agenda.nextExpiry = min(agenda.nextExpiry ?? expiry, expiry)
+        noteEnd(of: row, round)
         if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobEnded(row.id, round) }
     }
 
+    /// Notes that retention may remove a finished root job.
+    func noteEnd(of row: JobRow, _ round: Round) {
+        if quotas.owner(over: settings, except: []) != nil { agenda.hasExcess = true }
+        let expiry = (row.finishedAt ?? round.now.wall).adding(seconds: settings.retentionAge)
+        agenda.nextExpiry = min(agenda.nextExpiry ?? expiry, expiry)
+    }
+
     /// Returns why a result is not kept: its owner has too much stored.
-    private func refusal(toKeep end: RunEnd, _ row: JobRow) -> JobError? {
+    func refusal(toKeep end: RunEnd, _ row: JobRow) -> JobError? {
         let size = end.outcome.size.saturatingAdding(end.body?.size ?? 0)
         guard end.outcome.error == nil, size > StoredValue.null.size else { return nil }
         let used = quotas.stored(of: row.owner)
@@ -343,7 +350,7 @@ extension Core {
 extension RunEvent {
     fileprivate var isEnd: Bool {
         switch self {
-        case .ended, .timer: true
+        case .ended, .timer, .job: true
         case .host, .list, .children, .refused, .checkpoint, .download: false
         }
     }
@@ -352,7 +359,7 @@ extension RunEvent {
     fileprivate var isStep: Bool {
         switch self {
         case .host, .list, .children: true
-        case .ended, .timer, .refused, .checkpoint, .download: false
+        case .ended, .timer, .job, .refused, .checkpoint, .download: false
         }
     }
 }

@@ -63,6 +63,10 @@ extension Core {
                 CoreError(
                     .wrongState(old.state), "Job \(id) \(standing); only failed or cancelled jobs can be retried."))
         }
+        // The jobs that waited for its end get that end.
+        if try round.transaction.hasWork(.tellDependents, of: id) {
+            return fail(request, CoreError(.busy(retryAfter: 1), "Job \(id) has just ended; retry it in a moment."))
+        }
         // A retried job waits like a submitted one.
         if let refusal = refusalWithoutRoom ?? refusalOfWaiting(old.owner) { return fail(request, refusal) }
         var row = old
@@ -95,6 +99,10 @@ extension Core {
                 request,
                 CoreError(.wrongState(row.state), "Job \(id) is \(row.state.rawValue); cancel it before removing it."))
         }
+        if let dependent = try dependent(of: row, round) {
+            let message = "Job \(dependent) waits for job \(id); cancel it first, or remove job \(id) after it."
+            return fail(request, CoreError(.wrongState(row.state), message))
+        }
         guard let work = try dispose(row, round) else { return answer(request, .done) }
         pending.change(.begin(request, [.work(work)], .answer(.done)))
     }
@@ -123,6 +131,7 @@ extension Core {
             try round.transaction.closeList(of: row.id)
             pending.emit(.list(row.id, nil))
         }
+        if !row.state.isTerminal { try settleDependencies(of: row, round) }
         if row.plan.hasList { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
         try round.transaction.delete(row.id)
         quotas.moved(from: old, to: nil)

@@ -55,6 +55,7 @@ extension Core {
             try store(&row, was: old, round)
         case (.running, .timer) where isDue, (.running, .timeout) where isDue: try timerFired(old, round)
         case (.running, .children) where isDue: try listTimedOut(old, round)
+        case (.running, .job) where isDue: try waitTimedOut(old, round)
         default: break
         }
     }
@@ -72,6 +73,8 @@ extension Core {
         case .cancelChildren: try cancelChildren(work, round)
         case .removeTree: try removeTree(work, round)
         case .removeChildren: try removeChildren(work, round)
+        case .tellDependents: try tellDependents(work, atMost: Self.pieceRows, round)
+        case .dropDependencies: try dropDependencies(work, atMost: Self.pieceRows, round)
         case .removeParts: break
         }
     }

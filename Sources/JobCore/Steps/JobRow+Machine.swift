@@ -62,6 +62,7 @@ extension JobRow {
     mutating func finished(_ outcome: Carried, at now: CoreMoment) -> Action {
         run = nil
         waiting = .nothing
+        awaits = nil
         due = nil
         // A stopped run ends with the stop error, whatever it still produced.
         var outcome = isEnding ? .failure(stopError) : outcome
@@ -169,6 +170,7 @@ extension JobRow {
         if endsLink { record(.failure(error), at: now) }
         carried = .failure(error)
         waiting = .nothing
+        awaits = nil
         due = nil
         notBefore = nil
         // A link that never began, perhaps a `finally` link, is not skipped.
@@ -195,6 +197,7 @@ extension JobRow {
     mutating func restart(at now: CoreMoment) -> Action {
         run = nil
         waiting = .nothing
+        awaits = nil
         due = nil
         guard isEnding else {
             state = .queued

@@ -19,6 +19,8 @@ package struct Admission: Sendable {
         package let host: String?
         /// The queues that its children name.
         package let queues: [NamedQueue]
+        /// The jobs that it waits for.
+        package let jobs: [NamedJob]
     }
 
     /// Admits a client's spec.
@@ -94,7 +96,7 @@ package struct Admission: Sendable {
         }
         var reader = isStored ? .ofStored(inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
         let spec = try read(&reader)
-        return Admitted(spec: spec, host: host, queues: reader.queues)
+        return Admitted(spec: spec, host: host, queues: reader.queues, jobs: reader.jobs)
     }
 
     /// Checks the URLs, paths and the program of a source at `place` against policy; if it `isOpen`, except for strings
@@ -139,7 +141,7 @@ package struct Admission: Sendable {
             case .command:
                 do { try policy.check(program: nil) } catch { throw refused(error, "command") }
             }
-        case .list, .each, .value, .error, .timer: break
+        case .list, .each, .value, .error, .timer, .job: break
         }
         return url?.hostAndPort
     }
@@ -176,7 +178,7 @@ extension NewJob {
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),
             digest: spec.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(spec, limits),
-            queues: admitted.queues, subscription: subscription)
+            queues: admitted.queues, jobs: admitted.jobs, subscription: subscription)
     }
 
     /// The outcome of a `value` or `error` source; nil for other sources, and for long values, which go into files.

@@ -75,6 +75,22 @@ package final class BlobStore: Sendable {
         }
     }
 
+    /// Gives a file a second name, so that it outlives the job that it was written for.
+    func link(_ blob: BlobReference) throws(JobError) -> BlobReference {
+        let new = BlobReference(life: life, number: nextNumber(), size: blob.size)
+        do throws(Errno) {
+            guard let directory = directory?.descriptor else { throw Errno.noSuchFileOrDirectory }
+            try files.link(directory, blob.name, new.name)
+            try files.sync(directory)
+        } catch {
+            throw JobError(
+                .storage,
+                "The file \"\(path)/\(blob.name)\" cannot be linked: \(error); look at its disk, then retry the job.",
+                retryable: true)
+        }
+        return new
+    }
+
     private static let unfinished = ".part"
 
     /// At most `length` bytes from `offset` on.

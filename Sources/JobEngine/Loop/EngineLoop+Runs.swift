@@ -18,8 +18,8 @@ final class EngineRun {
         case working(Deferred<JSON, any Error>)
         /// Its source was told to end and has not ended.
         case stopping
-        /// The core was told of a timer, and waits for it.
-        case timer
+        /// The core was told for what its job waits, which needs no run.
+        case waitingInCore
         /// The core was told of its end.
         case ended
     }
@@ -40,8 +40,8 @@ final class EngineRun {
         progress = RunProgress(of: order, on: board)
     }
 
-    var isTimer: Bool { if case .timer = state { true } else { false } }
-    fileprivate var isOver: Bool { if case .ended = state { true } else { isTimer } }
+    var isWaitingInCore: Bool { if case .waitingInCore = state { true } else { false } }
+    fileprivate var isOver: Bool { if case .ended = state { true } else { isWaitingInCore } }
 }
 
 /// Carries out the runs that the core has begun.
@@ -61,6 +61,9 @@ extension EngineLoop {
             case .gather(let list):
                 let end = Gathering(order: order, list: list, engine: engine).run()
                 engine.inbox.put(.task { $0.end(id, end) }, of: owner)
+            case .adopt(let value, let body):
+                let end = engine.end(adopting: value, body: body)
+                engine.inbox.put(.task { $0.end(id, end) }, of: owner)
             case .step:
                 let result = Expansion(order: order, engine: engine).run()
                 engine.inbox.put(.task { $0.expanded(order, result) }, of: owner)
@@ -74,8 +77,11 @@ extension EngineLoop {
         switch result {
         case .ended(let end): self.end(id, end)
         case .timer(let seconds):
-            run.state = .timer
+            run.state = .waitingInCore
             feed(.run(id, .timer(seconds)))
+        case .job(let job):
+            run.state = .waitingInCore
+            feed(.run(id, .job(job)))
         case .list(let children):
             run.state = .makingChildren(children)
             feed(.run(id, .list(children.opening)))
@@ -123,7 +129,7 @@ extension EngineLoop {
             } else {
                 work.cancel()
             }
-        case .timer:
+        case .waitingInCore:
             run.state = .ended
             feed(.run(id, .ended(.cancelled)))
         case .stopping, .ended: break
@@ -174,7 +180,7 @@ extension EngineLoop {
         switch result {
         case .ended(let end): discard(.ended(end))
         case .list(let children): discard(.list(children.opening))
-        case .timer, .transfer: break
+        case .timer, .job, .transfer: break
         }
     }
 

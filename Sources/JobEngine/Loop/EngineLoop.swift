@@ -194,8 +194,13 @@ final class EngineLoop {
             }
         }
         for effect in effects { carryOut(effect) }
-        // A run that became a timer is over, unless it was told to end, and so has to say that it did.
-        for case .run(let id, .timer) in inputs { if runs[id]?.isTimer == true { forget(id) } }
+        // A run whose job waits in the core is over, unless it was told to end, and so has to say that it did.
+        for input in inputs {
+            switch input {
+            case .run(let id, .timer), .run(let id, .job): if runs[id]?.isWaitingInCore == true { forget(id) }
+            default: break
+            }
+        }
         if isStop {
             phase = .stopping
             stopped(true)

@@ -7,6 +7,8 @@ struct Expansion: Sendable {
         case ended(RunEnd)
         /// Seconds.
         case timer(Double)
+        /// It waits for this job.
+        case job(JobID)
         case list(ChildMaker)
         case transfer(Transfer)
     }
@@ -51,6 +53,7 @@ struct Expansion: Sendable {
         case .value(let value): return .ended(engine.end(.success(value), room: order.room))
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
         case .timer(let seconds): return .timer(seconds)
+        case .job(let job): return .job(job)
         case .list(let list): return .list(ChildMaker(list, written, of: row, engine))
         case .each(let items, let job): return .list(try ChildMaker(items, job, written, of: row, engine))
         default:

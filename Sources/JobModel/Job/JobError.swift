@@ -202,6 +202,16 @@ extension JobError {
         self.failures = (self.failures ?? []) + [failure]
     }
 
+    /// Returns the error of a job that waits for the one with this error. A chain of such jobs does not lengthen it.
+    package func passedOn(by job: JobID) -> JobError {
+        var cause = withoutCauses
+        cause.cause = self.cause?.withoutCauses
+        cause.job = job
+        var error = JobError(self.kind, self.message)
+        error.cause = cause
+        return error
+    }
+
     /// The error without its causes.
     var withoutCauses: JobError {
         var error = self

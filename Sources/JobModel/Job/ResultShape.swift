@@ -44,7 +44,7 @@ package enum ResultShape: Sendable, Equatable {
         case .url: self = Self.response
         case .download: self = Self.download
         case .upload: self = Self.upload
-        case .json, .error, .program, nil: self = .unknown
+        case .json, .error, .program, .job, nil: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)
         case .list, .each:

@@ -63,6 +63,22 @@ package struct JobPlan: Sendable, Hashable {
         return true
     }
 
+    private func steps(_ number: Int) -> [Step] {
+        number == 0 ? [source] : links.indices.contains(number - 1) ? links[number - 1].steps : []
+    }
+
+    /// Whether the result of a link may have a body: that of a response, or a program's output.
+    package func mayHaveBody(_ number: Int) -> Bool {
+        steps(number).contains { [.url, .program, .job].contains($0.source) }
+    }
+
+    package func isProgram(_ number: Int) -> Bool { steps(number).contains { $0.source == .program } }
+
+    /// Whether it or its children may wait for other jobs.
+    package var mayDepend: Bool {
+        source.source?.mayDepend == true || links.contains { $0.steps.contains { $0.source?.mayDepend == true } }
+    }
+
     /// Whether a step makes children.
     package var hasList: Bool {
         source.source?.hasChildren == true

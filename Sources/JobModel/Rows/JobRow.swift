@@ -17,6 +17,8 @@ package struct JobRow: Sendable, Equatable {
         case timeout
         /// Queued: for the end of another suspect's run.
         case suspect
+        /// Running: for another job (``JobRow/awaits``), or with a run, for that job's result.
+        case job
     }
 
     /// Why only `finally` links still run.
@@ -92,9 +94,13 @@ package struct JobRow: Sendable, Equatable {
     package var stop: Stop?
     /// Whether it is under removal, which hides it from readers.
     package var isRemoving = false
+    /// Whether unfinished jobs depend on it, so that it is kept.
+    package var hasDependents = false
+    /// The job that it waits for.
+    package var awaits: JobID?
 
     // Times; `due` and `deadline` use the steady clock.
-    /// The time at which a scheduled job, a timer, or a list with a timeout continues, or a running suspect is cleared.
+    /// The time at which a scheduled job, a timer, or a list or wait with a timeout continues, or a running suspect is cleared.
     package var due: SteadyTime?
     /// The wall-clock time until which a scheduled job waits; if `due` is set, it is only shown.
     package var notBefore: Timestamp?
@@ -212,6 +218,13 @@ extension JobRow {
 
     /// Whether it waits only for a slot and its host.
     package var isReady: Bool { state == .queued && waiting == .nothing && !isRemoving }
+
+    /// The file with the body that belongs to its result.
+    package var resultBody: BlobReference? {
+        guard case .success(.inline)? = carried else { return nil }
+        let link = outcomes.last { !plan.isFinally($0.link) }?.link ?? 0
+        return plan.mayHaveBody(link) ? blobs.last { $0.link == link && !$0.isOutput }?.blob : nil
+    }
 
     /// The step of its current link; nil if the link passes its input on.
     package var step: JobPlan.Step? {

@@ -42,8 +42,19 @@ package protocol JobTransaction: AnyObject {
     ) throws(StoreError) -> [JobRow]
     /// The children of all lists of a job's links from `link` on, by id.
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow]
-    /// Root jobs that ended before a time, of one owner or of all, by their end, except jobs that are being removed.
+    /// Root jobs that ended before a time, of one owner or of all, by their end, except jobs that are being removed or have
+    /// dependents.
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
+
+    // MARK: Dependencies
+
+    /// Remembers, once, that a job needs the outcome of `target`, until ``removeDependency(of:on:)``.
+    func addDependency(of job: JobID, on target: JobID) throws(StoreError)
+    func removeDependency(of job: JobID, on target: JobID) throws(StoreError)
+    /// The jobs with an id above `after` that need the outcome of `target`, by id; some may be gone.
+    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID]
+    /// The jobs whose outcome a job needs, by id; some may be gone.
+    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID]
 
     // MARK: Checkpoints
 

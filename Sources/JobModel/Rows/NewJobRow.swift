@@ -52,7 +52,7 @@ package struct DueTimes: Sendable, Hashable {
     package var steady: SteadyTime?
     /// On the wall clock: `notBefore` of jobs, times of schedules.
     package var wall: Timestamp?
-    /// The earliest end of a finished root job.
+    /// The earliest end of a finished root job without dependents.
     package var firstEnd: Timestamp?
 
     package init(steady: SteadyTime? = nil, wall: Timestamp? = nil, firstEnd: Timestamp? = nil) {

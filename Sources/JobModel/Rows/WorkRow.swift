@@ -9,6 +9,10 @@ package struct WorkRow: Sendable, Hashable {
         case removeChildren
         /// Removes the leftovers of transfers of a job's links from `position` on; `payload` names the files.
         case removeParts
+        /// Passes the outcome of an ended job to the jobs that wait for it; `position` is the last of them.
+        case tellDependents
+        /// Drops the dependencies of an ended job.
+        case dropDependencies
     }
 
     /// 0 until stored.

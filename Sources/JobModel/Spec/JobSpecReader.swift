@@ -5,10 +5,16 @@ package struct JobSpecReader {
     package typealias Inspection =
         (_ source: SourceParameters, _ pointer: JSONPointer, _ isOpen: Bool) throws(SpecError) -> Void
 
+    /// The most jobs that one spec names.
+    private static let mostJobs = 1000
+
     private var limits: JobLimits
     private let inspect: Inspection?
     /// The queues that children name, each once. One that an expression names is known only when that is filled in.
     package private(set) var queues: [NamedQueue] = []
+    /// The jobs that it waits for, each once, except those that an expression names.
+    package private(set) var jobs: [NamedJob] = []
+    private var jobIDs: Set<JobID> = []
     /// Children that the spec may hold in all, those of its children included.
     private var mostChildren: Int
     /// Children found in the spec so far.
@@ -112,7 +118,7 @@ package struct JobSpecReader {
             limits.links = max(limits.links, shape.links)
             limits.depth = max(limits.depth, shape.depth)
             mostChildren = max(mostChildren, shape.allChildren)
-            (queues, children) = ([], 0)
+            (queues, jobs, jobIDs, children) = ([], [], [], 0)
             return try job(json, at: pointer, context)
         }
     }
@@ -252,6 +258,9 @@ package struct JobSpecReader {
             inner.mode = .template
             inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
             try child(job, at: pointer.appending("job"), inner)
+        case .job(let id):
+            try check(json, at: pointer, context, except: nil)
+            if json["job"]?.int != nil { try name(id, at: pointer.appending("job"), context) }
         default:
             try check(json, at: pointer, context, except: nil)
             if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
@@ -269,6 +278,14 @@ package struct JobSpecReader {
             !queues.contains(where: { $0.name == spec.queue })
         else { return }
         queues.append(NamedQueue(name: spec.queue, pointer: pointer.appending("queue")))
+    }
+
+    private mutating func name(_ job: JobID, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
+        guard jobIDs.insert(job).inserted else { return }
+        guard jobIDs.count <= Self.mostJobs || context.isStored else {
+            throw SpecError(pointer, "A spec waits for at most \(Self.mostJobs) jobs; name the rest by an expression.")
+        }
+        jobs.append(NamedJob(id: job, pointer: pointer))
     }
 
     private mutating func enter(_ count: Int, at pointer: JSONPointer, _ context: Context) throws(SpecError) {

@@ -11,6 +11,7 @@ package enum SourceParameters: Sendable, Equatable {
     case timer(Double)
     case upload(UploadSpec)
     case program(ProgramSpec)
+    case job(JobID)
 
     /// Whether another attempt does no harm: not so for POST, PATCH and programs. An expression can be any method.
     func isIdempotent(_ source: JSON) -> Bool {
@@ -71,6 +72,10 @@ package enum SourceParameters: Sendable, Equatable {
         case .program:
             try reader.allow(ProgramSpec.members)
             self = .program(try ProgramSpec(reader))
+        case .job:
+            try reader.allow(["type", "job"])
+            guard let job = try reader.integer("job", in: 1...Int.max) else { throw reader.missing("job") }
+            self = .job(JobID(job))
         }
     }
 
@@ -86,6 +91,7 @@ package enum SourceParameters: Sendable, Equatable {
         case .timer: .timer
         case .upload: .upload
         case .program: .program
+        case .job: .job
         }
     }
 
@@ -114,7 +120,7 @@ package enum SourceParameters: Sendable, Equatable {
         case .upload(let upload):
             try refuse(in: upload.url, "url")
             try refuse(in: upload.path, "path")
-        case .list, .each, .value, .error, .timer, .program: break
+        case .list, .each, .value, .error, .timer, .program, .job: break
         }
     }
 
@@ -140,9 +146,13 @@ package enum SourceType: String, Sendable, CaseIterable {
     case timer
     case upload
     case program
+    case job
 
     /// Whether it makes child jobs.
     package var hasChildren: Bool { self == .list || self == .each }
+
+    /// Whether it, or a child of it, may wait for another job.
+    package var mayDepend: Bool { self == .job || hasChildren }
 
     /// Whether a stop takes time, seconds for a program that ignores it; all others end at once.
     package var endsLater: Bool { self == .program }

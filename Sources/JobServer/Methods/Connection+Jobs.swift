@@ -102,16 +102,17 @@ extension Connection {
             Result { () throws(CoreError) in
                 let admitted = try admission.spec(.object(params), from: caller)
                 let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
-                return (queues: [own] + admitted.queues, text: admitted.spec.explained.utf8)
+                return (queues: [own] + admitted.queues, jobs: admitted.jobs, text: admitted.spec.explained.utf8)
             }
         }
-        let spec: (queues: [NamedQueue], text: [UInt8])
+        let spec: (queues: [NamedQueue], jobs: [NamedJob], text: [UInt8])
         do { spec = try read.get() } catch { throw ProtocolError(error) }
         let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
         if let missing = spec.queues.first(where: { !names.contains($0.name) }) {
             throw ProtocolError(.noQueue(missing, among: present))
         }
+        if let missing = try await look({ try $0.missing(of: spec.jobs) }) { throw ProtocolError(.noJob(missing)) }
         call.succeed(text: spec.text)
     }
 

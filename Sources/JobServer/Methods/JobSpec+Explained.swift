@@ -47,7 +47,7 @@ extension JobSpec {
         case .upload: fill("method", "PUT")
         case .list, .each: fill("mode", "settled")
         case .program: fill("arguments", [])
-        case .value, .error, .timer, nil: break
+        case .value, .error, .timer, .job, nil: break
         }
         return Masking.masked(.object(members))
     }

@@ -187,12 +187,15 @@ struct Lookup: Sendable {
         guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
         guard row.plan.mayHaveBody(link) else { return value }
-        if let body = row.blobs.last(where: { $0.link == link && !$0.isOutput }) { return .file(body.blob) }
+        if let body = row.resultBody { return .file(body) }
         let json = JSON(stored: text)
-        guard let body = (json["body"] ?? json["output"])?.string else { return value }
+        let isResponse = json["notModified"] != nil
+        guard let body = (isResponse ? json["body"] : json["exit"].flatMap { _ in json["output"] })?.string else {
+            return value
+        }
         if json["encoding"] == "base64" { return .inline(Base64.decode(body) ?? []) }
         // The text of a program's output lacks its final newline.
-        let hasNewline = json["body"] == nil && json["size"]?.int == body.utf8.count + 1
+        let hasNewline = !isResponse && json["size"]?.int == body.utf8.count + 1
         return .inline(Array(body.utf8) + (hasNewline ? [UInt8(ascii: "\n")] : []))
     }
 
@@ -233,6 +236,12 @@ struct Lookup: Sendable {
         return Output(file: kept?.blob, isOver: isOver)
     }
 
+    /// The first of these jobs that the caller's jobs cannot wait for.
+    func missing(of jobs: [NamedJob]) throws -> NamedJob? {
+        let standings = try engine.reader.standings(of: jobs.map(\.id))
+        return jobs.first { standings[$0.id]?.owner != caller.uid }
+    }
+
     // MARK: - Schedules
 
     func schedule(_ key: ScheduleKey) throws -> ScheduleView {
@@ -270,19 +279,6 @@ struct Lookup: Sendable {
         }
         return ScheduleView(stored: stored, next: next)
     }
-}
-
-extension JobPlan {
-    private func steps(_ link: Int) -> [Step] {
-        link == 0 ? [source] : links.indices.contains(link - 1) ? links[link - 1].steps : []
-    }
-
-    /// Whether the value of a link can be the response to a request, or the output of a program.
-    fileprivate func mayHaveBody(_ link: Int) -> Bool {
-        steps(link).contains { $0.source == .url || $0.source == .program }
-    }
-
-    fileprivate func isProgram(_ link: Int) -> Bool { steps(link).contains { $0.source == .program } }
 }
 
 extension JobRow {

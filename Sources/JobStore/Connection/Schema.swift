@@ -28,6 +28,7 @@ enum Schema {
             state INTEGER NOT NULL,
             waiting INTEGER NOT NULL,
             removing INTEGER NOT NULL,
+            awaited INTEGER NOT NULL,
             crashes INTEGER NOT NULL,
             version INTEGER NOT NULL,
             link INTEGER NOT NULL,
@@ -53,7 +54,7 @@ enum Schema {
         CREATE INDEX jobs_by_life ON jobs (run_life) WHERE run_life IS NOT NULL;
         CREATE INDEX jobs_suspected ON jobs (id) WHERE crashes > 0 AND state < 3;
         CREATE INDEX jobs_finished ON jobs (owner, finished_at)
-            WHERE state >= 3 AND parent IS NULL AND removing = 0;
+            WHERE state >= 3 AND parent IS NULL AND removing = 0 AND awaited = 0;
         CREATE INDEX jobs_by_parent ON jobs (parent, list, parent_index) WHERE parent IS NOT NULL;
         CREATE INDEX jobs_unfinished_children ON jobs (parent, list) WHERE parent IS NOT NULL AND state < 3;
         CREATE INDEX jobs_gated ON jobs (parent, list) WHERE waiting = 1 AND state < 3;
@@ -79,6 +80,11 @@ enum Schema {
             job INTEGER NOT NULL, list INTEGER NOT NULL, link INTEGER NOT NULL, template BLOB NOT NULL,
             PRIMARY KEY (job, list)
         ) STRICT;
+
+        CREATE TABLE dependencies (
+            target INTEGER NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (target, job)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX dependencies_by_job ON dependencies (job, target);
 
         CREATE TABLE checkpoints (
             job INTEGER NOT NULL, link INTEGER NOT NULL, text BLOB NOT NULL, PRIMARY KEY (job, link)

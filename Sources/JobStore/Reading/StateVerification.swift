@@ -124,7 +124,7 @@ package struct StateVerification {
                 "id FROM jobs WHERE parent NOT IN (SELECT id FROM jobs) AND NOT EXISTS (SELECT 1 FROM work)"
             ),
         ]
-        + ["documents", "tags", "checkpoints", "blobs", "lists", "templates"].map { table in
+        + ["documents", "tags", "checkpoints", "blobs", "lists", "templates", "dependencies"].map { table in
             (
                 "has \(table) but is not there",
                 "job FROM \(table) WHERE job NOT IN (SELECT id FROM jobs) AND NOT EXISTS (SELECT 1 FROM work)"

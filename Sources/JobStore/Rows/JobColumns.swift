@@ -5,8 +5,8 @@ enum JobColumns {
     /// The columns in the order of the table; those before `state` never change.
     private enum Column: Int32, CaseIterable {
         case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, submitted
-        case state, waiting, removing, crashes, version, link, host, runLife, due, notBefore, deadline, finishedAt
-        case life, carried
+        case state, waiting, removing, awaited, crashes, version, link, host, runLife, due, notBefore, deadline
+        case finishedAt, life, carried
 
         /// Its name in SQL.
         var name: String {
@@ -61,6 +61,7 @@ enum JobColumns {
         bind(row.state.code, .state)
         bind(row.waiting.rawValue, .waiting)
         bind(row.isRemoving, .removing)
+        bind(row.hasDependents, .awaited)
         bind(row.crashes, .crashes)
         bind(row.version, .version)
         bind(row.link, .link)
@@ -92,6 +93,7 @@ enum JobColumns {
         writer.byte(form)
         writer.number(row.run?.number ?? 0)
         writer.optional(row.stop) { $0.text($1.rawValue) }
+        writer.optional(row.awaits) { $0.number($1) }
         writer.optional(row.startedAt) { $0.time($1) }
         writer.optional(row.linkStartedAt) { $0.time($1) }
         writer.number(row.attempt)
@@ -139,6 +141,7 @@ enum JobColumns {
         else { throw DamagedRow() }
         job.waiting = waiting
         job.isRemoving = number(.removing) != 0
+        job.hasDependents = number(.awaited) != 0
         job.crashes = try count(.crashes)
         job.version = number(.version)
         job.link = try count(.link)
@@ -191,6 +194,7 @@ enum JobColumns {
             guard let stop = JobRow.Stop(rawValue: try reader.text()) else { throw DamagedRow() }
             return stop
         }
+        job.awaits = try reader.optional { reader throws(DamagedRow) in try reader.number() }
         job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.attempt = try reader.count()

@@ -118,7 +118,7 @@ extension SQLiteTransaction {
     // MARK: Finished jobs
 
     /// The condition of the index on finished root jobs.
-    private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0"
+    private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
@@ -142,6 +142,27 @@ extension SQLiteTransaction {
     /// The owners of finished root jobs, in order.
     private func finishedOwners() throws(StoreError) -> [Int64] {
         try connection.distinct("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
+    }
+
+    // MARK: Dependencies
+
+    func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try statement("INSERT OR IGNORE INTO dependencies (target, job) VALUES (?1, ?2)", target, job).run()
+    }
+
+    func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try statement("DELETE FROM dependencies WHERE target = ?1 AND job = ?2", target, job).run()
+    }
+
+    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try statement("SELECT job FROM dependencies WHERE target = ?1 AND job > ?2 ORDER BY job", target, after)
+            .rows(atMost: limit) { row throws(StoreError) in row.integer(0) }
+    }
+
+    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try statement(
+            "SELECT target FROM dependencies INDEXED BY dependencies_by_job WHERE job = ?1 ORDER BY target", job
+        ).rows(atMost: limit) { row throws(StoreError) in row.integer(0) }
     }
 
     // MARK: Damaged rows

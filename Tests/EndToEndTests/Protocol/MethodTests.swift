@@ -16,7 +16,10 @@ import Testing
             #expect(Timestamp(rfc3339: info["startedAt"]?.string ?? "") != nil)
             #expect(
                 Set(info["sources"]?.array ?? [])
-                    == ["url", "download", "json", "list", "each", "value", "error", "timer", "upload", "program"])
+                    == [
+                        "url", "download", "json", "list", "each", "value", "error", "timer", "upload", "program",
+                        "job",
+                    ])
             #expect(
                 Set(info["methods"]?.array ?? []) == [
                     "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",

@@ -109,11 +109,18 @@ final class CoreDriver {
             let value = list.decided.map { "\($0)" } ?? "[\(list.ended),\(list.failed)]"
             return [end(order.run, RunEnd(.success(.inline(Array(value.utf8)))))]
         }
+        if case .adopt(let value, let body) = order.kind {
+            let value = value.blob.map { .file($0.renamed) } ?? value
+            return [end(order.run, RunEnd(.success(value), body: body?.renamed))]
+        }
         guard let source = step(of: order) else { return [] }
         switch source["type"]?.string {
         case "timer":
             drop(order.run)
             return [.run(order.run, .timer(source["seconds"]?.double ?? 0))]
+        case "job":
+            drop(order.run)
+            return [.run(order.run, .job(source["job"]?.int.map(JobID.init) ?? order.job.id))]
         case "list":
             let mode = source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled
             return [
@@ -194,11 +201,12 @@ final class CoreDriver {
     }
 
     func new(_ json: JSON, host: String? = nil) throws -> NewJob {
-        let spec = try JobSpecReader.spec(json, limits: JobLimits())
+        var reader = JobSpecReader(limits: JobLimits())
+        let spec = try reader.spec(json)
         let text = spec.text ?? json.utf8
         return NewJob(
             terms: NewJob.Terms(spec, host: host), document: .spec(text),
-            digest: UInt64(bitPattern: Int64(json.description.count)))
+            digest: UInt64(bitPattern: Int64(json.description.count)), jobs: reader.jobs)
     }
 
     func row(_ job: JobID) throws -> JobRow {
@@ -222,6 +230,8 @@ final class CoreDriver {
         send(end(try run(of: job), RunEnd(.success(.inline(Array(value.utf8))))))
     }
 
+    func succeed(_ job: JobID, _ end: RunEnd) throws { send(self.end(try run(of: job), end)) }
+
     func fail(_ job: JobID, _ error: JobError = JobError(.network, "It broke.")) throws {
         send(end(try run(of: job), RunEnd(.failure(error))))
     }
@@ -231,4 +241,9 @@ final class CoreDriver {
     struct Failure: Error {
         let message: String
     }
+}
+
+extension BlobReference {
+    /// The second name that a test gives a file.
+    var renamed: BlobReference { BlobReference(life: life, number: -number, size: size) }
 }

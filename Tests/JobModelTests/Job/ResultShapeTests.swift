@@ -23,6 +23,7 @@ import Testing
         ),
         (#"{"type":"json","url":"u"}"#, ["", "/a/0/b", "/"], []),
         (#"{"type":"error"}"#, ["/anything"], []),
+        (#"{"type":"job","job":1}"#, ["", "/a"], []),
         (#"{"type":"timer","seconds":0}"#, [""], ["/a", "/0"]),
         (
             #"{"type":"value","value":{"a":[1,{"b":null}]}}"#, ["", "/a", "/a/0", "/a/1/b"],

@@ -21,7 +21,7 @@ import Testing
         #""type":"each","in":[1,"x",null],"job":{"source":{"type":"value","value":"{{item}}"}},"mode":"settled""#,
         #""type":"value","value":null"#, #""type":"value","value":{"a":["{{anything"]}"#, #""type":"error""#,
         #""type":"error","kind":"my-kind","message":"x""#, #""type":"timer","seconds":0.5"#,
-        #""type":"timer","seconds":31622400"#,
+        #""type":"timer","seconds":31622400"#, #""type":"job","job":1"#, #""type":"job","job":9007199254740993"#,
         // What looks like an expression is data there, and a name with other braces is one.
         #""type":"url","url":"https://h/{{a}}","method":"POST","body":"{{schedule/time}}","headers":{"A":"{{input}}"}"#,
         #""type":"download","url":"https://h/{a}","path":"{{ project.name }}/{{item""#,
@@ -46,6 +46,7 @@ import Testing
         (#""type":"download","path":"p""#, "/url"), (#""type":"download","url":"u""#, "/path"),
         (#""type":"list""#, "/jobs"), (#""type":"each","job":{"source":{"type":"error"}}"#, "/in"),
         (#""type":"each","in":[]"#, "/job"), (#""type":"value""#, "/value"), (#""type":"timer""#, "/seconds"),
+        (#""type":"job""#, "/job"),
         // Requests.
         (#""type":"url","url":"""#, "/url"), (#""type":"url","url":5"#, "/url"), (#""type":"url","url":["u"]"#, "/url"),
         (#""type":"url","url":"u","method":"""#, "/method"), (#""type":"url","url":"u","method":"GE T""#, "/method"),
@@ -120,6 +121,7 @@ import Testing
         // The rest.
         (#""type":"error","kind":"Bad Kind""#, "/kind"), (#""type":"error","kind":5"#, "/kind"),
         (#""type":"error","message":5"#, "/message"), (#""type":"timer","seconds":-1"#, "/seconds"),
+        (#""type":"job","job":0"#, "/job"), (#""type":"job","job":"1""#, "/job"), (#""type":"job","job":1.5"#, "/job"),
         (#""type":"timer","seconds":"1""#, "/seconds"), (#""type":"timer","seconds":31622401"#, "/seconds"),
         (#""type":"timer","seconds":1e999"#, "/seconds"), (#""type":"timer","seconds":null"#, "/seconds"),
     ])

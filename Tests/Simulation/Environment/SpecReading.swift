@@ -59,14 +59,15 @@ enum SpecReading {
 
     /// Returns a job as a server would submit it; nil if the server would refuse its spec.
     static func job(_ json: JSON, _ limits: JobLimits) -> NewJob? {
-        guard let spec = try? JobSpecReader.spec(json, limits: limits), let text = spec.text else { return nil }
+        var reader = JobSpecReader(limits: limits)
+        guard let spec = try? reader.spec(json), let text = spec.text else { return nil }
         var immediate: Carried?
         if spec.plan.source.source == .value, let source = spec.json["source"] {
             immediate = .success(.inline(source["value"]?.utf8 ?? []))
         }
         return NewJob(
             terms: NewJob.Terms(spec, host: host(of: spec)), document: .spec(text),
-            digest: spec.key == nil ? 0 : digest(text), immediate: immediate)
+            digest: spec.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs)
     }
 
     private static func digest(_ text: [UInt8]) -> UInt64 {

@@ -60,7 +60,7 @@ extension World {
             if crashes() { return }
             for case .run(let run, let event) in inputs where engine.runs[run]?.state == .ended {
                 switch event {
-                case .ended, .timer: engine.runs[run] = nil
+                case .ended, .timer, .job: engine.runs[run] = nil
                 default: break
                 }
             }

@@ -29,6 +29,7 @@ extension World {
         guard let run = engine.runs[id], run.state == .expanding else { return }
         let order = run.order
         if case .gather(let list) = order.kind { return gathered(id, list) }
+        if case .adopt(let value, _) = order.kind { return adopted(id, value, order.job) }
         if random.chance(0.005) {
             return end(id, .failure(JobError(.template, "Its expression finds nothing.")))
         }
@@ -43,12 +44,16 @@ extension World {
     }
 
     private func expand(_ id: RunID, _ source: JSON) {
+        guard let run = engine.runs[id] else { return }
         switch source["type"]?.string {
         case "value": end(id, .success(.inline(source["value"]?.utf8 ?? [])))
         case "error": end(id, .failure(JobError(JobError.Kind(rawValue: "odd"), "It was written to fail.")))
         case "timer":
             engine.runs[id]?.state = .ended
             tell(id, .timer(source["seconds"]?.double ?? 0))
+        case "job":
+            engine.runs[id]?.state = .ended
+            tell(id, .job(source["job"]?.int.map(JobID.init) ?? guess(from: run.order.job)))
         case "list", "each":
             engine.runs[id]?.state = .making
             let total = (source["jobs"] ?? source["in"])?.array?.count ?? 0
@@ -65,10 +70,20 @@ extension World {
                 return end(id, .failure(JobError(.policy, "That host may not be asked.")))
             }
             let segments = source["segments"]?.int ?? 1
-            guard let live = engine.runs[id]?.live else { return }
-            if live.host == host, segments == 1 { return work(id) }
+            if run.live.host == host, segments == 1 { return work(id) }
             engine.runs[id]?.state = .asking
             tell(id, .host(host, connections: segments))
+        }
+    }
+
+    /// The value of an expression that should name a job: itself, a relative, or any job.
+    private func guess(from job: JobRow) -> JobID {
+        switch random.below(4) {
+        case 0: job.id
+        case 1: job.parent?.job ?? job.id + 1
+        // A sibling, or a job submitted at the same time.
+        case 2: job.id + JobID(random.within(-3...3))
+        default: JobID(random.below(Int(oracle.lastJob) + 2))
         }
     }
 
@@ -118,7 +133,7 @@ extension World {
 
     private func outcome(of profile: HostProfile) -> Carried {
         guard random.chance(isSettling ? 0.02 : profile.failureRate) else {
-            return .success(.inline(result()))
+            return .success(value())
         }
         var error = JobError(
             random.pick([.network, .timeout, .http, .storage]), "It broke.", retryable: random.chance(0.8))
@@ -126,6 +141,11 @@ extension World {
         if error.kind == .http, random.chance(profile.retryAfterRate) { error.retryAfter = random.spread(0.5, 7_000) }
         if error.kind == .storage { error.postponed = random.pick([1, 5]) }
         return .failure(error)
+    }
+
+    private func value() -> StoredValue {
+        random.chance(0.05)
+            ? .file(BlobReference(life: life, number: Int64(random.below(1 << 40)), size: 70_000)) : .inline(result())
     }
 
     private func result() -> [UInt8] {
@@ -154,6 +174,13 @@ extension World {
         }
         let late = run.live.endsLater ? 5.0 : 0.5
         schedule(.runEnds(id), in: random.spread(0.000_1, late))
+    }
+
+    private func adopted(_ id: RunID, _ value: StoredValue, _ job: JobRow) {
+        oracle.adopts(value, job, self)
+        if random.chance(0.01) { return end(id, .failure(JobError(.storage, "It cannot be linked.", retryable: true))) }
+        guard let blob = value.blob else { return fail(0, "Job \(job.id) links files that its result has not.") }
+        end(id, .success(.file(BlobReference(life: life, number: Int64(random.below(1 << 40)), size: blob.size))))
     }
 
     private func gathered(_ id: RunID, _ list: ListRow) {

@@ -23,9 +23,18 @@ extension Oracle {
             return root
         }
         let damaged = root(of: job)
+        var tree: [JobID] = []
         for row in world.store.allJobs where !excused.contains(row.id) && root(of: row.id) == damaged {
             excused.insert(row.id)
+            tree.append(row.id)
             if !row.state.isTerminal { unfinished -= 1 }
+        }
+        // So may the jobs that wait for it.
+        for id in tree {
+            for dependent in world.store.rows.dependents(of: id)
+            where world.store.job(dependent)?.awaits == id && !excused.contains(dependent) {
+                excuse(dependent, world)
+            }
         }
         // It may be in a window and take a turn without starting.
         if let row = world.store.job(job) { turns.addUnseen(Share(queue: row.queue, owner: row.owner)) }
@@ -59,6 +68,11 @@ extension Oracle {
         }
         for row in world.store.allJobs {
             world.figures.jobsByEnd[row.state, default: 0] += 1
+            for dependent in world.store.rows.dependents(of: row.id) {
+                world.expect(
+                    world.store.job(dependent).map { !$0.state.isTerminal } ?? excused.contains(row.id), 10,
+                    "Job \(row.id) is kept for job \(dependent), which is over.")
+            }
             if let parent = row.parent, !excused.contains(row.id) {
                 world.expect(
                     world.store.job(parent.job) != nil, 10, "Job \(row.id) is below job \(parent.job), which is gone.")

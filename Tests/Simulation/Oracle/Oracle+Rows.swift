@@ -13,6 +13,7 @@ extension Oracle {
         guard let new else { return removed(id, old, world) }
         checkForm(new, world)
         if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }
+        if let target = new.awaits, excused.contains(target), !excused.contains(id) { excuse(id, world) }
         guard let old else { return }
         checkWhatStays(old, new, world)
         if new.run == nil, old.run?.life == world.life { unrepeatable[id] = nil }
@@ -22,6 +23,7 @@ extension Oracle {
             unrepeatable[id] = nil
             return
         }
+        checkWait(old, new, world)
         world.expect(
             new.outcomes.starts(with: old.outcomes), 2, "The outcome of a link of job \(id) changed or is gone.")
         world.expect(
@@ -68,7 +70,7 @@ extension Oracle {
                 expect(world.store.work.values.contains { $0.job == row.id }, "waits for work that there is none of")
             case .nothing: break
             case .suspect: expect(row.isSuspect, "waits for suspects, and is none")
-            case .children, .timer, .timeout: expect(false, "waits for \(row.waiting)")
+            case .children, .timer, .timeout, .job: expect(false, "waits for \(row.waiting)")
             }
         case .running:
             switch row.waiting {
@@ -81,6 +83,7 @@ extension Oracle {
                 expect(list?.phase != .making, "waits for children that are being made")
             case .timer, .timeout:
                 expect(row.run == nil && row.due != nil, "waits for no time, or has a run")
+            case .job: expect(row.awaits != nil, "waits for no job")
             case .gate, .cleaning, .suspect: expect(false, "waits for \(row.waiting)")
             }
         case .succeeded, .failed, .cancelled:
@@ -92,6 +95,7 @@ extension Oracle {
             expect(list.made >= list.ended && list.made <= list.total, "its list has ended more than were made")
             if list.phase == .gathering { expect(list.unfinished == 0, "its list is over before its children") }
         }
+        expect((row.waiting == .job) == (row.awaits != nil), "names a job for which it does not wait")
         expect(row.checkpointSize >= 0 && row.attempt >= 0, "a count of it is below zero")
     }
 
@@ -99,6 +103,7 @@ extension Oracle {
         guard let old else { return }
         left(id, world)
         guard let parent = old.parent else {
+            checkDependents(of: id, world)
             // An unfinished job may have ended in the same round.
             guard !removals.contains(id), old.state.isTerminal else { return }
             // Retention: too old, too many or too large.

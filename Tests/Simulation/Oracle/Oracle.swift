@@ -202,6 +202,10 @@ final class Oracle {
             if let due = row.due, row.state == .scheduled || row.run == nil {
                 world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
             }
+            if row.waiting == .job, row.run == nil {
+                world.expect(
+                    isAwaitable(row, world), 3, "Job \(row.id) waits for job \(row.awaits ?? 0), which is over.")
+            }
             if row.waiting == .gate, let parent = row.parent, world.store.list(of: parent.job)?.id != parent.list {
                 world.expect(
                     world.store.work.values.contains { $0.list == parent.list }, 10,
@@ -263,7 +267,7 @@ final class Oracle {
         world.expect(
             !world.engine.runs.values.contains { $0.order.job.id == job.id }, 2,
             "Job \(job.id) starts while an earlier run of it has not ended.")
-        if case .gather = order.kind { return }
+        if case .step = order.kind {} else { return }
         checkRepetition(of: row, world)
         world.expect(
             !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")

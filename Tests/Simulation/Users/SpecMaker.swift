@@ -11,6 +11,8 @@ struct SpecMaker {
     var budget = 40
     /// Whether many jobs have short deadlines and a `finally` link.
     var hasPressingDeadlines = false
+    /// Earlier jobs, to wait for.
+    var jobs: [JobID] = []
     /// The current time, for `notBefore`.
     var now: Timestamp
 
@@ -68,7 +70,7 @@ struct SpecMaker {
 
     mutating func source(_ random: inout SeededGenerator, level: Int, inEach: Bool = false) -> JSON {
         let canNest = level < depth && budget > 0
-        switch random.choose([36, 12, 14, 7, 4, 7, canNest ? 10 : 0, canNest ? 8 : 0]) {
+        switch random.choose([36, 12, 14, 7, 4, 7, canNest ? 10 : 0, canNest ? 8 : 0, jobs.isEmpty ? 0 : 8]) {
         case 0: return ["type": "url", "url": .string(inEach ? url(&random) + "{{index}}" : url(&random))]
         case 1:
             let url = url(&random)
@@ -85,6 +87,9 @@ struct SpecMaker {
         case 3: return ["type": "value", "value": inEach ? "{{item}}" : value(&random)]
         case 4: return ["type": "error", "kind": "odd", "message": "written to fail"]
         case 5: return ["type": "timer", "seconds": JSON(random.pick([0, 0.1, 2, 60, 1800]))]
+        case 8:
+            if level > 0, random.chance(0.3) { return ["type": "job", "job": "{{input}}"] }
+            return ["type": "job", "job": JSON(Int(random.pick(jobs)))]
         case 6:
             let count = random.choose([5, 20, 25, 20, 15, 10, 5])
             let jobs = (0..<count).map { _ in job(&random, level: level + 1) }

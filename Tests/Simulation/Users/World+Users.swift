@@ -107,10 +107,11 @@ extension World {
         act(user, index) { .retry($0, from: point) }
     }
 
-    private func maker() -> SpecMaker {
+    private func maker(_ user: User) -> SpecMaker {
         SpecMaker(
             queues: scenario.queues, hosts: scenario.hosts.count, children: scenario.settings.limits.children,
-            depth: scenario.settings.limits.depth, hasPressingDeadlines: seed % 3 == 1, now: clock.wall)
+            depth: scenario.settings.limits.depth, hasPressingDeadlines: seed % 3 == 1,
+            jobs: Array(user.jobs.suffix(random.pick([2, 10, 100]))), now: clock.wall)
     }
 
     private func newJob(_ json: JSON, _ user: User, watched: Bool) -> NewJob? {
@@ -124,7 +125,7 @@ extension World {
     }
 
     private func submitTree(_ user: User, _ index: Int) {
-        var maker = maker()
+        var maker = maker(user)
         guard let job = newJob(maker.job(&random), user, watched: random.chance(0.15)) else { return }
         figures.submitted += 1
         ask(.submit([job]), by: user.caller, user: index)
@@ -132,7 +133,7 @@ extension World {
 
     private func submitMany(_ user: User, _ index: Int, _ count: Int) {
         let jobs = (0..<count).compactMap { _ -> NewJob? in
-            var maker = maker()
+            var maker = maker(user)
             maker.budget = 3
             return newJob(maker.job(&random), user, watched: random.chance(0.05))
         }

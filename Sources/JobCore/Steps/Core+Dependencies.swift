@@ -1,0 +1,178 @@
+import JobModel
+
+/// Jobs that wait for other jobs.
+///
+/// A row of `dependencies` keeps a job that another waits for, or will wait for as its spec says, until that one ends.
+extension Core {
+    /// The most rows read in search of a cycle. A longer cycle waits until it is cancelled.
+    private static let mostVisited = 1000
+
+    // MARK: - Waiting
+
+    /// Returns a job that an owner's jobs can wait for.
+    func target(_ id: JobID, of owner: UInt32, _ round: Round) throws(StoreError) -> JobRow? {
+        guard let row = try round.transaction.job(id), row.owner == owner, !row.isRemoving else { return nil }
+        return row
+    }
+
+    /// Keeps a job until its dependent has ended.
+    func depend(_ dependent: JobID, on target: JobID, _ round: Round) throws(StoreError) {
+        guard let old = try round.transaction.job(target) else { return }
+        try round.transaction.addDependency(of: dependent, on: target)
+        guard !old.hasDependents else { return }
+        var row = old
+        row.hasDependents = true
+        try store(&row, was: old, round)
+    }
+
+    /// Lets the job of a run wait for another without a slot; if that has ended, the link ends too.
+    func wait(for id: JobID, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        guard let target = try target(id, of: old.owner, round) else {
+            return try runEnded(old, live, RunEnd(.failure(JobError(.invalid, CoreError.noJob(id).message))), round)
+        }
+        if let outcome = target.awaitedOutcome, !outcome.needsFiles {
+            return try runEnded(old, live, RunEnd(outcome.carried), round)
+        }
+        if try isWaiting(target, for: old, round) {
+            let error = JobError(
+                .invalid, "Job \(id) is, or waits for, job \(old.id), so neither would end; wait for another job.")
+            return try runEnded(old, live, RunEnd(.failure(error)), round)
+        }
+        release(live)
+        try depend(old.id, on: id, round)
+        var row = old
+        row.run = nil
+        row.crashes = 0
+        row.waiting = .job
+        row.awaits = id
+        row.due = row.step?.timeout.map { round.now.steady(after: $0) }
+        try store(&row, was: old, round)
+        if target.state.isTerminal { try adopt(row, round) }
+    }
+
+    /// Returns whether `target` cannot end before `row` has: because it is that job, an ancestor of it, behind it at the
+    /// gate of its list, or waits for a job of which this is true.
+    private func isWaiting(_ target: JobRow, for row: JobRow, _ round: Round) throws(StoreError) -> Bool {
+        var blocked = [row]
+        var ids: Set<JobID> = [row.id]
+        var lists: Set<Int64> = []
+        var left = Self.mostVisited
+        while let present = blocked.popLast(), left > 0 {
+            if present.id == target.id { return true }
+            var next: [JobRow] = []
+            if let parent = present.parent {
+                if let above = try round.transaction.job(parent.job) { next.append(above) }
+                if lists.insert(parent.list).inserted {
+                    next += try round.transaction.children(
+                        of: parent.job, list: parent.list, .gated, after: 0, limit: left)
+                }
+            }
+            let dependents = try round.transaction.dependents(of: present.id, after: 0, limit: left)
+            for id in dependents {
+                if let row = try round.transaction.job(id), row.awaits == present.id { next.append(row) }
+            }
+            left -= next.count + dependents.count
+            for row in next where ids.insert(row.id).inserted { blocked.append(row) }
+        }
+        return false
+    }
+
+    /// Ends the link of a job with the outcome of the ended job that it waits for; files are linked first.
+    func adopt(_ old: JobRow, _ round: Round) throws(StoreError) {
+        let target = try old.awaits.map { (id) throws(StoreError) in try round.transaction.job(id) } ?? nil
+        guard let target, let outcome = target.awaitedOutcome else {
+            let error = JobError(.invalid, "Job \(old.awaits ?? 0) was removed before it had ended; submit it again.")
+            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+        }
+        if let refusal = refusal(toKeep: RunEnd(outcome.carried, body: outcome.body), old) {
+            return try linkEnded(old, .failure(refusal), keepingSlot: false, round)
+        }
+        guard case .success(let value) = outcome.carried, outcome.needsFiles else {
+            return try linkEnded(old, outcome.carried, keepingSlot: false, round)
+        }
+        var row = old
+        row.run = experience.nextRun()
+        row.due = nil
+        try store(&row, was: old, round)
+        order(.adopt(value, body: outcome.body), row)
+    }
+
+    /// Fails a wait that exceeded its timeout.
+    func waitTimedOut(_ row: JobRow, _ round: Round) throws(StoreError) {
+        let seconds = JSON(row.step?.timeout ?? 0)
+        let error = JobError(
+            .timeout, "Job \(row.awaits ?? 0) took longer than the timeout of \(seconds) seconds; allow it more.",
+            retryable: true)
+        try linkEnded(row, .failure(error), keepingSlot: false, round)
+    }
+
+    // MARK: - Ends
+
+    /// Leaves the work that follows the end of a job: its dependents are told, and its own dependencies dropped.
+    func settleDependencies(of row: JobRow, _ round: Round) throws(StoreError) {
+        if row.hasDependents { try add(WorkRow(kind: .tellDependents, job: row.id, owner: row.owner), round) }
+        guard row.plan.mayDepend, try !round.transaction.dependencies(of: row.id, limit: 1).isEmpty else { return }
+        try add(WorkRow(kind: .dropDependencies, job: row.id, owner: row.owner), round)
+    }
+
+    func tellDependents(_ work: WorkRow, atMost limit: Int, _ round: Round) throws(StoreError) {
+        let ids = try round.transaction.dependents(of: work.job, after: work.position, limit: limit)
+        for id in ids {
+            guard let row = try round.transaction.job(id), row.awaits == work.job, row.run == nil else { continue }
+            try adopt(row, round)
+        }
+        guard ids.count == limit, let last = ids.last else { return try end(work, round) }
+        var work = work
+        work.position = last
+        try round.transaction.update(work)
+    }
+
+    func dropDependencies(_ work: WorkRow, atMost limit: Int, _ round: Round) throws(StoreError) {
+        // A job that was retried meanwhile needs them again.
+        if let row = try round.transaction.job(work.job), !row.state.isTerminal { return try end(work, round) }
+        let targets = try round.transaction.dependencies(of: work.job, limit: limit)
+        for target in targets {
+            try round.transaction.removeDependency(of: work.job, on: target)
+            guard let old = try round.transaction.job(target), old.hasDependents,
+                try round.transaction.dependents(of: target, after: 0, limit: 1).isEmpty
+            else { continue }
+            var row = old
+            row.hasDependents = false
+            try store(&row, was: old, round)
+            // Retention passed over it.
+            if row.state.isTerminal, row.parent == nil { noteEnd(of: row, round) }
+        }
+        if targets.count < limit { try end(work, round) }
+    }
+
+    /// Returns an unfinished job that depends on this one.
+    func dependent(of row: JobRow, _ round: Round) throws(StoreError) -> JobID? {
+        guard row.hasDependents else { return nil }
+        // Those that have ended are about to be dropped.
+        for id in try round.transaction.dependents(of: row.id, after: 0, limit: Self.mostVisited) {
+            if let dependent = try round.transaction.job(id), !dependent.state.isTerminal { return id }
+        }
+        return nil
+    }
+}
+
+/// The outcome of a job for one that waits for it.
+private struct AwaitedOutcome {
+    let carried: Carried
+    /// The file with the body of the response that it names.
+    let body: BlobReference?
+
+    var needsFiles: Bool { body != nil || carried.blob != nil }
+}
+
+extension JobRow {
+    /// The outcome for a job that waits for this one; nil before its end.
+    fileprivate var awaitedOutcome: AwaitedOutcome? {
+        guard state.isTerminal else { return nil }
+        if state == .succeeded, case .success = carried, let carried {
+            return AwaitedOutcome(carried: carried, body: resultBody)
+        }
+        let error = carried?.error ?? Stop.cancelled.error
+        return AwaitedOutcome(carried: .failure(error.passedOn(by: id)), body: nil)
+    }
+}
