@@ -16,7 +16,7 @@ import Testing
             (["type": "each", "in": [1, 2, 3]], "each of 3 values"),
             (["type": "value", "value": ["a": 1]], "value {\"a\":1}"),
             (["type": "error", "kind": "invalid"], "error invalid"),
-            (["type": "timer", "seconds": 2.5], "timer 2.5 s"),
+            (["type": "timer", "seconds": 2.5], "timer 2.5 s"), (["type": "job", "job": 3], "job 3"),
             (["type": "new\u{7}"], "new\\x07"),
             ([:], "?"),
         ] as [(JSON, String)])

@@ -60,6 +60,39 @@ import Testing
         #expect(command.options.spec(source: source) == ["source": ["type": "url", "url": "https://a/"]])
     }
 
+    @Test func after_putsTheSourceIntoALink() async throws {
+        func spec(_ words: String...) async throws -> JSON {
+            let command = try #require(
+                try DeferctlCommand.parseAsRoot(["fetch", "--timeout", "5"] + words + ["https://a/{{b"])
+                    as? FetchCommand)
+            let spec = command.options.spec(source: try await command.request.source(type: .url, url: command.url))
+            _ = try JobSpecReader.spec(spec, limits: JobLimits())
+            return spec
+        }
+        func wait(_ id: JSON) -> JSON { ["type": "job", "job": id] }
+        func list(_ mode: JSON, _ ids: JSON...) -> JSON {
+            let jobs = ids.map { ["source": wait($0), "then": [["then": ["return": nil]]]] as JSON }
+            return ["type": "list", "jobs": .array(jobs), "mode": mode]
+        }
+        let step: JSON = ["source": ["type": "url", "url": #"https://a/\{{b"#], "timeout": 5]
+        #expect(try await spec("--after", "3") == ["source": wait(3), "then": [["then": step]]])
+        #expect(try await spec("--after-any", "3") == ["source": wait(3), "then": [["both": step]]])
+        #expect(
+            try await spec("--after", "3,4", "--after", "5") == [
+                "source": list("all", 3, 4, 5), "then": [["then": step]],
+            ])
+        #expect(try await spec("--after-any", "3 4") == ["source": list("settled", 3, 4), "then": [["both": step]]])
+        #expect(
+            try await spec("--after", "3", "--after-any", "4") == [
+                "source": wait(3), "then": [["then": ["source": list("settled", 4)]], ["then": step]],
+            ])
+        for ids in ["", "x", "3,,x", "0", "-1"] {
+            #expect(throws: (any Error).self) {
+                try DeferctlCommand.parseAsRoot(["fetch", "--after=\(ids)", "https://a/"])
+            }
+        }
+    }
+
     @Test func fetch_posts_whenThereIsData() async throws {
         let command = try #require(
             try DeferctlCommand.parseAsRoot(["fetch", "-d", "a=b", "https://a/"]) as? FetchCommand)

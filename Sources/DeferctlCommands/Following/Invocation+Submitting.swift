@@ -108,3 +108,11 @@ extension Invocation {
         return status == .jobFailed ? ExitStatus(programOf: job) ?? status : status
     }
 }
+
+extension JSON {
+    /// The source that a verb made: in the last link of a job that waits for others.
+    var ownSource: JSON? {
+        let link = self["then"]?.array?.last
+        return (link?["then"] ?? link?["both"] ?? self)["source"]
+    }
+}

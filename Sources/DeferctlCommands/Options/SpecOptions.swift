@@ -13,6 +13,18 @@ struct SpecOptions: ParsableArguments {
 
     @Option(help: .value("seconds", "Seconds before the job may start."), transform: seconds) var delay: Double?
 
+    @Option(
+        parsing: .singleValue,
+        help: .value("ids", "Wait for these jobs, which must succeed; several are separated by commas."),
+        completion: LiveCompletion.jobs)
+    var after: [WaitedJobs] = []
+
+    @Option(
+        parsing: .singleValue,
+        help: .value("ids", "Wait for the end of these jobs, whatever it is; several are separated by commas."),
+        completion: LiveCompletion.jobs)
+    var afterAny: [WaitedJobs] = []
+
     @Option(help: .value("seconds", "Seconds that one attempt may take (default: no limit)."), transform: seconds)
     var timeout: Double?
 
@@ -39,11 +51,52 @@ struct SpecOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
 
     func spec(source: JSONObject) -> JSON {
-        .object([
+        let (timeout, retry): (JSON?, JSON?) = (timeout?.json, retries.map { ["max": $0.json] })
+        var spec: JSONObject = [
             "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.json,
-            "timeout": timeout?.json, "deadline": deadline?.json, "retry": retries.map { ["max": $0.json] },
-            "key": key?.json, "tags": tag.isEmpty ? JSON?.none : tag.json, "label": label?.json,
-        ])
+            "timeout": timeout, "deadline": deadline?.json, "retry": retry, "key": key?.json,
+            "tags": tag.isEmpty ? JSON?.none : tag.json, "label": label?.json,
+        ]
+        guard let wait = Self.wait(for: after, .all) ?? Self.wait(for: afterAny, .settled) else { return .object(spec) }
+        // Neither bounds the waiting; in a link, the source's strings could hold expressions.
+        (spec["timeout"], spec["retry"]) = (nil, nil)
+        let step: JSON = .object(["source": TemplateText.escaped(.object(source)), "timeout": timeout, "retry": retry])
+        spec["source"] = wait
+        if after.isEmpty {
+            spec["then"] = [["both": step]]
+        } else if afterAny.isEmpty {
+            spec["then"] = [["then": step]]
+        } else {
+            spec["then"] = [["then": ["source": Self.list(of: afterAny, .settled)]], ["then": step]]
+        }
+        return .object(spec)
+    }
+
+    /// The source that waits for jobs; nil without any.
+    private static func wait(for jobs: [WaitedJobs], _ mode: ListMode) -> JSON? {
+        let ids = jobs.flatMap(\.ids)
+        return ids.count > 1 ? list(of: jobs, mode) : ids.first.map(source)
+    }
+
+    private static func list(of jobs: [WaitedJobs], _ mode: ListMode) -> JSON {
+        // Their results could be too large together.
+        let waits = jobs.flatMap(\.ids).map { id -> JSON in
+            ["source": source(id), "then": [["then": ["return": nil]]]]
+        }
+        return ["type": SourceType.list.rawValue.json, "jobs": .array(waits), "mode": mode.rawValue.json]
+    }
+
+    private static func source(_ id: Int64) -> JSON { ["type": SourceType.job.rawValue.json, "job": id.json] }
+}
+
+/// Ids of jobs, separated by commas or spaces.
+struct WaitedJobs: ExpressibleByArgument {
+    let ids: [Int64]
+
+    init?(argument: String) {
+        let words = argument.split { $0 == "," || $0.isWhitespace }
+        ids = words.compactMap { Int64($0) }.filter { $0 > 0 }
+        guard !ids.isEmpty, ids.count == words.count else { return nil }
     }
 }
 

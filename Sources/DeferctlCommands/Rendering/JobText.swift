@@ -14,7 +14,19 @@ struct JobText {
     }
 
     /// The label, or else what the source does.
-    var title: String { job.json.text("label") ?? job.json["source"].map(Self.describe(source:)) ?? "job \(job.id)" }
+    var title: String { job.json.text("label") ?? Self.describe(spec: job.json) ?? "job \(job.id)" }
+
+    /// What a job does: of one that waits for others first, what it does after them.
+    private static func describe(spec: JSON) -> String? {
+        guard let source = spec["source"] else { return nil }
+        let waits = (source["jobs"]?.array ?? [spec]).map { $0["source"] }
+        let ids = waits.compactMap { $0?["type"] == "job" ? $0?["job"].map(brief) : nil }
+        guard ids.count == waits.count, !ids.isEmpty, spec["then"]?.array != nil, let own = spec.ownSource else {
+            return describe(source: source)
+        }
+        let jobs = (ids.count == 1 ? "job " : "jobs ") + ids.joined(separator: ", ").cut(to: 40)
+        return "\(describe(source: own)), after \(jobs.sanitized)"
+    }
 
     /// A short title: of a download, only its path.
     var shortTitle: String {
@@ -42,6 +54,7 @@ struct JobText {
             case "error": "error \(source["kind"]?.string ?? "")"
             case "timer": "timer \(source["seconds"].map(brief) ?? "?") s"
             case "program": program(source)
+            case "job": "job \(source["job"].map(brief) ?? "?")"
             case let type?: type
             case nil: "?"
             }
