@@ -27,6 +27,8 @@ extension Core {
 
     /// Lets the job of a run wait for another without a slot; if that has ended, the link ends too.
     func wait(for id: JobID, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        // The next daemon repeats the step.
+        guard phase == .serving else { return }
         guard let target = try target(id, of: old.owner, round) else {
             return try runEnded(old, live, RunEnd(.failure(JobError(.invalid, CoreError.noJob(id).message))), round)
         }
