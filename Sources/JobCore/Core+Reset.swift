@@ -56,7 +56,12 @@ extension Core {
     private func takeOver(isCrash: Bool, _ round: Round) throws(StoreError) {
         while true {
             let rows = try round.transaction.running(exceptLife: experience.life, limit: Self.page)
-            for row in rows { try takeOver(row, isCrash: isCrash, round) }
+            // The end of one may have changed another.
+            for row in rows {
+                if let present = try round.transaction.job(row.id), present.run == row.run {
+                    try takeOver(present, isCrash: isCrash, round)
+                }
+            }
             if rows.count < Self.page { return }
         }
     }

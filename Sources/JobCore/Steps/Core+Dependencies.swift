@@ -6,6 +6,8 @@ import JobModel
 extension Core {
     /// The most rows read in search of a cycle. A longer cycle waits until it is cancelled.
     private static let mostVisited = 1000
+    /// The most dependencies dropped in the round that ends their job.
+    private static let droppedAtOnce = 8
 
     // MARK: - Waiting
 
@@ -110,10 +112,11 @@ extension Core {
 
     // MARK: - Ends
 
-    /// Leaves the work that follows the end of a job: its dependents are told, and its own dependencies dropped.
+    /// Handles the end or removal of a job: later work tells its dependents, and its own dependencies are dropped.
     func settleDependencies(of row: JobRow, _ round: Round) throws(StoreError) {
         if row.hasDependents { try add(WorkRow(kind: .tellDependents, job: row.id, owner: row.owner), round) }
-        guard row.plan.mayDepend, try !round.transaction.dependencies(of: row.id, limit: 1).isEmpty else { return }
+        // A piece of work takes a round, so few are dropped at once.
+        guard row.plan.mayDepend, try !drop(dependenciesOf: row.id, atMost: Self.droppedAtOnce, round) else { return }
         try add(WorkRow(kind: .dropDependencies, job: row.id, owner: row.owner), round)
     }
 
@@ -132,9 +135,14 @@ extension Core {
     func dropDependencies(_ work: WorkRow, atMost limit: Int, _ round: Round) throws(StoreError) {
         // A job that was retried meanwhile needs them again.
         if let row = try round.transaction.job(work.job), !row.state.isTerminal { return try end(work, round) }
-        let targets = try round.transaction.dependencies(of: work.job, limit: limit)
+        if try drop(dependenciesOf: work.job, atMost: limit, round) { try end(work, round) }
+    }
+
+    /// Drops dependencies of a job, and lets the jobs go that no other needs; returns false if some may be left.
+    private func drop(dependenciesOf job: JobID, atMost limit: Int, _ round: Round) throws(StoreError) -> Bool {
+        let targets = try round.transaction.dependencies(of: job, limit: limit)
         for target in targets {
-            try round.transaction.removeDependency(of: work.job, on: target)
+            try round.transaction.removeDependency(of: job, on: target)
             guard let old = try round.transaction.job(target), old.hasDependents,
                 try round.transaction.dependents(of: target, after: 0, limit: 1).isEmpty
             else { continue }
@@ -144,7 +152,7 @@ extension Core {
             // Retention passed over it.
             if row.state.isTerminal, row.parent == nil { noteEnd(of: row, round) }
         }
-        if targets.count < limit { try end(work, round) }
+        return targets.count < limit
     }
 
     /// Returns an unfinished job that depends on this one.

@@ -82,7 +82,12 @@ extension Core {
     private func cancelChildren(_ work: WorkRow, _ round: Round) throws(StoreError) {
         let rows = try round.transaction.children(
             of: work.job, list: work.list, .unfinished, after: work.position, limit: Self.pieceRows)
-        for row in rows { try stop(row, .cancelled, round) }
+        // The end of one may have changed another.
+        for row in rows {
+            if let present = try round.transaction.job(row.id), !present.state.isTerminal {
+                try stop(present, .cancelled, round)
+            }
+        }
         guard rows.count == Self.pieceRows, let last = rows.last else { return try end(work, round) }
         var work = work
         work.position = last.id

@@ -11,11 +11,8 @@ extension Oracle {
         else { return }
         // The wait's own failures.
         if let kind = ended.error?.kind, [.timeout, .storage, .tooLarge].contains(kind) { return }
-        guard let target = world.store.job(id), !world.store.isDamaged(id) else {
-            return world.expect(
-                ended.error?.kind == .invalid, 2, "Job \(old.id) has an outcome of job \(id), which is gone.")
-        }
-        guard !retries.contains(id) else { return }
+        // Nothing keeps the other job from here on.
+        guard let target = world.store.job(id), !world.store.isDamaged(id), !retries.contains(id) else { return }
         world.expect(target.state.isTerminal, 2, "Job \(old.id) waited for job \(id), which goes on.")
         let kind = target.state == .succeeded ? nil : target.carried?.error?.kind ?? .cancelled
         world.expect(

@@ -68,7 +68,11 @@ extension Oracle {
         }
         for row in world.store.allJobs {
             world.figures.jobsByEnd[row.state, default: 0] += 1
-            for dependent in world.store.rows.dependents(of: row.id) {
+            let dependents = world.store.rows.dependents(of: row.id)
+            world.expect(
+                row.hasDependents == !dependents.isEmpty || world.store.isDamaged(row.id), 10,
+                "Job \(row.id) is kept for \(dependents.count) jobs.")
+            for dependent in dependents {
                 world.expect(
                     world.store.job(dependent).map { !$0.state.isTerminal } ?? excused.contains(row.id), 10,
                     "Job \(row.id) is kept for job \(dependent), which is over.")
