@@ -18,13 +18,13 @@ struct OutputLog {
         var limit: UInt64
         /// Bytes dropped at the end, for lack of room.
         var dropped: UInt64 = 0
+        /// Blocks that were begun.
+        var blocks: UInt64 = 0
         /// The most bytes of output in a block.
         var blockSize: UInt32
         /// Slots for the beginning, and all slots.
         var firstSlots: UInt32
         var slots: UInt32
-        /// Blocks that were begun.
-        var blocks: UInt32 = 0
 
         init(limit: Int) {
             self.limit = UInt64(limit)
@@ -42,23 +42,25 @@ struct OutputLog {
         /// Whether the numbers can be those of a log.
         var isValid: Bool {
             (1...UInt32(OutputLog.longestBlock)).contains(blockSize) && firstSlots <= slots && slots < 1 << 24
-                && limit < 1 << 40 && dropped < 1 << 62
+                && limit < 1 << 40 && dropped < 1 << 62 && blocks < 1 << 62
+                && (slots > firstSlots || blocks <= UInt64(firstSlots))
         }
 
         /// The blocks of the ring that are kept.
-        var ring: Range<UInt32> {
-            let first = min(blocks, firstSlots)
-            return max(first, blocks - min(blocks, slots - firstSlots))..<blocks
+        var ring: Range<UInt64> {
+            let first = min(blocks, UInt64(firstSlots))
+            return max(first, blocks - min(blocks, UInt64(slots - firstSlots)))..<blocks
         }
 
-        func slot(of block: UInt32) -> UInt32 {
-            block < firstSlots ? block : firstSlots + (block - firstSlots) % (slots - firstSlots)
+        func slot(of block: UInt64) -> UInt32 {
+            let first = UInt64(firstSlots)
+            return UInt32(block < first ? block : first + (block - first) % UInt64(slots - firstSlots))
         }
 
         /// The most bytes of output in a block.
-        func capacity(of block: UInt32) -> Int {
-            guard block + 1 == firstSlots else { return Int(blockSize) }
-            return Int(beginning) - Int(block) * Int(blockSize)
+        func capacity(of block: UInt64) -> Int {
+            guard block + 1 == UInt64(firstSlots) else { return Int(blockSize) }
+            return min(Int(blockSize), Int(beginning) - Int(block) * Int(blockSize))
         }
 
         /// The most changes of the stream in a block; a block with more of them is shorter.
@@ -66,8 +68,11 @@ struct OutputLog {
 
         /// Where the block in a slot begins in the file.
         func position(of slot: UInt32) -> Int64 {
-            let size = MemoryLayout<BlockHead>.size + marks * MemoryLayout<UInt32>.size + Int(blockSize)
-            return Int64(MemoryLayout<Head>.size) + Int64(slot) * Int64(size)
+            Int64(MemoryLayout<Head>.size) + Int64(slot) * slotSize
+        }
+
+        var slotSize: Int64 {
+            Int64(MemoryLayout<BlockHead>.size + marks * MemoryLayout<UInt32>.size + Int(blockSize))
         }
 
         /// Where the output of the block begins, behind its head and marks.

@@ -65,25 +65,35 @@ package struct OutputReader {
 
     /// Nil before the first byte.
     private func contents() throws(Errno) -> Contents? {
-        guard let head = try load(OutputLog.Head.self, at: 0), head.blocks > 0 else { return nil }
+        // The first block is written before the head.
+        guard let head = try load(OutputLog.Head.self, at: 0), head.blockSize > 0 else { return nil }
         guard head.isValid else { throw Errno.ioError }
         var contents = Contents(head: head)
+        guard head.blocks > 0 else { return contents }
         let last = try block(head.blocks - 1, head)
         contents.end = last.end
-        let ring = head.ring
+        let ring = try ring(head)
         guard !ring.isEmpty else {
             (contents.firstEnd, contents.lastBegin) = (last.end, last.end)
             return contents
         }
-        contents.firstEnd = head.firstSlots > 0 ? try block(head.firstSlots - 1, head).end : 0
-        let isWhole = ring.lowerBound == head.firstSlots && last.end <= Int64(clamping: head.limit)
+        contents.firstEnd = head.firstSlots > 0 ? try block(UInt64(head.firstSlots) - 1, head).end : 0
+        let isWhole = ring.lowerBound == UInt64(head.firstSlots) && last.end <= Int64(clamping: head.limit)
         contents.lastBegin =
             isWhole ? contents.firstEnd : max(try block(ring.lowerBound, head).begin, last.end - head.end)
         contents.lastBegin = max(contents.lastBegin, contents.firstEnd)
         return contents
     }
 
-    private func block(_ block: UInt32, _ head: OutputLog.Head) throws(Errno) -> (begin: Int64, end: Int64, marks: Int)
+    /// The blocks of the ring without the one that is being replaced.
+    private func ring(_ head: OutputLog.Head) throws(Errno) -> Range<UInt64> {
+        let ring = head.ring
+        guard let last = ring.last, ring.count > 1 else { return ring }
+        let isReplaced = try block(ring.lowerBound, head).begin >= block(last, head).end
+        return isReplaced ? ring.dropFirst() : ring
+    }
+
+    private func block(_ block: UInt64, _ head: OutputLog.Head) throws(Errno) -> (begin: Int64, end: Int64, marks: Int)
     {
         guard let found = try load(OutputLog.BlockHead.self, at: head.position(of: head.slot(of: block))),
             found.offset < 1 << 62, found.size <= head.blockSize, found.marks <= UInt32(head.marks)
@@ -108,6 +118,7 @@ package struct OutputReader {
             let bytes = try load(
                 head.dataPosition(of: slot) + (part.lowerBound - found.begin), Int(part.upperBound - part.lowerBound))
             let marks = try loadMarks(at: head.position(of: slot), found.marks)
+            guard bytes.count == part.count else { throw Errno.ioError }
             // The block may have been replaced while it was read.
             guard try block(index, head).begin == found.begin else { return nil }
             for (number, mark) in marks.enumerated() {
@@ -132,9 +143,9 @@ package struct OutputReader {
     }
 
     /// The last kept block that begins at or before `position`.
-    private func find(_ position: Int64, _ head: OutputLog.Head) throws(Errno) -> UInt32 {
-        let ring = head.ring
-        var blocks = 0..<min(head.blocks, head.firstSlots)
+    private func find(_ position: Int64, _ head: OutputLog.Head) throws(Errno) -> UInt64 {
+        let ring = try ring(head)
+        var blocks = 0..<min(head.blocks, UInt64(head.firstSlots))
         if !ring.isEmpty {
             let begin = try block(ring.lowerBound, head).begin
             if blocks.isEmpty || position >= begin { blocks = ring }

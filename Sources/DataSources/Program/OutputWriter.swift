@@ -33,6 +33,9 @@ final class OutputWriter: Sendable {
         state = Mutex(State(head: OutputLog.Head(limit: limit)))
     }
 
+    /// The bytes that the log takes on the disk.
+    var space: Int64 { state.withLock { Int64($0.leases.count) * $0.head.slotSize } }
+
     /// The bytes of output so far, of both streams.
     var size: Int64 { state.withLock(\.size) }
 
@@ -43,9 +46,6 @@ final class OutputWriter: Sendable {
         let start = tail.count < Self.shownTail ? 0 : tail.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
         return String(decoding: tail[start...], as: UTF8.self)
     }
-
-    /// Whether part of the output was dropped.
-    var hasDropped: Bool { state.withLock { $0.size > Int64($0.head.limit) || $0.head.dropped > 0 || $0.hasFailed } }
 
     /// A reader of the log; nil if nothing was kept.
     var reader: OutputReader? { state.withLock(\.file).map { OutputReader($0.descriptor, transfer.files) } }
@@ -105,23 +105,30 @@ final class OutputWriter: Sendable {
 
     private func beginBlock(_ state: inout State) throws(Errno) -> Bool {
         let next = state.head.blocks
-        if next < state.head.slots, try !hasRoom(forBlock: next, &state) {
+        if next < UInt64(state.head.slots), try !hasRoom(forBlock: next, &state) {
             // The slots in use are all that there will be.
-            state.head.slots = next
-            state.head.firstSlots = min(state.head.firstSlots, next)
+            state.head.slots = UInt32(next)
+            state.head.firstSlots = min(state.head.firstSlots, state.head.slots)
         }
-        guard next < state.head.firstSlots || state.head.slots > state.head.firstSlots else { return false }
+        guard next < UInt64(state.head.firstSlots) || state.head.slots > state.head.firstSlots else { return false }
+        let last = state.block
         state.block = OutputLog.BlockHead(offset: UInt64(state.size))
         state.stream = nil
         state.head.blocks += 1
-        // Readers look for the block once the file's head counts it.
-        try writeBlockHead(state)
-        try writeHead(state)
+        do throws(Errno) {
+            // Readers look for the block once the file's head counts it.
+            try writeBlockHead(state)
+            try writeHead(state)
+        } catch {
+            state.head.blocks = next
+            state.block = last
+            throw error
+        }
         return true
     }
 
     /// Whether the user's quota and the disk have room for another slot.
-    private func hasRoom(forBlock block: UInt32, _ state: inout State) throws(Errno) -> Bool {
+    private func hasRoom(forBlock block: UInt64, _ state: inout State) throws(Errno) -> Bool {
         let (context, files) = (transfer.context, transfer.files)
         if state.file == nil {
             let name = String(context.logPath.split(separator: "/").last ?? "")
@@ -132,7 +139,7 @@ final class OutputWriter: Sendable {
                 directory.descriptor, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
             state.file = OpenFile(file, files, closedOn: transfer.ownFiles)
         }
-        let size = state.head.position(of: 1) - state.head.position(of: 0)
+        let size = state.head.slotSize
         let minimum = Int64(transfer.settings.downloads.minimumFree)
         if let free = files.freeBytes(state.file?.descriptor ?? -1), free.saturatingSubtracting(size) < minimum {
             return false

@@ -75,21 +75,22 @@ final class ProgramOutput: Sendable {
     /// Adds the standard output that is kept, and returns its size; a long one goes to a file of the job's own.
     private func addText(to result: inout JSONObject) async throws(JobError) -> Int {
         let (context, limit) = (transfer.context, transfer.settings.limits.inlineResult)
+        let room = context.roomForBody.saturatingSubtracting(log.space)
         let file = BodyFile(transfer, isNamed: true)
         var (bytes, size): ([UInt8], Int) = ([], 0)
         do throws(JobError) {
             try await forEachPiece { (piece) async throws(JobError) in
                 size += piece.count
                 bytes += piece
-                guard size > limit, size <= context.roomForBody else { return }
-                try await file.write(bytes)
+                guard size > limit else { return }
+                if size <= room { try await file.write(bytes) }
                 bytes = []
             }
+            guard size <= room else {
+                await transfer.ownFiles.run { file.remove() }
+                return 0
+            }
             if size > limit {
-                guard size <= context.roomForBody else {
-                    await transfer.ownFiles.run { file.remove() }
-                    return 0
-                }
                 try await file.sync()
                 guard !Task.isCancelled else { throw TransferControl.cancelled }
                 context.keptBody(Int64(size))
@@ -144,8 +145,10 @@ final class ProgramOutput: Sendable {
         }
     }
 
-    /// The standard output in memory, if it is short and the log dropped none of it.
-    private var whole: [UInt8]? { log.hasDropped ? nil : written.withLock(\.short) }
+    /// The standard output, if it is short; the log may have dropped some of it, for a long standard error.
+    private var whole: [UInt8]? {
+        written.withLock(\.short).flatMap { $0.count <= attempt.command.output ? $0 : nil }
+    }
 
     private static let pieceSize = 256 << 10
 
