@@ -17,8 +17,9 @@ final class PipeReader: Sendable {
     private struct State {
         /// The pipes that have not ended.
         var channels: [Int: any Channel] = [:]
+        /// The pipes that have ended.
+        var ended: Set<Int> = []
         var pending: [Chunk] = []
-        var isEnded = false
         var waiter: Promise<[Chunk]?, JobError>?
     }
 
@@ -31,20 +32,21 @@ final class PipeReader: Sendable {
         for (pipe, descriptor) in descriptors.enumerated() {
             do {
                 let handler = Handler(pipe: pipe, reader: reader)
-                let channel = try await NIOPipeBootstrap(group: loop)
+                _ = try await NIOPipeBootstrap(group: loop)
                     .channelOption(.autoRead, value: false)
                     .channelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
                             try channel.pipeline.syncOperations.addHandler(handler)
+                            // A pipe that ends at once is read before this function goes on.
+                            reader.state.withLock { $0.channels[pipe] = channel }
                         }
                     }
                     .takingOwnershipOfDescriptor(input: descriptor).get()
-                reader.state.withLock { if channel.isActive { $0.channels[pipe] = channel } }
             } catch {
                 Glibc.close(descriptor)
+                reader.end(pipe)
             }
         }
-        reader.state.withLock { $0.isEnded = $0.channels.isEmpty }
         return reader
     }
 
@@ -55,7 +57,7 @@ final class PipeReader: Sendable {
         let promise = Promise<[Chunk]?, JobError>()
         let channels = state.withLock { state in
             state.waiter = promise
-            return Array(state.channels.values)
+            return descriptors.indices.compactMap { state.channels[$0] }
         }
         if !deliver() { for channel in channels { channel.read() } }
         return try? await promise.deferred.get()
@@ -65,7 +67,7 @@ final class PipeReader: Sendable {
     @discardableResult
     private func deliver() -> Bool {
         let delivery = state.withLock { state -> (reader: Promise<[Chunk]?, JobError>, chunks: [Chunk]?)? in
-            guard let reader = state.waiter, !state.pending.isEmpty || state.isEnded else { return nil }
+            guard let reader = state.waiter, !state.pending.isEmpty || isEnded(state) else { return nil }
             defer { (state.waiter, state.pending) = (nil, []) }
             return (reader, state.pending.isEmpty ? nil : state.pending)
         }
@@ -73,6 +75,8 @@ final class PipeReader: Sendable {
         delivery.reader.succeed(delivery.chunks)
         return true
     }
+
+    private func isEnded(_ state: borrowing State) -> Bool { state.ended.count == descriptors.count }
 
     /// Reads what is in the pipes now and ignores later output. Called on the event loop.
     func cut() {
@@ -103,7 +107,7 @@ final class PipeReader: Sendable {
     private func end(_ pipe: Int) {
         state.withLock { state in
             state.channels[pipe] = nil
-            state.isEnded = state.channels.isEmpty
+            state.ended.insert(pipe)
         }
         deliver()
     }
