@@ -22,8 +22,13 @@ package final class Board: Sendable {
         var changed: Set<JobID> = []
         /// Whether the engine already knows that there are some.
         var isAwaited = false
-        /// Resolved when the program of a job writes, or its run begins or ends.
-        var readers: [JobID: [Promise<Void, Never>]] = [:]
+        var readers: [JobID: [Reader]] = [:]
+    }
+
+    /// A client that waits until the program of a job has written more than `size` bytes, or a run of the job begins or ends.
+    fileprivate struct Reader {
+        let size: Int64
+        let promise: Promise<Void, Never>
     }
 
     private let state = Mutex(State())
@@ -99,19 +104,21 @@ package final class Board: Sendable {
         return Program(run: run.run, link: run.link, attempt: run.attempt, size: run.output ?? 0)
     }
 
-    /// Resolves `promise` when the program of the job writes, or a run of the job begins or ends.
-    package func await(_ job: JobID, _ promise: Promise<Void, Never>) {
-        state.withLock { $0.readers[job, default: []].append(promise) }
+    /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
+    package func await(_ job: JobID, beyond size: Int64, _ promise: Promise<Void, Never>) {
+        state.withLock { $0.readers[job, default: []].append(Reader(size: size, promise: promise)) }
         promise.deferred.upon { [weak self] _ in
             self?.state.withLock { state in
-                state.readers[job]?.removeAll { $0.deferred.isResolved }
+                state.readers[job]?.removeAll { $0.promise.deferred.isResolved }
                 if state.readers[job]?.isEmpty == true { state.readers[job] = nil }
             }
         }
     }
 
-    func wakeReaders(of job: JobID) {
-        for reader in state.withLock({ $0.readers.removeValue(forKey: job) }) ?? [] { reader.succeed(()) }
+    /// Wakes those that wait for a program to have written as much.
+    func wakeReaders(of job: JobID, at size: Int64 = .max) {
+        let readers = state.withLock { state in state.readers[job]?.filter { $0.size < size } }
+        for reader in readers ?? [] { reader.promise.succeed(()) }
     }
 
     // MARK: - Changes

@@ -71,7 +71,7 @@ final class RunProgress: Sendable {
             return !exchange(&state.hasNewOutput, with: true)
         }
         if isFirst { board.changed(self) }
-        board.wakeReaders(of: job)
+        board.wakeReaders(of: job, at: size)
     }
 
     func takeNews() -> News {

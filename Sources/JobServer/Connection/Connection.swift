@@ -148,7 +148,6 @@ final class Connection: Sendable {
     /// Registers a wait for `jobs` jobs that ends after `timeout` seconds at the latest; returns its request, or throws the
     /// reason for a refusal.
     func beginWait(_ call: Call, jobs: Int, timeout: Double?) throws(ProtocolError) -> RequestID {
-        let charge = try register(bytes: jobs * Self.bytesPerID)
         let id = engine.nextID()
         let timer = timeout.map { timeout in
             loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] in
@@ -156,6 +155,19 @@ final class Connection: Sendable {
                 engine.abandon(id, of: peer.uid)
                 call.fail(Self.outOfTime)
             }
+        }
+        try begin(id, call, jobs: jobs, timer)
+        return id
+    }
+
+    /// Registers a wait with the timer that its end cancels.
+    func begin(_ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?) throws(ProtocolError) {
+        let charge: BudgetCharge
+        do throws(ProtocolError) {
+            charge = try register(bytes: jobs * Self.bytesPerID)
+        } catch {
+            timer?.cancel()
+            throw error
         }
         let isOpen = state.withLock { state in
             // A wait begun after the others were ended would never end.
@@ -166,7 +178,6 @@ final class Connection: Sendable {
             timer?.cancel()
             throw Self.shuttingDown
         }
-        return id
     }
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }

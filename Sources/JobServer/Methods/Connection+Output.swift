@@ -5,6 +5,7 @@ import JobModel
 import JobProtocol
 import LoopTasks
 import NIOCore
+import Synchronization
 import SystemPackage
 
 /// `job.output`.
@@ -38,12 +39,13 @@ extension Connection {
             )
         }
         if wait == 0 { return answer(call, try await output(request)) }
-        let id = try beginWait(call, jobs: 1, timeout: nil)
+        let id = engine.nextID()
+        let timer = loop.loop.scheduleTask(in: .seconds(saturating: wait)) {}
+        try begin(id, call, jobs: 1, timer)
         // The wait owns the task, and ends with it.
         Task(executorPreference: loop) { [self] in
             do throws(ProtocolError) {
-                let deadline = loop.loop.now + .seconds(saturating: wait)
-                let output = try await output(request, until: deadline, of: id)
+                let output = try await output(request, until: timer, of: id)
                 if let call = endWait(id) { answer(call, output) }
             } catch {
                 endWait(id)?.fail(error)
@@ -54,21 +56,20 @@ extension Connection {
     /// A piece of output, and whether nothing follows it.
     private typealias Output = (piece: OutputPiece, isOver: Bool)
 
-    /// Reads a piece once there is one, or the output is over, or the time.
+    /// Reads a piece once there is one, or the output or the time is over.
     private func output(
-        _ request: OutputRequest, until deadline: NIODeadline, of id: RequestID
+        _ request: OutputRequest, until timer: Scheduled<Void>, of id: RequestID
     ) async throws(ProtocolError) -> Output {
+        let isLate = Mutex(false)
+        timer.futureResult.whenComplete { _ in isLate.withLock { $0 = true } }
         while true {
             // Asked before the output is read, so that none is missed.
             let promise = Promise<Void, Never>()
-            engine.board.await(request.job, promise)
-            let timer = loop.loop.scheduleTask(deadline: deadline) { promise.succeed(()) }
-            defer {
-                timer.cancel()
-                promise.succeed(())
-            }
+            engine.board.await(request.job, beyond: request.offset, promise)
+            timer.futureResult.whenComplete { _ in promise.succeed(()) }
+            defer { promise.succeed(()) }
             let found = try await output(request)
-            if found.piece.next > request.offset || found.isOver || loop.loop.now >= deadline { return found }
+            if found.piece.next > request.offset || found.isOver || isLate.withLock(\.self) { return found }
             await promise.deferred.get()
             guard isWaiting(id) else { throw Self.shuttingDown }
         }
