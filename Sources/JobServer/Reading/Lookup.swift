@@ -194,9 +194,13 @@ struct Lookup: Sendable {
             return value
         }
         if json["encoding"] == "base64" { return .inline(Base64.decode(body) ?? []) }
-        // The text of a program's output lacks its final newline.
-        let hasNewline = !isResponse && json["size"]?.int == body.utf8.count + 1
-        return .inline(Array(body.utf8) + (hasNewline ? [UInt8(ascii: "\n")] : []))
+        guard !isResponse else { return .inline(Array(body.utf8)) }
+        // The text of a program's output lacks its final newline. A string that was JSON is shorter by its quotes.
+        switch (json["size"]?.int ?? 0) - (json["omitted"]?.int ?? 0) - body.utf8.count {
+        case 0: return .inline(Array(body.utf8))
+        case 1: return .inline(Array(body.utf8) + [UInt8(ascii: "\n")])
+        default: return value
+        }
     }
 
     // MARK: - Output of programs
@@ -225,7 +229,7 @@ struct Lookup: Sendable {
             return Output(file: running.run.output(), isOver: false)
         }
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
-        let isOver = row.state.isTerminal || row.link > link || kept != nil
+        let isOver = kept != nil || row.isOver(link, attempt)
         guard kept != nil || attempt == nil || !isOver else {
             throw ProtocolError(
                 SpecError(
@@ -286,6 +290,13 @@ extension JobRow {
     fileprivate var latestProgram: Int? {
         if let link = (0...link).last(where: plan.isProgram) { return link }
         return (0...plan.links.count).first(where: plan.isProgram)
+    }
+
+    /// Whether an attempt of a link, by default the next, will write nothing more.
+    fileprivate func isOver(_ link: Int, _ attempt: Int?) -> Bool {
+        if state.isTerminal || self.link > link { return true }
+        guard self.link == link, let attempt else { return false }
+        return attempt < self.attempt || attempt == self.attempt && state == .scheduled
     }
 }
 
