@@ -20,7 +20,7 @@ enum CopiedBlobs {
             ) STRICT
             """)
         let insert = "INSERT INTO \(table) (life, number, part, data) VALUES (?1, ?2, ?3, ?4)"
-        for blob in try copy.prepare("SELECT DISTINCT life, number, size FROM blobs").rows(BlobReference.init) {
+        for blob in try copy.prepare("SELECT DISTINCT life, number, 0 FROM blobs").rows(BlobReference.init) {
             let name = directory + "/" + blob.name
             // A job may still name a file that is gone, if it does not need it any more.
             guard let file = try? FileDescriptor.open(name, .readOnly, options: [.closeOnExec, .noFollow]) else {
@@ -28,9 +28,10 @@ enum CopiedBlobs {
             }
             defer { try? file.close() }
             var offset: Int64 = 0
-            while offset < blob.size {
+            // The size of a program's output may not be known yet.
+            while true {
                 try check()
-                let part = try read(file, name, from: offset, atMost: min(partSize, blob.size - offset))
+                let part = try read(file, name, from: offset, atMost: partSize)
                 if part.isEmpty { break }
                 try copy.statement(insert, blob.life, blob.number, offset, part).run()
                 offset += Int64(part.count)

@@ -133,9 +133,10 @@ package struct StateVerification {
 }
 
 extension StoredJob {
-    /// The files that the job needs.
+    /// The files that the job needs, which are synced before its row names them: not the output of programs.
     fileprivate var references: [BlobReference] {
-        var found = row.references
+        let outputs = row.blobs.filter(\.isOutput).map(\.blob)
+        var found = row.references.filter { !outputs.contains($0) }
         if case .item(.file(let blob)) = document { found.append(blob) }
         if case .file(let blob) = template { found.append(blob) }
         return found
