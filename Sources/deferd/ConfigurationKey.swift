@@ -56,6 +56,7 @@ extension ConfigurationKey {
         .init("limits.storedPerUser", \.core.storedPerUser) { try Int64($0.integer(1...most)) },
         .init("limits.inlineResult", \.limits.inlineResult) { try $0.integer(0...JobPage.mostResults) },
         .init("limits.body", \.limits.body) { try $0.integer(1...1 << 32) },
+        .init("limits.output", \.limits.output) { try $0.integer(2...1 << 32) },
         .init("limits.documents", \.limits.documents) { try $0.integer(1 << 20...most) },
         .init("limits.memoryPerUser", \.limits.memoryPerUser) { try $0.integer(1 << 20...most) },
         .init("limits.header", \.limits.header) { try $0.integer(1024...1 << 20) },

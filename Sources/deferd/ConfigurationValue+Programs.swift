@@ -21,7 +21,7 @@ extension ConfigurationValue {
         .init("directory", \.directory) { try $0.path() },
         .init("environment", \.environment) { try $0.variables() },
         .init("variables", \.variables) { try $0.variableNames() },
-        .init("output", \.output) { try $0.integer(1...1 << 32) },
+        .init("output", \.output) { try $0.integer(2...1 << 32) },
     ]
 
     /// Programs by name, and `any`; in a variable, `name=path` separated by commas.
