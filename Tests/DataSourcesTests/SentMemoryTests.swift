@@ -78,7 +78,7 @@ import TestOrigin
                 let script = "echo '{\"progress\":{\"completed\":1}}'; exec sleep 1000"
                 let running = try (1...4).map { job in
                     try bench.start(
-                        ProgramSourceTests.shell(script, ["input": SentMemoryTests.long()]), job: JobID(job))
+                        ProgramSourceTests.configured(script, ["input": SentMemoryTests.long()]), job: JobID(job))
                 }
                 for one in running { one.onProgress { _ in started.continuation.yield() } }
                 var left = running.count
@@ -122,7 +122,7 @@ import TestOrigin
         try await ProgramSourceTests.run { bench async throws in
             bench.roomForBody.withLock { $0 = 1_500_000 }
             let input: [String: JSON] = ["input": .string(String(repeating: "x", count: 1_000_000))]
-            let source = ProgramSourceTests.shell(
+            let source = ProgramSourceTests.configured(
                 "echo '{\"progress\":{\"completed\":1}}'; exec sleep 1000", input)
             let started = AsyncStream<Void>.makeStream()
             let first = try bench.start(source)
@@ -135,10 +135,10 @@ import TestOrigin
             let sent = try await bench.failure(Self.put("http://127.0.0.1:1/x", input["input"] ?? nil), job: 3)
             #expect(sent.kind == .storage && sent.postponed == 5, "\(sent)")
             // Others have room of their own.
-            #expect(try await bench.result(other, job: 4, owner: 1001) == 1_000_000)
+            #expect(try await bench.result(other, job: 4, owner: 1001)["output"] == "1000000")
             first.cancel()
             _ = try await bench.failure(of: first)
-            #expect(try await bench.result(other, job: 5) == 1_000_000)
+            #expect(try await bench.result(other, job: 5)["output"] == "1000000")
             bench.roomForBody.withLock { $0 = 999_999 }
             let third = try await bench.failure(other, job: 6)
             #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
@@ -171,9 +171,9 @@ import TestOrigin
             let error = try await bench.failure(source)
             #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
             // One that stays in memory needs none.
-            #expect(try await bench.result(ProgramSourceTests.shell("wc -c", ["input": "x"])) == 1)
+            #expect(try await bench.result(ProgramSourceTests.shell("wc -c", ["input": "x"]))["output"] == "1")
             free.withLock { $0 += 1 }
-            #expect(try await bench.result(source) == 1_000_000)
+            #expect(try await bench.result(source)["output"] == "1000000")
         }
     }
 

@@ -19,7 +19,7 @@ import Testing
         func receive(_ update: JobUpdate) {
             switch update {
             case .event(let event): events.continuation.yield(event)
-            case .progress(let batch): batches.continuation.yield(batch)
+            case .progress(let batch), .output(let batch): batches.continuation.yield(batch)
             }
         }
     }
@@ -64,7 +64,10 @@ import Testing
                 for await batch in subscriber.batches.stream {
                     let row = try #require(batch.rows.first)
                     #expect(row.job == job)
-                    #expect(row.progress.total == 200_000)
+                    guard case .progress(let progress, links: 0, coalesced: _) = row.news else {
+                        throw TestEngine.Unexpected("It tells of something else.")
+                    }
+                    #expect(progress.total == 200_000)
                     break
                 }
                 #expect(test.engine.board.progress(of: job) != nil)

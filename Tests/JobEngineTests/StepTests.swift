@@ -78,7 +78,7 @@ import Testing
                 "type": "program", "command": ["/bin/sh", "-c", "echo [$(cat)]"], "input": "{{input/a}}",
             ]
             let row = try await test.run(Self.after(["then": ["source": program]]))
-            #expect(try test.result(of: row) == [1])
+            #expect(try test.result(of: row) == ["exit": 0, "output": "[1]", "size": 4])
             let failing: JSON = ["type": "program", "command": ["/bin/sh", "-c", "exit 3"], "input": "{{input/a}}"]
             let failed = try await test.run(Self.after(["then": ["source": failing]]))
             #expect(failed.carried?.error?.kind.rawValue == "program")

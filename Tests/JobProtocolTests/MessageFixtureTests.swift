@@ -83,6 +83,10 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         case .state:
             let state = try #require(params["state"]?.string.flatMap(JobState.init(rawValue:)))
             body.raw(JobNotification.state(state, snapshot: try #require(params["snapshot"]).utf8))
+        case .output:
+            JobNotification.writeOutput(
+                link: try #require(link), attempt: try #require(params["attempt"]?.int),
+                size: Int64(try #require(params["size"]?.int)), to: &body)
         case .progress:
             let json = try #require(params["progress"])
             let progress = Progress(
@@ -95,7 +99,7 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         }
         let head = NotificationHead(kind, watch: try #require(params["watch"]?.string))
         let line = head.line(
-            job: JobID(try #require(params["job"]?.int)), seq: try #require(params["seq"]?.int), body: body.bytes)
+            job: JobID(try #require(params["job"]?.int)), seq: params["seq"]?.int, body: body.bytes)
         #expect(line == fixture.line + [UInt8(ascii: "\n")])
     }
 }

@@ -23,6 +23,9 @@ extension Outbox {
     /// Likewise.
     func send(_ batch: ProgressBatch, watch: String) { send(.progress(batch), watch) }
 
+    /// Likewise.
+    func send(output batch: ProgressBatch, watch: String) { send(.output(batch), watch) }
+
     private func send(_ update: JobUpdate, _ watch: String) {
         let number = Int(watch.dropFirst()) ?? 0
         if !has(watch: number) { begin(watch: number) }
@@ -79,9 +82,14 @@ extension ProgressBatch {
         ProgressBatch(
             jobs.map { job in
                 ProgressRow(
-                    job: job, link: 0, links: 2, progress: Progress(completed: completed, total: nil),
-                    coalesced: coalesced)
+                    job: job, link: 0,
+                    news: .progress(Progress(completed: completed, total: nil), links: 2, coalesced: coalesced))
             })
+    }
+
+    /// So many bytes of the output of each of some jobs' programs.
+    static func output(_ jobs: JobID..., size: Int64) -> ProgressBatch {
+        ProgressBatch(jobs.map { ProgressRow(job: $0, link: 0, news: .output(attempt: 1, size: size)) })
     }
 }
 
@@ -90,6 +98,7 @@ struct Notice: Equatable {
     let method: String
     let watch: String
     let job: Int
+    /// 0 where it tells of output.
     let seq: Int
     /// The state or the bytes.
     let value: String
@@ -98,13 +107,15 @@ struct Notice: Equatable {
 
     init?(_ line: String) {
         guard case .notification(let method, let params)? = try? ServerMessage(Array(line.utf8)),
-            let watch = params["watch"]?.string, let job = params["job"]?.int, let seq = params["seq"]?.int
+            let watch = params["watch"]?.string, let job = params["job"]?.int,
+            let seq = params["seq"]?.int ?? (method == JobNotification.Method.output.rawValue ? 0 : nil)
         else { return nil }
         self.method = method
         self.watch = watch
         self.job = job
         self.seq = seq
-        value = params["state"]?.string ?? params["progress"]?["completed"]?.description ?? ""
+        value =
+            params["state"]?.string ?? (params["progress"]?["completed"] ?? params["size"])?.description ?? ""
         coalesced = params["coalesced"]?.int
         label = params["snapshot"]?["label"]?.string
     }

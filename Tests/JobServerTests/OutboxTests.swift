@@ -295,6 +295,37 @@ import Testing
         #expect(notices.map(\.value) == ["running", "2"])
     }
 
+    // MARK: - Output
+
+    @Test func output_isMerged_whileItWaits() async {
+        let (outbox, overflows) = outbox(limit: 100)
+        for number in 1...1000 { outbox.send(output: .output(7, 9, size: Int64(number)), watch: "w1") }
+        outbox.send(output: .output(7, size: 2000), watch: "w1")
+        outbox.send(output: .output(7, size: 5), watch: "w2")
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
+        #expect(notices.map { "\($0.watch) \($0.job) \($0.value)" } == ["w1 7 2000", "w1 9 1000", "w2 7 5"])
+        #expect(notices.allSatisfy { $0.method == "job.output" && $0.seq == 0 } && overflows() == 0)
+    }
+
+    @Test func output_doesNotReplaceProgress_andHasNoNumber() async {
+        let (outbox, _) = outbox()
+        outbox.send(.progress(7, 1), watch: "w1")
+        outbox.send(output: .output(7, size: 10), watch: "w1")
+        outbox.send(.progress(7, 2), watch: "w1")
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
+        #expect(notices.map(\.method) == ["job.progress", "job.output"])
+        #expect(notices.map(\.value) == ["2", "10"] && notices.map(\.seq) == [1, 0])
+    }
+
+    @Test func output_outlastsAState_butNotTheEnd() async {
+        let (outbox, _) = outbox()
+        outbox.send(output: .output(7, 8, size: 10), watch: "w1")
+        outbox.send(.state(7, label: "the next link"), watch: "w1")
+        outbox.send(.state(8, .failed), watch: "w1")
+        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
+        #expect(notices.map { "\($0.job) \($0.value)" } == ["7 running", "8 failed", "7 10"])
+    }
+
     // MARK: - Numbers
 
     @Test func seq_grows_byWatchAndJob() async {

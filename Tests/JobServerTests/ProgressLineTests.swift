@@ -39,6 +39,25 @@ import Testing
         #expect(place() == place())
     }
 
+    @Test func linesOfOutput_goOn_whereTheChunkEnded() {
+        var watch = OutboxWatch(1)
+        watch.add(.progress(1...20, 7))
+        watch.add(
+            ProgressBatch((1...20).map { ProgressRow(job: $0, link: 0, news: .output(attempt: 1, size: $0)) }),
+            isOutput: true)
+        var text = ""
+        var isWritten = false
+        while !isWritten {
+            var chunk = ByteBuffer()
+            isWritten = watch.writeProgress(to: &chunk, limit: 300)
+            #expect(isWritten == !watch.hasProgress)
+            text += String(buffer: chunk)
+        }
+        let notices = text.split(separator: "\n").compactMap { Notice(String($0)) }
+        #expect(notices.map(\.job) == Array(1...20) + Array(1...20))
+        #expect(notices.suffix(20).map(\.value) == (1...20).map(String.init))
+    }
+
     @Test func lines_goOn_whereTheChunkEnded() {
         var (whole, parts) = (OutboxWatch(1), OutboxWatch(1))
         let batch = ProgressBatch.progress(1...500, 7)

@@ -76,6 +76,32 @@ import Testing
         try expectWhole(target.path)
     }
 
+    /// The output of a run that was lost is measured later, and none is synced.
+    @Test func copyHasOutput_howeverLongItIs() throws {
+        let store = try SQLiteStore(path: directory.path)
+        let outputs = [try blob(7, 600_000), try blob(8, 100)]
+        let unmeasured = outputs.map { BlobReference(life: $0.life, number: $0.number, size: 0) }
+        let gone = BlobReference(life: 1, number: 9, size: 50)
+        try StoreUnderTest(store).insert([
+            finished(.null).with { row in
+                row.blobs = (unmeasured + [gone]).enumerated().map { attempt, blob in
+                    LinkBlob(link: 0, blob: blob, attempt: attempt + 1)
+                }
+            }
+        ])
+        let path = try store.reader.copyState()
+        try expectWhole(path)
+        let target = try restore(path)
+        let restored = try SQLiteStore(path: target.path)
+        for blob in outputs {
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: restored.blobs + "/" + blob.name, andPath: store.blobs + "/" + blob.name))
+        }
+        restored.close(isClean: true)
+        try expectWhole(target.path)
+    }
+
     @Test func filesAreTakenOutAgain_whenThatWasCutShort() throws {
         let store = try SQLiteStore(path: directory.path)
         try StoreUnderTest(store).insert([finished(.file(blob(1, 300_000)))])

@@ -37,6 +37,9 @@ final class Workbench: Sendable {
     var root: String { directory + "/root" }
     var bodyPath: String { directory + "/body" }
 
+    /// The log of a program's output.
+    func logPath(of job: JobID) -> String { directory + "/log-\(job)" }
+
     /// How often a note was saved.
     var savedNotes: Int { noteCount.withLock { $0 } }
 
@@ -147,6 +150,7 @@ final class Workbench: Sendable {
                 self.memories.withLock { $0[path] = record }
                 return .succeeded(())
             })
+        context.logPath = logPath(of: job)
         context.roomForBody = roomForBody.withLock(\.self)
         context.timeout = timeout
         context.checkpoint = self[checkpoint: job]

@@ -40,6 +40,7 @@ import TestOrigin
             events: for try await event in client.notifications where event.job == job.id {
                 switch event.change {
                 case .progress(let progress, _, _, _): print(progress.fraction ?? 0)
+                case .output: break
                 case .state(let snapshot):
                     print(snapshot.state)
                     if snapshot.isFinished { break events }

@@ -59,13 +59,13 @@ import Testing
         try await Daemon.run(configuration: configuration, flags: ["--instance", "system"]) { daemon async throws in
             let wire = try daemon.connect()
             let greet: JSON = ["source": ["type": "program", "program": "greet", "arguments": ["you"]]]
-            #expect(try await wire.wait(try await wire.submit(greet))["result"] == "hello you")
+            #expect(try await wire.wait(try await wire.submit(greet))["result"]?["output"] == "hello you")
             let refused = try await wire.refusal("job.submit", Self.shell("true"))
             #expect(refused.code == -32002 && refused.kind == "forbidden" && refused.pointer == "/source/command")
             let sized: JSON = [
                 "source": ["type": "program", "program": "greet", "arguments": ["you"], "environment": ["SIZE": "3"]]
             ]
-            #expect(try await wire.wait(try await wire.submit(sized))["result"] == "hello you 3")
+            #expect(try await wire.wait(try await wire.submit(sized))["result"]?["output"] == "hello you 3")
             // With this variable, glibc loads a library into any program that converts text.
             for name in ["GCONV_PATH", "PATH", "size"] {
                 let environment: JSON = .object(["SIZE": "3", name: "/tmp"])
@@ -99,17 +99,17 @@ import Testing
             #expect(try await wire.wait(try await wire.submit(named))["error"]?["kind"] == "invalid")
 
             try await daemon.reload("programs:\n  any: true\n")
-            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 1")))["result"] == 1)
+            #expect(try await wire.succeed(Self.shell("echo 1"))["output"] == "1")
             #expect(try await wire.refusal("job.submit", greet).code == -32602)
             try await daemon.reload("programs:\n  greet: {command: [echo]}\n", isRefused: true)
-            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 2")))["result"] == 2)
+            #expect(try await wire.succeed(Self.shell("echo 2"))["output"] == "2")
         }
     }
 
     @Test func userInstance_runsAnyCommand_unlessToldOtherwise() async throws {
         try await Daemon.run(flags: ["--instance", "user"]) { daemon async throws in
             let wire = try daemon.connect()
-            #expect(try await wire.wait(try await wire.submit(Self.shell("echo 1")))["result"] == 1)
+            #expect(try await wire.succeed(Self.shell("echo 1"))["output"] == "1")
             try await daemon.reload("programs:\n  any: false\n")
             #expect(try await wire.refusal("job.submit", Self.shell("true")).code == -32002)
         }
@@ -150,33 +150,40 @@ import Testing
                         "fail": [
                             "source": [
                                 "type": "program", "command": ["/bin/cat"],
-                                "input": ["{{error/program/exit}}", "{{error/program/stderr}}"],
+                                "input": ["{{error/program/exit}}", "{{error/program/output}}"],
                             ]
                         ], "on": ["program"],
                     ],
                 ],
             ]
             let id = try await wire.submit(spec)
-            #expect(try await wire.wait(id)["result"] == [1, .string("[\"3\", \(id)]\n")])
+            let output = try #require(try await wire.wait(id)["result"]?["output"]?.string)
+            let line = try JSON(parsing: output)
+            #expect(line.array?.first == 1)
+            // Both streams, each in its order.
+            #expect(line.array?.last?.string?.contains("[\"3\", \(id)]\n") == true, "\(line)")
+            #expect(line.array?.last?.string?.contains("{\"numbers\":[3,1,2]}\n") == true, "\(line)")
         }
     }
 
     @Test func progress_isSeenByThoseWhoWatch() async throws {
-        try await Daemon.run(configuration: Self.anyProgram) { daemon async throws in
+        let configuration = "programs: {sh: {command: [/bin/sh, -c]}}\n"
+        try await Daemon.run(configuration: configuration) { daemon async throws in
             let wire = try daemon.connect()
             let witness = try Witness(in: daemon.directory)
             let script =
                 "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
             try #require(mkfifo(witness.path + ".go", 0o600) == 0)
             // Watched from its submission on: there is no second progress for later watches.
-            let id = try await wire.submit(Self.shell(script, ["watch": true]))
+            let source: JSON = ["type": "program", "program": "sh", "arguments": [.string(script)]]
+            let id = try await wire.submit(["source": source, "watch": true])
             let line = try await wire.next("progress") { $0.method == "job.progress" }
             let told = try #require(line.json["params"])
             #expect(told["progress"]?["completed"] == 2 && told["progress"]?["unit"] == "pages")
             #expect(told["progress"]?["fraction"] == 0.5)
             let go = open(witness.path + ".go", O_WRONLY | O_CLOEXEC)
             close(go)
-            #expect(try await wire.wait(id)["result"] == 1)
+            #expect(try await wire.wait(id)["result"] == ["exit": 0, "output": "1", "size": 2])
         }
     }
 

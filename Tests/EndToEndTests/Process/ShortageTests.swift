@@ -80,7 +80,7 @@ import Testing
             let end = try await wire.wait(first)
             #expect(["failed", "succeeded"].contains(end["state"]), "\(end)")
             #expect(try await wire.wait(name)["error"]?["kind"] == "dns")
-            #expect(try await wire.succeed(program) == "said")
+            #expect(try await wire.succeed(program)["output"] == "said")
             #expect(try await wire.call("job.get", .job(kept))["state"] == "running")
             try await daemon.stop()
         }

@@ -16,7 +16,8 @@ import Testing
             try await Household.with { household in
                 chmod(household.directory.path, 0o711)
                 let daemon = try await household.start(
-                    configuration: "socket: {mode: \"0666\"}\nqueues: {slow: {concurrency: 1}}\n")
+                    configuration: "socket: {mode: \"0666\"}\nqueues: {slow: {concurrency: 1}}\n"
+                        + "programs: {say: {command: [/bin/echo, said]}}\n")
                 try await body(daemon, origin)
                 try await daemon.stop()
             }
@@ -102,6 +103,7 @@ import Testing
             try await add("list", Self.list([.timer(1000), .value(1, ["delay": 1000])]), children: 2)
             try await add("long result", .value(.string(String(repeating: "x", count: 900_000))), ends: true)
             try await add("body in a file", .fetch(origin.url("/body")), ends: true)
+            try await add("program", ["source": ["type": "program", "program": "say"]], ends: true)
             _ = try await ann.call("schedule.set", ["schedule": "s", "every": 1000, "spec": .value(1)])
             let scheduled = try await ann.call("schedule.run", ["schedule": "s"])["job"]?.int
             jobs.append(("of a schedule", try #require(scheduled)))
@@ -158,7 +160,7 @@ import Testing
             [job], [over, job], [job, over], [open, job], [job, open], [over, open, job, 901], [job, job],
         ]
         var calls: [(method: String, params: JSON)] = []
-        for method in ["get", "cancel", "retry", "remove", "result", "wait", "watch"] {
+        for method in ["get", "cancel", "retry", "remove", "result", "output", "wait", "watch"] {
             calls.append(("job.\(method)", ["job": job]))
             calls.append(("job.\(method)", ["job": job, "unknown": 1]))
         }
@@ -166,6 +168,9 @@ import Testing
         for offset in [0, 5, 1 << 40] {
             calls.append(("job.result", ["job": job, "offset": JSON(offset), "length": 0]))
             calls.append(("job.result", ["job": job, "offset": JSON(offset), "length": 10]))
+        }
+        for members in [["link": 0], ["attempt": 1], ["offset": 3], ["wait": 5], ["link": 7, "wait": 5]] as [JSON] {
+            calls.append(("job.output", members.with(["job": job])))
         }
         for filter in [
             [:], ["after": job], ["state": ["running"]], ["tag": "t"], ["queue": "slow", "limit": 1],

@@ -24,7 +24,8 @@ import Testing
                 Set(info["methods"]?.array ?? []) == [
                     "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",
                     "job.watch",
-                    "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.explain", "queue.list",
+                    "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.output", "job.explain",
+                    "queue.list",
                     "queue.set", "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
                     "schedule.suspend", "schedule.resume",
                 ])
@@ -32,7 +33,8 @@ import Testing
                 "line": 1_048_576, "outbound": 8_388_608, "connections": 1024, "connectionsPerUser": 256,
                 "inFlight": 1024, "queuedJobs": 10_000_000, "queuedJobsPerUser": 1_000_000, "schedulesPerUser": 1000,
                 "inlineResult": 65_536,
-                "body": 67_108_864, "documents": 67_108_864, "memoryPerUser": 67_108_864, "header": 65_536,
+                "body": 67_108_864, "output": 16_777_216, "documents": 67_108_864, "memoryPerUser": 67_108_864,
+                "header": 65_536,
                 "links": 100, "depth": 16, "nesting": 64, "redirects": 10, "storedPerUser": 1_073_741_824,
             ]
             for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }

@@ -226,14 +226,25 @@ final class CoreDriver {
         return run
     }
 
-    func succeed(_ job: JobID, _ value: String = "1") throws {
-        send(end(try run(of: job), RunEnd(.success(.inline(Array(value.utf8))))))
+    func succeed(_ job: JobID, _ value: String = "1", output: Int64? = nil) throws {
+        try end(job, .success(.inline(Array(value.utf8))), output)
     }
 
     func succeed(_ job: JobID, _ end: RunEnd) throws { send(self.end(try run(of: job), end)) }
 
-    func fail(_ job: JobID, _ error: JobError = JobError(.network, "It broke.")) throws {
-        send(end(try run(of: job), RunEnd(.failure(error))))
+    func fail(_ job: JobID, _ error: JobError = JobError(.network, "It broke."), output: Int64? = nil) throws {
+        try end(job, .failure(error), output)
+    }
+
+    /// Ends the run of a job, whose program has written `output` bytes.
+    private func end(_ job: JobID, _ outcome: Carried, _ output: Int64?) throws {
+        let run = try run(of: job)
+        send(end(run, RunEnd(outcome, output: output.map { run.output(size: $0) })))
+    }
+
+    /// The files that were to be unlinked.
+    var unlinked: [BlobReference] {
+        effects.flatMap { effect in if case .unlink(let blobs) = effect { blobs } else { [BlobReference]() } }
     }
 
     var inspection: Core.Inspection { core.inspection }

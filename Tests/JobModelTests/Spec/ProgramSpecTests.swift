@@ -27,7 +27,8 @@ import Testing
         let plain = try read(["command": ["/bin/ls", "-l"]])
         #expect(plain?.subject == .command(["/bin/ls", "-l"]))
         #expect(plain?.input == .none && plain?.environment == .none && plain?.directory == .none)
-        #expect(plain?.umask == 0o077 && plain?.reportsProgress == false)
+        #expect(plain?.umask == 0o077 && plain?.reportsProgress == false && plain?.output == .text)
+        #expect(try read(["program": "x", "output": "json"])?.output == .json)
         let placed = try read([
             "command": ["/bin/ls"], "environment": [:], "directory": "/\u{301}a", "umask": "0027", "progress": true,
         ])
@@ -69,6 +70,7 @@ import Testing
             #expect(pointer(["program": "a", member: value]) == "/source/\(member)")
         }
         #expect(pointer(["program": "a", "url": "x"]) == "/source/url")
+        #expect(pointer(["program": "a", "output": "yaml"]) == "/source/output")
         for name in ["", "a=b", "a\0"] {
             var environment = JSONObject()
             environment[name] = "x"
@@ -106,7 +108,7 @@ import Testing
     @Test func error_ofAProgram_isReadAsItWasWritten() {
         for reason in [JobError.ProgramEnd.Reason.exit(3), .signal(9), .none] {
             var error = JobError(.program, "It failed.")
-            error.program = .init(reason, standardError: "no\n")
+            error.program = .init(reason, output: "no\n")
             #expect(JobError(json: error.json) == error)
         }
         #expect(JobError(json: JobError(.program, "It failed.").json).program == nil)

@@ -3,11 +3,11 @@ import JobModel
 import Testing
 
 /// Lines that tell progress, and what is left of the others, wherever the pieces of the output are cut.
-@Suite struct ProgramOutputTests {
+@Suite struct ProgressLinesTests {
     /// What is made of `text` where it comes in pieces of `size` bytes.
-    private func sorted(_ text: String, by size: Int) -> (result: String, progress: [ProgramOutput.Progress]) {
-        var output = ProgramOutput()
-        var progress: [ProgramOutput.Progress] = []
+    private func sorted(_ text: String, by size: Int) -> (result: String, progress: [ProgressLines.Progress]) {
+        var output = ProgressLines()
+        var progress: [ProgressLines.Progress] = []
         let bytes = Array(text.utf8)
         for start in stride(from: 0, to: bytes.count, by: size) {
             let piece = Array(bytes[start..<min(start + size, bytes.count)])
@@ -32,9 +32,9 @@ import Testing
             """, by: size)
         #expect(result == "one\n{\"two\": 2}\n\n")
         let told = [
-            ProgramOutput.Progress(completed: 1, unit: .items),
-            ProgramOutput.Progress(completed: 2, total: 4, unit: Progress.Unit(rawValue: "frames")),
-            ProgramOutput.Progress(completed: 3, unit: .items),
+            ProgressLines.Progress(completed: 1, unit: .items),
+            ProgressLines.Progress(completed: 2, total: 4, unit: Progress.Unit(rawValue: "frames")),
+            ProgressLines.Progress(completed: 3, unit: .items),
         ]
         // Of those that come together the last counts.
         #expect(size > 100 ? progress == [told[1], told[2]] : progress == told)
@@ -55,9 +55,9 @@ import Testing
 
     @Test func aLineThatIsTooLong_isOutput() {
         let line =
-            #"{"progress": {"completed": 1}"# + String(repeating: " ", count: ProgramOutput.longestProgress) + "}\n"
+            #"{"progress": {"completed": 1}"# + String(repeating: " ", count: ProgressLines.longestProgress) + "}\n"
         let (result, progress) = sorted(line + #"{"progress": {"completed": 2}}"#, by: 100)
         #expect(result == line)
-        #expect(progress == [ProgramOutput.Progress(completed: 2, unit: .items)])
+        #expect(progress == [ProgressLines.Progress(completed: 2, unit: .items)])
     }
 }

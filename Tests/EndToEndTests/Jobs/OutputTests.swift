@@ -1,0 +1,404 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// What programs write: read while they run and afterwards, and as their result.
+@Suite struct OutputTests {
+    private static let configuration = ProgramTests.anyProgram
+
+    private static func shell(_ script: String, _ source: [String: JSON] = [:], _ members: [String: JSON] = [:]) -> JSON
+    {
+        let program: JSON = ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+        let spec: JSON = ["source": program.with(source)]
+        return spec.with(members)
+    }
+
+    /// A named pipe at which a script waits with `: <path`.
+    private struct Gate {
+        let path: String
+
+        init(in directory: TemporaryDirectory, _ name: String = "gate") throws {
+            path = directory.path + "/" + name
+            try #require(mkfifo(path, 0o600) == 0)
+        }
+
+        /// Lets the script go on once it waits there.
+        func open() async {
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async { [path] in
+                    close(Glibc.open(path, O_WRONLY | O_CLOEXEC))
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    /// The streams of an attempt, as `job.output` gives them.
+    private struct Output {
+        var (out, err) = ("", "")
+        var next = 0
+        var omitted = 0
+        var isOver = false
+
+        /// Adds the pieces up to the end of what there is, waiting for more until `isEnough`.
+        mutating func read(
+            _ wire: Wire, _ job: Int, _ params: [String: JSON] = [:], until isEnough: (Output) -> Bool
+        ) async throws {
+            while !isEnough(self) {
+                let answer = try await wire.call(
+                    "job.output", JSON.job(job).with(params).with(["offset": JSON(next), "wait": 60]))
+                for record in answer["records"]?.array ?? [] {
+                    let text = record["text"]?.string ?? "(bytes)"
+                    if record["stream"] == "err" { err += text } else { out += text }
+                }
+                next = try #require(answer["next"]?.int)
+                omitted = try #require(answer["omitted"]?.int)
+                isOver = answer["end"] == true
+            }
+        }
+    }
+
+    /// All output of an attempt.
+    private static func output(
+        _ wire: Wire, _ job: Int, _ params: [String: JSON] = [:]
+    ) async throws -> Output {
+        var output = Output()
+        try await output.read(wire, job, params) { $0.isOver }
+        return output
+    }
+
+    // MARK: - While it runs
+
+    @Test func output_isReadAndFollowed_whileTheProgramRuns() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let gate = try Gate(in: daemon.directory)
+            let id = try await wire.submit(Self.shell("echo one; echo two >&2; : <'\(gate.path)'; echo three"))
+            var output = Output()
+            try await output.read(wire, id) { $0.next >= 8 }
+            #expect(output.out == "one\n" && output.err == "two\n" && output.next == 8 && !output.isOver)
+            // A wait holds up no other call.
+            let wait = wire.send("job.output", ["job": JSON(id), "offset": 8, "wait": 60])
+            #expect(try await wire.call("job.get", .job(id))["state"] == "running")
+            #expect(wire.waiting.isEmpty)
+            await gate.open()
+            #expect(
+                try await wire.result(wait) == [
+                    "records": [["stream": "out", "text": "three\n"]], "next": 14, "end": false, "omitted": 0,
+                ])
+            try await output.read(wire, id) { $0.isOver }
+            #expect(output.out == "one\nthree\n" && output.next == 14)
+            #expect(try await wire.wait(id)["result"] == ["exit": 0, "output": "one\nthree", "size": 10])
+            let whole = try await Self.output(wire, id)
+            #expect(whole.out == "one\nthree\n" && whole.err == "two\n" && whole.next == 14)
+            // From the middle, and in pieces.
+            let part = try await wire.call("job.output", ["job": JSON(id), "offset": 9, "length": 4])
+            #expect(
+                part == ["records": [["stream": "out", "text": "hree"]], "next": 13, "end": false, "omitted": 0])
+            let none = try await wire.call("job.output", ["job": JSON(id), "offset": 14])
+            #expect(none == ["records": [], "next": 14, "end": true, "omitted": 0])
+        }
+    }
+
+    @Test func wait_endsEmpty_atItsTime() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell("exec sleep 1000"))
+            let later = try await wire.submit(Self.shell("true", [:], ["delay": 1000]))
+            for job in [id, later] {
+                #expect(
+                    try await wire.call("job.output", ["job": JSON(job), "wait": 0.1])
+                        == ["records": [], "next": 0, "end": false, "omitted": 0])
+            }
+            #expect(try await wire.refusal("job.output", ["job": JSON(id), "wait": 61]).pointer == "/wait")
+            // The end of the program ends the wait.
+            let wait = wire.send("job.output", ["job": JSON(id), "wait": 60])
+            _ = try await wire.call("job.cancel", .job(id))
+            #expect(try await wire.result(wait)["end"] == true)
+        }
+    }
+
+    @Test func wait_isAnswered_whenTheDaemonStops() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(configuration: Self.configuration)
+            let wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell("exec sleep 1000"))
+            let wait = wire.send("job.output", ["job": JSON(id), "wait": 60])
+            _ = try await wire.call("server.info")
+            daemon.process.send(signal: SIGTERM)
+            let error = try await wire.answer(JSON(wait))["error"]
+            #expect(error?["code"] == -32005)
+            #expect(try await daemon.process.end() == .code(0))
+        }
+    }
+
+    @Test func watch_tellsThatOutputCame() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let gate = try Gate(in: daemon.directory)
+            let script = "echo one; : <'\(gate.path)'; echo two"
+            let id = try await wire.submit(Self.shell(script, [:], ["watch": true]))
+            let told = try await wire.next("output") { $0.method == "job.output" }
+            #expect(
+                told.json["params"]
+                    == ["watch": .string(told.watch ?? ""), "job": JSON(id), "link": 0, "attempt": 1, "size": 4])
+            await gate.open()
+            try await wire.state("succeeded", of: id)
+            // All that follows the last state is the answer to this.
+            wire.send("server.info")
+            wire.finishWriting()
+            let rest = try await wire.rest()
+            #expect(rest.last?.id != nil && !rest.contains { $0.state == "succeeded" })
+            let end = rest.firstIndex { $0.id != nil } ?? 0
+            #expect(!rest[end...].contains { $0.method == "job.output" }, "\(rest)")
+        }
+    }
+
+    // MARK: - After its end
+
+    @Test func output_isKept_howeverTheProgramEnds() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let witness = try ProgramTests.Witness(in: daemon.directory)
+            let script = "echo a; echo b >&2; echo >'\(witness.path)';"
+            let failed = try await wire.submit(Self.shell(script + "exit 3"))
+            let error = try #require(try await wire.wait(failed)["error"])
+            #expect(error["kind"] == "program" && error["program"]?["exit"] == 3)
+            #expect(["a\nb\n", "b\na\n"].contains(error["program"]?["output"]), "\(error)")
+            let late = try await wire.submit(Self.shell(script + "exec sleep 1000", [:], ["timeout": 3]))
+            #expect(try await wire.wait(late)["error"]?["kind"] == "timeout")
+            let cancelled = try await wire.submit(Self.shell(script + "exec sleep 1000"))
+            var output = Output()
+            try await output.read(wire, cancelled) { $0.next == 4 }
+            _ = try await wire.call("job.cancel", .job(cancelled))
+            #expect(try await wire.wait(cancelled)["state"] == "cancelled")
+            for id in [failed, late, cancelled] {
+                let output = try await Self.output(wire, id)
+                #expect(output.out == "a\n" && output.err == "b\n" && output.next == 4, "\(output)")
+            }
+        }
+    }
+
+    @Test func output_ofEachAttempt_isKept() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let retry: JSON = ["max": 2, "initial": 0.01]
+            let link: JSON = ["fail": ["source": ["type": "program", "command": ["/bin/echo", "caught"]]]]
+            let id = try await wire.submit(
+                Self.shell("echo attempt $DEFERD_ATTEMPT; exit 75", [:], ["retry": retry, "then": [link]]))
+            #expect(try await wire.wait(id)["result"]?["output"] == "caught")
+            #expect(try await Self.output(wire, id).out == "caught\n")
+            for attempt in 1...3 {
+                let output = try await Self.output(wire, id, ["link": 0, "attempt": JSON(attempt)])
+                #expect(output.out == "attempt \(attempt)\n")
+            }
+            #expect(try await Self.output(wire, id, ["link": 0]).out == "attempt 3\n")
+            for (member, value) in [("attempt", 2), ("link", 2)] as [(String, JSON)] {
+                let refused = try await wire.refusal("job.output", JSON.job(id).with([member: value]))
+                #expect(refused.code == -32602 && refused.pointer == "/\(member)", "\(refused)")
+            }
+            let value = try await wire.submit(.value(1))
+            #expect(try await wire.refusal("job.output", .job(value)).pointer == "/link")
+            #expect(try await wire.refusal("job.output", .job(900)).code == -32001)
+            // A job that never runs its program.
+            let skipped = try await wire.submit(.value(1, ["then": [link]]))
+            _ = try await wire.wait(skipped)
+            #expect(
+                try await wire.call("job.output", .job(skipped))
+                    == ["records": [], "next": 0, "end": true, "omitted": 0])
+        }
+    }
+
+    @Test func outputOfAKilledDaemon_isThere_untilItsJobIsRemoved() async throws {
+        try await Household.with { household async throws in
+            var daemon = try await household.start(configuration: Self.configuration)
+            var wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell("echo before; exec sleep 1000"))
+            var output = Output()
+            try await output.read(wire, id) { $0.next == 7 }
+            try await daemon.crash()
+            daemon = try await household.start(configuration: Self.configuration)
+            wire = try daemon.connect()
+            #expect(try await wire.wait(id)["error"]?["kind"] == "interrupted")
+            #expect(try await Self.output(wire, id).out == "before\n")
+            #expect(Files.names(in: daemon.state + "/bodies").count == 1)
+            _ = try await wire.call("job.remove", .job(id))
+            try await daemon.stop()
+            #expect(Files.names(in: daemon.state + "/bodies").isEmpty)
+        }
+    }
+
+    @Test func backup_includesOutput() async throws {
+        try await Household.with { household async throws in
+            var daemon = try await household.start(configuration: Self.configuration)
+            var wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell("seq 100000; exit 1"))
+            _ = try await wire.wait(id)
+            let running = try await wire.submit(Self.shell("echo runs; exec sleep 1000"))
+            var output = Output()
+            try await output.read(wire, running) { $0.next > 0 }
+            let backup = household.directory.path + "/backup.db"
+            _ = try await daemon.deferctl(["backup", backup])
+            try await daemon.crash()
+            try FileManager.default.removeItem(atPath: daemon.state)
+            try FileManager.default.createDirectory(atPath: daemon.state, withIntermediateDirectories: false)
+            try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
+            daemon = try await household.start(configuration: Self.configuration)
+            wire = try daemon.connect()
+            let numbers = (1...100_000).map { "\($0)\n" }.joined()
+            #expect(try await Self.output(wire, id).out == numbers)
+            // What ran then was not kept yet.
+            #expect(try await wire.wait(running)["error"]?["kind"] == "interrupted")
+            #expect(try await Self.output(wire, running).next == 0)
+            try await daemon.stop()
+            let (end, text, _) = try await ChildProcess.run([
+                BuiltProgram.deferd, "--config", try household.directory.write("", to: "verify.yaml"),
+                "--verify-state", "--state-directory", daemon.state,
+            ])
+            #expect(end == .code(0), "\(text)")
+        }
+    }
+
+    // MARK: - Result
+
+    @Test func result_isWhatWasWritten() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let results: [(script: String, source: [String: JSON], result: JSON, bytes: String)] = [
+                ("printf abc", [:], ["exit": 0, "output": "abc", "size": 3], "abc"),
+                ("echo 007; echo no >&2", [:], ["exit": 0, "output": "007", "size": 4], "007\n"),
+                ("printf '\"a\"'", [:], ["exit": 0, "output": "\"a\"", "size": 3], "\"a\""),
+                ("echo '{\"a\": 1}'", ["output": "json"], ["exit": 0, "output": ["a": 1], "size": 9], ""),
+                (
+                    "echo '\"a\"'", ["output": "json"], ["exit": 0, "output": "a", "size": 4],
+                    "{\"exit\":0,\"output\":\"a\",\"size\":4}"
+                ),
+                ("echo x", ["output": "none"], ["exit": 0, "size": 2], ""),
+            ]
+            for (script, source, result, bytes) in results {
+                let id = try await wire.submit(Self.shell(script, source))
+                #expect(try await wire.wait(id)["result"] == result)
+                guard !bytes.isEmpty else { continue }
+                let piece = try await wire.call("job.result", .job(id))
+                #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data(bytes.utf8), "\(script)")
+            }
+            #expect(try await wire.fail(Self.shell("echo x", ["output": "json"]))["kind"] == "parse")
+            #expect(
+                try await wire.refusal("job.submit", Self.shell("true", ["output": "yaml"])).pointer == "/source/output"
+            )
+        }
+    }
+
+    @Test func bytes_thatAreNotUTF8_doNoHarm() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let bytes = Data([0x63, 0x61, 0x66, 0xe9, 0x0a])
+            let base64 = JSON.string(bytes.base64EncodedString())
+            let id = try await wire.submit(Self.shell("printf 'caf\\351\\n'"))
+            #expect(
+                try await wire.wait(id)["result"]
+                    == ["exit": 0, "output": base64, "encoding": "base64", "size": 5])
+            #expect(
+                try await wire.call("job.output", .job(id)) == [
+                    "records": [["stream": "out", "base64": base64]], "next": 5, "end": true, "omitted": 0,
+                ])
+            #expect(try await wire.call("job.result", .job(id))["data"] == base64)
+        }
+    }
+
+    @Test func chain_passesTextAsItIs() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            for text in ["007", "7", "null", "[1]", "\"a\"", ""] {
+                let link: JSON = [
+                    "then": [
+                        "source": [
+                            "type": "program", "command": ["/usr/bin/printf", "(%s)"],
+                            "arguments": ["{{input/output}}"],
+                        ]
+                    ]
+                ]
+                let result = try await wire.succeed(Self.shell("echo '\(text)'", [:], ["then": [link]]))
+                #expect(result["output"] == .string("(\(text))"))
+            }
+        }
+    }
+
+    // MARK: - Bounds
+
+    @Test func program_thatWritesALot_runsOn_andBothEndsAreKept() async throws {
+        let configuration = """
+            limits: {output: 1000}
+            programs: {any: true, small: {command: [/bin/seq], output: 100}}
+
+            """
+        try await Daemon.run(configuration: configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            #expect(try await wire.call("server.info")["limits"]?["output"] == 1000)
+            let numbers = (1...100_000).map { "\($0)\n" }.joined()
+            let small: JSON = ["source": ["type": "program", "program": "small", "arguments": ["100000"]]]
+            for (spec, half) in [(Self.shell("seq 100000"), 500), (small, 50)] {
+                let kept = String(numbers.prefix(half) + numbers.suffix(half))
+                let omitted = numbers.utf8.count - 2 * half
+                let id = try await wire.submit(spec)
+                let result = try await wire.wait(id)["result"]
+                #expect(
+                    result == [
+                        "exit": 0, "output": .string(String(kept.dropLast())), "size": JSON(numbers.utf8.count),
+                        "omitted": JSON(omitted),
+                    ])
+                let output = try await Self.output(wire, id)
+                #expect(output.out == kept && output.omitted == omitted && output.next == numbers.utf8.count)
+                let data = try await wire.call("job.result", .job(id))["data"]?.string
+                #expect(Data(base64Encoded: data ?? "") == Data(kept.utf8))
+            }
+            #expect(Files.names(in: daemon.state + "/bodies").count == 2)
+            for name in Files.names(in: daemon.state + "/bodies") {
+                #expect(try Files.bytes(daemon.state + "/bodies/" + name).count < 3000)
+            }
+        }
+    }
+
+    @Test func longOutput_isSpilled() async throws {
+        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
+            let wire = try daemon.connect()
+            let numbers = (1...100_000).map { "\($0)\n" }.joined()
+            let id = try await wire.submit(Self.shell("seq 100000"))
+            #expect(
+                try await wire.wait(id)["result"]
+                    == ["exit": 0, "spilled": true, "size": JSON(numbers.utf8.count)])
+            var data = Data()
+            while data.count < numbers.utf8.count {
+                let piece = try await wire.call("job.result", ["job": JSON(id), "offset": JSON(data.count)])
+                data += Data(base64Encoded: piece["data"]?.string ?? "") ?? Data()
+                if piece["eof"] == true { break }
+            }
+            #expect(data == Data(numbers.utf8))
+        }
+    }
+
+    @Test func output_withoutRoomInTheQuota_isDropped_andTheProgramSucceeds() async throws {
+        try await Daemon.run(configuration: Self.configuration + "limits: {storedPerUser: 300000}\n") {
+            daemon async throws in
+            let wire = try daemon.connect()
+            let id = try await wire.submit(Self.shell("head -c 1000000 /dev/zero | tr '\\0' x"))
+            #expect(
+                try await wire.wait(id)["result"] == ["exit": 0, "size": 1_000_000, "omitted": 1_000_000])
+            let output = try await Self.output(wire, id)
+            #expect(output.out == String(repeating: "x", count: 4 * (64 << 10)))
+            #expect(output.omitted == 1_000_000 - output.out.utf8.count && output.next == 1_000_000)
+            // It counts as stored until its job is removed.
+            let next = try await wire.submit(Self.shell("echo x"))
+            #expect(try await wire.wait(next)["result"] == ["exit": 0, "output": "x", "size": 2])
+            #expect(
+                try await wire.call("job.output", .job(next))
+                    == ["records": [], "next": 2, "end": true, "omitted": 2])
+            _ = try await wire.call("job.remove", .job(id))
+            let last = try await wire.submit(Self.shell("echo x"))
+            _ = try await wire.wait(last)
+            #expect(try await Self.output(wire, last).out == "x\n")
+        }
+    }
+}
