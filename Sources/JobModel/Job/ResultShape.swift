@@ -23,6 +23,7 @@ package enum ResultShape: Sendable, Equatable {
     private static let download = ResultShape.members([
         "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
     ])
+    private static let program = ResultShape.members(["exit", "output", "encoding", "size", "omitted", "spilled"])
     private static let upload = ResultShape.members(["status", "headers", "size", "sha256", "attempts", "url"])
 
     /// Returns whether a value of this shape may have something at `pointer`.
@@ -44,7 +45,8 @@ package enum ResultShape: Sendable, Equatable {
         case .url: self = Self.response
         case .download: self = Self.download
         case .upload: self = Self.upload
-        case .json, .error, .program, .job, nil: self = .unknown
+        case .program: self = Self.program
+        case .json, .error, .job, nil: self = .unknown
         case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
         case .timer: self = .literal(.null)
         case .list, .each:

@@ -22,6 +22,11 @@ import Testing
             ["/body", "/file"]
         ),
         (#"{"type":"json","url":"u"}"#, ["", "/a/0/b", "/"], []),
+        (
+            #"{"type":"program","program":"p"}"#,
+            ["", "/exit", "/output", "/output/a/0", "/encoding", "/size", "/omitted", "/spilled"],
+            ["/stdout", "/0"]
+        ),
         (#"{"type":"error"}"#, ["/anything"], []),
         (#"{"type":"job","job":1}"#, ["", "/a"], []),
         (#"{"type":"timer","seconds":0}"#, [""], ["/a", "/0"]),
