@@ -126,7 +126,10 @@ final class ProgramOutput: Sendable {
                 "The program \(attempt.name) wrote more than is kept, so its output is not whole; have it write less, or "
                     + "raise limits.output.")
         }
-        return try await transfer.shared.documents.value(ofSize: size, transfer, transfer.control) {
+        // The program ended in time; the rest of its group may have taken longer.
+        let control = transfer.control
+        let late = (try? control.check()) == nil ? TransferControl(control.clock) : control
+        return try await transfer.shared.documents.value(ofSize: size, transfer, late) {
             [size] () throws(JobError) in try self.parse(try file.read(size))
         }
     }
