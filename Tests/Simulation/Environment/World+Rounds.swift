@@ -290,7 +290,9 @@ extension World {
             // A program may have written nothing.
             let size = random.chance(0.8) ? Int64(random.below(100_000)) : 0
             feed(.measured(job, BlobReference(life: output.life, number: output.number, size: size)))
-        case .unlink(let blobs): trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
+        case .unlink(let blobs):
+            trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
+            oracle.unlinks(blobs, self)
         case .saved(let save): trace.add(.saved, at: clock.elapsed, save)
         case .queues: break
         case .list(let job, _): trace.add(.list, at: clock.elapsed, job)

@@ -12,6 +12,7 @@ extension Oracle {
         owed = [:]
         cleaning = [:]
         pauses = [:]
+        outputs.daemonDied()
         turns.forget()
     }
 

@@ -47,6 +47,7 @@ final class Oracle {
     var movedShares: Set<Share> = []
     var turns = Turns()
     var pauses: [HostOwner: Pause] = [:]
+    var outputs = OutputFiles()
     /// Jobs of trees with a damaged row: they need not end.
     var excused: Set<JobID> = []
     /// The links that may not run again after a restart, and the life in which they started.
@@ -89,6 +90,8 @@ final class Oracle {
             // The size at its end of a job that the same round removed is unknown.
             finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
         }
+        // The size of a lost output is added after its job has ended.
+        for case .measured(_, let output) in inputs { finished.bytes += output.size }
         var keys: Set<CountKey> = []
         for change in changes {
             touched.insert(change.id)
@@ -119,6 +122,7 @@ final class Oracle {
         }
         checkAdmissions(world)
         checkSchedules(inputs, world)
+        checkOutputs(inputs, changes, world)
     }
 
     /// Runs further checks now and then.
@@ -126,6 +130,7 @@ final class Oracle {
         guard let core = world.core, world.failure == nil else { return }
         endTurns()
         world.expect(untold.isEmpty, 1, "Job \(untold.min() ?? 0) was stored, and its client not told so.")
+        lookForOutputs(world)
         checkMemory(of: core, world)
         roundsSinceLook += 1
         guard roundsSinceLook >= 40 else { return }
