@@ -64,7 +64,8 @@ import Testing
         #expect(
             MethodName.allCases.map(\.rawValue) == [
                 "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",
-                "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.output", "job.explain",
+                "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.output",
+                "job.explain",
                 "queue.list", "queue.set", "schedule.set", "schedule.get", "schedule.list", "schedule.remove",
                 "schedule.run", "schedule.suspend", "schedule.resume",
             ])
