@@ -58,7 +58,9 @@ struct DeferctlCommand: AsyncParsableCommand {
                     SubmitCommand.self, ScheduleCommand.self,
                 ]),
             CommandGroup(name: "Following", subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),
-            CommandGroup(name: "Looking", subcommands: [ListCommand.self, ShowCommand.self, OutputCommand.self, ResultCommand.self]),
+            CommandGroup(
+                name: "Looking",
+                subcommands: [ListCommand.self, ShowCommand.self, OutputCommand.self, ResultCommand.self]),
             CommandGroup(name: "Changing", subcommands: [CancelCommand.self, RetryCommand.self, RemoveCommand.self]),
             CommandGroup(
                 name: "The daemon",

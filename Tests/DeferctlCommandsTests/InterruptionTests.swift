@@ -35,6 +35,6 @@ import Testing
                 try await Task.sleep(for: .seconds(1000))
             }
         }
-        #expect(!isCancelled.withLock(\.self))
+        #expect(isCancelled.withLock { $0 } == false)
     }
 }

@@ -111,7 +111,8 @@ import Testing
                 let text = String(repeating: "x", count: size)
                 #expect(try await bench.result(Self.shell("echo 1", ["input": .string(text)]))["output"] == "1")
                 #expect(
-                    try await bench.result(Self.shell("wc -c", ["input": .string(text)]))["output"] == .string("\(size)"))
+                    try await bench.result(Self.shell("wc -c", ["input": .string(text)]))["output"]
+                        == .string("\(size)"))
             }
             #expect(try await bench.result(Self.shell("cat", ["input": nil]))["output"] == "null")
         }

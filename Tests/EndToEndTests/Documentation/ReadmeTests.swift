@@ -1,6 +1,7 @@
 import Foundation
 import JobModel
 import TestOrigin
+import TestSupport
 import Testing
 
 /// The README is true: its recipes run, its lines for a plain socket are answered, its flags exist.
