@@ -265,8 +265,9 @@ import Testing
     @Test func command_runsInTheDirectory_andWithTheUmask_ofItsSpec() async throws {
         try await Self.run { bench async throws in
             #expect(
-                try await bench.result(Self.shell("pwd; umask", ["directory": "/usr", "umask": "027"])) == "/usr\n0027")
-            #expect(try await bench.result(Self.shell("umask", ["umask": "0"])) == "0000")
+                try await bench.result(Self.shell("pwd; umask", ["directory": "/usr", "umask": "027"]))["output"]
+                    == "/usr\n0027")
+            #expect(try await bench.result(Self.shell("umask", ["umask": "0"]))["output"] == "0000")
             let error = try await bench.failure(Self.shell("pwd", ["directory": "/nowhere"]))
             #expect(error.kind == .program && error.message.contains("directory could not be entered"), "\(error)")
         }
@@ -277,7 +278,7 @@ import Testing
             func count(_ words: Int) -> JSON {
                 Self.shell("echo $#", ["arguments": .array(Array(repeating: "x", count: words))])
             }
-            #expect(try await bench.result(count(20_001)) == 20_000)
+            #expect(try await bench.result(count(20_001))["output"] == "20000")
             // More than any limit of the stack's size leaves.
             let error = try await bench.failure(count(1_000_000))
             #expect(error.kind == .program && error.message.contains("Argument list too long; pass fewer"), "\(error)")

@@ -330,7 +330,8 @@ import Testing
                 #expect(try await bench.result(source, job: 2)["unknown"] == nil)
                 let input: JSON = .string(String(repeating: "x", count: 1_000_000))
                 #expect(
-                    try await bench.result(ProgramSourceTests.shell("wc -c", ["input": input]), job: 3) == 1_000_000)
+                    try await bench.result(ProgramSourceTests.shell("wc -c", ["input": input]), job: 3)["output"]
+                        == "1000000")
                 release.signal()
                 for upload in uploads { _ = try await upload.get() }
             }

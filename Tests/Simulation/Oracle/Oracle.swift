@@ -91,7 +91,9 @@ final class Oracle {
             finished.bytes = finished.bytes.saturatingAdding(change.after?.size ?? Int64.max)
         }
         // The size of a lost output is added after its job has ended.
-        for case .measured(_, let output) in inputs { finished.bytes += output.size }
+        for case .measured(_, let output) in inputs {
+            finished.bytes = finished.bytes.saturatingAdding(output.size)
+        }
         var keys: Set<CountKey> = []
         for change in changes {
             touched.insert(change.id)
