@@ -1,18 +1,3 @@
-/// A piece of work that can be described now and started later, with a failure of its own type.
-public protocol TypedDataSource<Output, Failure>: Sendable {
-    /// The result of the work.
-    associatedtype Output: Sendable
-    /// The failure of the work.
-    associatedtype Failure: Error
-
-    /// Starts the work, without waiting for it.
-    ///
-    /// It is called on the thread that starts the work: the caller's, or the thread that freed a queue's slot.
-    ///
-    /// - Returns: The outcome, whose failure is the work's own error; cancelling it stops the work.
-    func start() -> Deferred<Output, Failure>
-}
-
 /// A piece of work that can be described now and started later.
 ///
 /// ```swift
@@ -20,9 +5,9 @@ public protocol TypedDataSource<Output, Failure>: Sendable {
 ///     func start() -> Deferred<Int, any Error> { .succeeded(42) }
 /// }
 /// ```
-public protocol DataSource<Output>: TypedDataSource where Failure == any Error {
+public protocol DataSource<Output>: Sendable {
     /// The result of the work.
-    associatedtype Output
+    associatedtype Output: Sendable
 
     /// Starts the work, without waiting for it.
     ///
@@ -41,22 +26,5 @@ extension DataSource {
     /// - Returns: The outcome; cancelling it before the start removes the work from the queue.
     public func start(on queue: WorkQueue, priority: Int = 0) -> Deferred<Output, any Error> {
         queue.add(priority: priority) { self.start() }
-    }
-}
-
-extension TypedDataSource {
-    /// Starts the work as soon as a queue has a free slot.
-    ///
-    /// - Parameters:
-    ///   - queue: The queue.
-    ///   - priority: Higher priorities start first; within one priority, first in, first out.
-    ///   - cancelled: Makes the failure of work that is cancelled before its start, on the cancelling thread.
-    /// - Returns: The outcome; cancelling it before the start removes the work from the queue.
-    public func start(
-        on queue: WorkQueue,
-        priority: Int = 0,
-        cancelled: @escaping @Sendable () -> Failure
-    ) -> Deferred<Output, Failure> {
-        queue.add(priority: priority, cancelled: cancelled) { self.start() }
     }
 }

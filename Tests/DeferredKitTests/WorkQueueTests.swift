@@ -312,12 +312,4 @@ import Testing
         #expect(other.outcome == .failure(.one))
         #expect(journal.entries.isEmpty)
     }
-
-    @Test func typedSource_startsOnAQueue() {
-        struct Typed: TypedDataSource {
-            func start() -> Deferred<Int, Oops> { .failed(.two) }
-        }
-        let work = Typed().start(on: WorkQueue(concurrency: 1), cancelled: { .cancelled })
-        #expect(work.outcome == .failure(.two))
-    }
 }
