@@ -1,111 +1,64 @@
-// The compiler decides the check on the executor's type in every step: with `.inline`, none of it remains.
-//
 // A callback that returns a Deferred comes in two similar forms, which differ in the `follow` that their types choose.
 // If the inner Deferred has the same types, its outcome is taken unchanged, and a loop of such links keeps only two of
 // them alive (see `stepAside`); for another type of failure, a link must translate the outcome, and stays.
 
 extension Deferred where Failure == any Error {
-    /// Adds a callback for the value.
+    /// Adds a callback for the value, on an executor; a failure skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
-    /// - Returns: The closure's result.
+    /// - Returns: The closure's result, or the error that it threw.
     @inlinable
     @_disfavoredOverload
     @discardableResult
     public func then<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> U
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> U
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    typed.settle(.success(try body(value)), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target throws in
+                target.end(.success(try body(value)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for the value.
+    /// Adds a callback for the value, on an executor; a failure skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
-    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: The outcome of the closure's Deferred, for which the chain waits, or the error that the closure threw.
     @inlinable
     @discardableResult
     public func then<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> Deferred<U, any Error>
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> Deferred<U, any Error>
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try body(value), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target throws in
+                target.follow(try body(value), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for the value.
+    /// Adds a callback for the value, on an executor; a failure skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the value; a failure skips it. A thrown error becomes the failure.
-    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: The outcome of the closure's Deferred, for which the chain waits, or the error that the closure threw.
     @inlinable
     @discardableResult
     public func then<U, E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try body(value), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target throws in
+                target.follow(try body(value), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for the value and one for the failure, of which one runs.
+    /// Adds a callback for the value and one for the failure, of which one runs, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closures run.
-    ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
-    /// - Returns: The result of the closure that ran.
+    /// Errors that `body` throws do not reach `handler`.
+    ///
+    /// - Returns: The result of the closure that ran, or the error that it threw.
     @inlinable
     @_disfavoredOverload
     @discardableResult
     public func then<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> U,
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> U,
         fail handler: @escaping @Sendable (any Error) throws -> U
     ) -> Deferred<U, any Error> {
         both(on: executor) { (outcome: Outcome) throws -> U in
@@ -116,18 +69,16 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the value and one for the failure, of which one runs.
+    /// Adds a callback for the value and one for the failure, of which one runs, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closures run.
-    ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
-    /// - Returns: The outcome of the Deferred from the closure that ran; until then, the chain pauses.
+    /// Errors that `body` throws do not reach `handler`.
+    ///
+    /// - Returns: The outcome of the Deferred from the closure that ran, for which the chain waits, or the error
+    ///   that the closure threw.
     @inlinable
     @discardableResult
     public func then<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> Deferred<U, any Error>,
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> Deferred<U, any Error>,
         fail handler: @escaping @Sendable (any Error) throws -> Deferred<U, any Error>
     ) -> Deferred<U, any Error> {
         both(on: executor) { (outcome: Outcome) throws -> Deferred<U, any Error> in
@@ -138,18 +89,16 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the value and one for the failure, of which one runs.
+    /// Adds a callback for the value and one for the failure, of which one runs, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closures run.
-    ///   - body: Gets the value.
-    ///   - handler: Gets this Deferred's failure, but not errors thrown by `body`.
-    /// - Returns: The outcome of the Deferred from the closure that ran; until then, the chain pauses.
+    /// Errors that `body` throws do not reach `handler`.
+    ///
+    /// - Returns: The outcome of the Deferred from the closure that ran, for which the chain waits, or the error
+    ///   that the closure threw.
     @inlinable
     @discardableResult
     public func then<U, E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>,
+        on executor: X = .inline, _ body: @escaping @Sendable (Success) throws -> Deferred<U, E>,
         fail handler: @escaping @Sendable (any Error) throws -> Deferred<U, E>
     ) -> Deferred<U, any Error> {
         both(on: executor) { (outcome: Outcome) throws -> Deferred<U, E> in
@@ -160,169 +109,97 @@ extension Deferred where Failure == any Error {
         }
     }
 
-    /// Adds a callback for the failure.
+    /// Adds a callback for the failure, on an executor; a value skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
-    /// - Returns: This Deferred's value, or the closure's result.
+    /// - Returns: This Deferred's value, the closure's result, or the error that it threw.
     @inlinable
     @_disfavoredOverload
     @discardableResult
     public func fail<X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ handler: @escaping @Sendable (any Error) throws -> Success
+        on executor: X = .inline, _ handler: @escaping @Sendable (any Error) throws -> Success
     ) -> Deferred {
         link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    typed.settle(.success(try handler(error)), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
+            Deferred.onFailure(executor, source, target, trampoline, arriving) { error, target throws in
+                target.end(.success(try handler(error)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for the failure.
+    /// Adds a callback for the failure, on an executor; a value skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: This Deferred's value, the outcome of the closure's Deferred, for which the chain waits, or the error
+    ///   that the closure threw.
     @inlinable
     @discardableResult
     public func fail<X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, any Error>
+        on executor: X = .inline, _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, any Error>
     ) -> Deferred {
         link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try handler(error), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
+            Deferred.onFailure(executor, source, target, trampoline, arriving) { error, target throws in
+                target.follow(try handler(error), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for the failure.
+    /// Adds a callback for the failure, on an executor; a value skips it.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - handler: Gets the failure; a value skips it. A thrown error is the new failure.
-    /// - Returns: This Deferred's value, or the outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: This Deferred's value, the outcome of the closure's Deferred, for which the chain waits, or the error
+    ///   that the closure threw.
     @inlinable
     @discardableResult
     public func fail<E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, E>
+        on executor: X = .inline, _ handler: @escaping @Sendable (any Error) throws -> Deferred<Success, E>
     ) -> Deferred {
         link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do {
-                    return typed.follow(try handler(error), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
+            Deferred.onFailure(executor, source, target, trampoline, arriving) { error, target throws in
+                target.follow(try handler(error), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for any outcome.
+    /// Adds a callback for any outcome, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. A thrown error becomes the failure.
-    /// - Returns: The closure's result.
+    /// - Returns: The closure's result, or the error that it threw.
     @inlinable
     @_disfavoredOverload
     @discardableResult
     public func both<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Outcome) throws -> U
+        on executor: X = .inline, _ body: @escaping @Sendable (Outcome) throws -> U
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            do {
-                typed.settle(
-                    .success(try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped)),
-                    trampoline
-                )
-            } catch {
-                typed.settle(.failure(error), trampoline)
+            Deferred.onOutcome(executor, source, target, trampoline, arriving) { outcome, target throws in
+                target.end(.success(try body(outcome)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for any outcome.
+    /// Adds a callback for any outcome, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. A thrown error becomes the failure.
-    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: The outcome of the closure's Deferred, for which the chain waits, or the error that the closure threw.
     @inlinable
     @discardableResult
     public func both<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, any Error>
+        on executor: X = .inline, _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, any Error>
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            do {
-                return typed.follow(
-                    try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
-            } catch {
-                typed.settle(.failure(error), trampoline)
+            Deferred.onOutcome(executor, source, target, trampoline, arriving) { outcome, target throws in
+                target.follow(try body(outcome), trampoline)
             }
-            return .done
         }
     }
 
-    /// Adds a callback for any outcome.
+    /// Adds a callback for any outcome, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome. A thrown error becomes the failure.
-    /// - Returns: The outcome of the closure's Deferred; until then, the chain pauses.
+    /// - Returns: The outcome of the closure's Deferred, for which the chain waits, or the error that the closure threw.
     @inlinable
     @discardableResult
     public func both<U, E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, E>
+        on executor: X = .inline, _ body: @escaping @Sendable (Outcome) throws -> Deferred<U, E>
     ) -> Deferred<U, any Error> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-            let typed = unsafeDowncast(target, to: Deferred<U, any Error>.self)
-            do {
-                return typed.follow(
-                    try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped), trampoline)
-            } catch {
-                typed.settle(.failure(error), trampoline)
+            Deferred.onOutcome(executor, source, target, trampoline, arriving) { outcome, target throws in
+                target.follow(try body(outcome), trampoline)
             }
-            return .done
         }
     }
 }

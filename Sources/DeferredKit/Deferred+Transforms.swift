@@ -1,191 +1,113 @@
-// The compiler decides the check on the executor's type in every step: with `.inline`, none of it remains.
-
 extension Deferred {
-    /// Transforms the value.
+    /// Transforms the value, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it.
     /// - Returns: The closure's result, or this Deferred's failure.
     @inlinable
     public func map<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Success) -> U
+        on executor: X = .inline, _ transform: @escaping @Sendable (Success) -> U
     ) -> Deferred<U, Failure> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                typed.settle(.success(transform(value)), trampoline)
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target in
+                target.end(.success(transform(value)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Transforms the value with a closure that may throw.
+    /// Transforms the value with a closure that may throw, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it. A thrown error becomes the failure.
-    /// - Returns: The closure's result, or this Deferred's failure.
+    /// - Returns: The closure's result, the error that it threw, or this Deferred's failure.
     @inlinable
     @_disfavoredOverload
     public func map<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Success) throws(Failure) -> U
+        on executor: X = .inline, _ transform: @escaping @Sendable (Success) throws(Failure) -> U
     ) -> Deferred<U, Failure> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do throws(Failure) {
-                    typed.settle(.success(try transform(value)), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target throws(Failure) in
+                target.end(.success(try transform(value)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Continues with another Deferred.
+    /// Continues with another Deferred, which a closure returns on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it.
-    /// - Returns: The outcome of the Deferred that the closure returned, or this one's failure.
+    /// - Returns: The outcome of the closure's Deferred, or this one's failure.
     @inlinable
     public func flatMap<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Success) -> Deferred<U, Failure>
+        on executor: X = .inline, _ transform: @escaping @Sendable (Success) -> Deferred<U, Failure>
     ) -> Deferred<U, Failure> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                return typed.follow(transform(value), trampoline)
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target in
+                target.follow(transform(value), trampoline)
             }
-            return .done
         }
     }
 
-    /// Continues with another Deferred from a closure that may throw.
+    /// Continues with another Deferred, which a closure that may throw returns on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the value; a failure skips it. A thrown error becomes the failure.
-    /// - Returns: The outcome of the Deferred that the closure returned, or this one's failure.
+    /// - Returns: The outcome of the closure's Deferred, the error that it threw, or this one's failure.
     @inlinable
     @_disfavoredOverload
     public func flatMap<U, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Success) throws(Failure) -> Deferred<U, Failure>
+        on executor: X = .inline, _ transform: @escaping @Sendable (Success) throws(Failure) -> Deferred<U, Failure>
     ) -> Deferred<U, Failure> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                do throws(Failure) {
-                    return typed.follow(try transform(value), trampoline)
-                } catch {
-                    typed.settle(.failure(error), trampoline)
-                }
-            case .failure(let error):
-                typed.settle(.failure(error), trampoline)
+            Deferred.onValue(executor, source, target, trampoline, arriving) { value, target throws(Failure) in
+                target.follow(try transform(value), trampoline)
             }
-            return .done
         }
     }
 
-    /// Transforms the failure.
+    /// Transforms the failure, on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the failure; a value skips it.
     /// - Returns: This Deferred's value, or the failure that the closure gives.
     @inlinable
     public func mapError<E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Failure) -> E
+        on executor: X = .inline, _ transform: @escaping @Sendable (Failure) -> E
     ) -> Deferred<Success, E> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<Success, E>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                typed.settle(.failure(transform(error)), trampoline)
+            Deferred.onFailure(executor, source, target, trampoline, arriving) { error, target throws(E) in
+                target.end(.failure(transform(error)), trampoline)
             }
-            return .done
         }
     }
 
-    /// Replaces a failure with the outcome of another Deferred.
+    /// Replaces a failure with the outcome of another Deferred, which a closure returns on an executor.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - transform: Gets the failure; a value skips it.
-    /// - Returns: This Deferred's value, or the outcome of the Deferred that the closure returned.
+    /// - Returns: This Deferred's value, or the outcome of the closure's Deferred.
     @inlinable
     public func flatMapError<E: Error, X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ transform: @escaping @Sendable (Failure) -> Deferred<Success, E>
+        on executor: X = .inline, _ transform: @escaping @Sendable (Failure) -> Deferred<Success, E>
     ) -> Deferred<Success, E> {
         link(hopping: X.self != InlineExecutor.self) { source, target, trampoline, arriving in
-            let typed = unsafeDowncast(target, to: Deferred<Success, E>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                typed.settle(.success(value), trampoline)
-            case .failure(let error):
-                if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-                return typed.follow(transform(error), trampoline)
+            Deferred.onFailure(executor, source, target, trampoline, arriving) { error, target throws(E) in
+                target.follow(transform(error), trampoline)
             }
-            return .done
         }
     }
 
-    /// Runs a closure with any outcome, then passes the outcome on.
+    /// Runs a closure with any outcome, on an executor, then passes the outcome on.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome.
     /// - Returns: A Deferred with the same outcome, resolved after the closure ran.
     @inlinable
     @discardableResult
     public func finally<X: CallbackExecutor>(
-        on executor: X = .inline,
-        _ body: @escaping @Sendable (Outcome) -> Void
+        on executor: X = .inline, _ body: @escaping @Sendable (Outcome) -> Void
     ) -> Deferred {
         link(hopping: X.self != InlineExecutor.self, to: Deferred.self) { source, target, trampoline, arriving in
-            if X.self != InlineExecutor.self, arriving { return Deferred.hop(source, target, executor) }
-            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
-            body(outcome)
-            unsafeDowncast(target, to: Deferred.self).settle(outcome, trampoline)
-            return .done
+            Deferred.onOutcome(executor, source, target, trampoline, arriving) { outcome, target throws(Failure) in
+                body(outcome)
+                return target.end(outcome, trampoline)
+            }
         }
     }
 
-    /// Converts the failure to any type.
-    ///
-    /// - Returns: A Deferred with the same outcome, for the classic callback chain.
+    /// Converts the failure to any type, for the classic callback chain.
     @inlinable
     public func erased() -> Deferred<Success, any Error> {
         link(hopping: false) { source, target, trampoline, _ in
             let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
-            unsafeDowncast(target, to: Deferred<Success, any Error>.self)
-                .settle(outcome.mapError { $0 }, trampoline)
-            return .done
+            return unsafeDowncast(target, to: Deferred<Success, any Error>.self)
+                .end(outcome.mapError { $0 }, trampoline)
         }
     }
 }
