@@ -4,19 +4,12 @@ extension Deferred {
     /// A thread of Swift's own pool passes it on. Cancelling during the delay fails at once if `Failure` is `any
     /// Error`; otherwise the outcome is passed on at once.
     ///
-    /// - Parameters:
-    ///   - by: How long to delay the outcome; there is no delay unless this is positive.
-    ///   - clock: Measures the time.
-    /// - Returns: This Deferred's outcome, value or failure, later.
-    public func delay<C: Clock>(
-        _ by: Duration,
-        clock: C = ContinuousClock()
-    ) -> Deferred where C.Duration == Duration {
+    /// - Parameter by: How long to delay the outcome, value or failure; there is no delay unless this is positive.
+    public func delay<C: Clock>(_ by: Duration, clock: C = ContinuousClock()) -> Deferred where C.Duration == Duration {
         link(hopping: false, to: Deferred.self) { source, target, trampoline, _ in
             let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
             guard by > .zero else {
-                unsafeDowncast(target, to: Deferred.self).settle(outcome, trampoline)
-                return .done
+                return unsafeDowncast(target, to: Deferred.self).end(outcome, trampoline)
             }
             let later = Deferred.afterSleep(of: by, clock) { _ in outcome }
             return .follow(Following(later, isTransparent: true, Deferred.passOn))
@@ -29,33 +22,34 @@ extension Deferred {
     ///
     /// - Parameters:
     ///   - after: The time limit, from now.
-    ///   - clock: Measures the time.
-    ///   - failure: Makes the failure, on the timer's thread.
-    /// - Returns: This Deferred's outcome, or that failure after withdrawing from this Deferred.
+    ///   - failure: Makes the failure, on the timer's thread, before the result withdraws from this Deferred.
     public func timeout<C: Clock>(
         _ after: Duration,
         clock: C = ContinuousClock(),
         failing failure: @escaping @Sendable (TimeoutError) -> Failure
     ) -> Deferred where C.Duration == Duration {
         let target = link(hopping: false, to: Deferred.self, Deferred.passOn)
-        target.startTimer(after, clock) { $0.failAndWithdraw(failure(TimeoutError(after: after))) }
+        guard !target.isResolved else { return target }
+        // The callback below owns the task and cancels it as soon as there is an outcome.
+        let task = Task {
+            guard (try? await clock.sleep(for: after)) != nil else { return }
+            target.failAndWithdraw(failure(TimeoutError(after: after)))
+        }
+        target.append(OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }, leaving: 0)
         return target
     }
 
-    /// Retries an operation with a typed failure until it succeeds or its attempts are used up.
+    /// Retries an operation until it succeeds or its attempts are used up.
     ///
-    /// Cancelling the returned Deferred cancels the current attempt or delay; a cancelled delay ends with the failure
-    /// of the previous attempt. A `CancellationError` is never retried. The closures run on the thread that delivers
-    /// the failure of the previous attempt, and `operation` after a delay on one of Swift's own pool.
+    /// Cancelling the returned Deferred cancels the current attempt or delay; with a typed failure, a cancelled delay
+    /// ends with that of the previous attempt. A `CancellationError` is never retried. The closures run on the thread
+    /// that delivers the failure of the previous attempt, and `operation` after a delay on one of Swift's own pool.
     ///
     /// - Parameters:
     ///   - attempts: The maximum number of calls of the operation; less than 1 counts as 1.
     ///   - delay: The delay after the failure of the attempt with this number; none unless positive.
-    ///   - clock: Measures the delays.
-    ///   - condition: Whether to retry after this failure.
     ///   - operation: Gets the number of the attempt, from 1. The first call happens at once, on this thread.
     /// - Returns: The value of the successful attempt, or the failure of the last.
-    @_disfavoredOverload
     public static func retry<C: Clock>(
         attempts: Int,
         delay: @escaping @Sendable (Int) -> Duration = { _ in .zero },
@@ -86,34 +80,11 @@ extension Deferred {
         let deferred = Deferred(pending: 0)
         // The task is this Deferred's producer: it retains it, and is cancelled with it.
         let task = Task {
-            do {
-                try await clock.sleep(for: duration)
-                deferred.settle(outcome(false), nil)
-            } catch {
-                deferred.settle(outcome(true), nil)
-            }
+            let wasCancelled = (try? await clock.sleep(for: duration)) == nil
+            deferred.settle(outcome(wasCancelled), nil)
         }
         deferred.whenCancelled { task.cancel() }
         return deferred
-    }
-
-    /// Calls a closure after some time unless there is an outcome first.
-    private func startTimer<C: Clock>(
-        _ after: Duration,
-        _ clock: C,
-        _ fire: @escaping @Sendable (Deferred) -> Void
-    ) where C.Duration == Duration {
-        guard marks & Mark.resolved == 0 else { return }
-        // The callback below owns the task and cancels it as soon as there is an outcome.
-        let task = Task {
-            do {
-                try await clock.sleep(for: after)
-            } catch {
-                return
-            }
-            fire(self)
-        }
-        append(OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }, leaving: 0)
     }
 
     /// Sets the closure that stops the producer.
@@ -152,50 +123,11 @@ extension Deferred where Failure == any Error {
         whenCancelled { task.cancel() }
     }
 
-    /// Fails after a time limit.
-    ///
-    /// The timer retains the returned Deferred until it fires, on a thread of Swift's own pool.
-    ///
-    /// - Parameters:
-    ///   - after: The time limit, from now.
-    ///   - clock: Measures the time.
-    /// - Returns: This Deferred's outcome, or a ``TimeoutError`` after withdrawing from this Deferred.
+    /// Fails with a ``TimeoutError`` after a time limit, like ``timeout(_:clock:failing:)``.
     public func timeout<C: Clock>(
         _ after: Duration,
         clock: C = ContinuousClock()
     ) -> Deferred<Success, any Error> where C.Duration == Duration {
         timeout(after, clock: clock) { $0 }
-    }
-
-    /// Retries an operation until it succeeds or its attempts are used up.
-    ///
-    /// Cancelling the returned Deferred cancels the current attempt or delay. A `CancellationError` is never retried.
-    /// The closures run on the thread that delivers the failure of the previous attempt, and `operation` after a delay
-    /// on one of Swift's own pool.
-    ///
-    /// - Parameters:
-    ///   - attempts: The maximum number of calls of the operation; less than 1 counts as 1.
-    ///   - delay: The delay after the failure of the attempt with this number; none unless positive.
-    ///   - clock: Measures the delays.
-    ///   - condition: Whether to retry after this failure.
-    ///   - operation: Gets the number of the attempt, from 1. The first call happens at once, on this thread.
-    /// - Returns: The value of the successful attempt, or the failure of the last.
-    public static func retry<C: Clock>(
-        attempts: Int,
-        delay: @escaping @Sendable (Int) -> Duration = { _ in .zero },
-        clock: C = ContinuousClock(),
-        if condition: @escaping @Sendable (any Error) -> Bool = { _ in true },
-        _ operation: @escaping @Sendable (Int) -> Deferred
-    ) -> Deferred where C.Duration == Duration {
-        @Sendable func attempt(_ number: Int) -> Deferred {
-            operation(number).fail { error throws -> Deferred in
-                guard number < attempts, !(error is CancellationError), condition(error) else { throw error }
-                let pause = delay(number)
-                guard pause > .zero else { return attempt(number + 1) }
-                return Deferred<Void, any Error> { try await clock.sleep(for: pause) }
-                    .flatMap { attempt(number + 1) }
-            }
-        }
-        return attempt(1)
     }
 }
