@@ -13,9 +13,7 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     /// Where the promise was made, as a sentence.
     public var description: String { "The promise made at \(file):\(line) was dropped unresolved." }
 
-    private static let lock = Lock()
-    // Unsafe: every access is under the lock above.
-    nonisolated(unsafe) private static var handler: (@Sendable (BrokenPromise) -> Void)?
+    fileprivate static let handler = ReportHandler<BrokenPromise>()
     private static let isWatched = Atomic(false)
 
     /// Sets the handler for broken promises created from now on.
@@ -23,24 +21,14 @@ public struct BrokenPromise: Error, Sendable, CustomStringConvertible {
     /// - Parameter handler: Runs on the thread that dropped the promise, which may be any. Nil, the initial value,
     ///   ignores broken promises, and then promises have no extra cost.
     public static func setHandler(_ handler: (@Sendable (BrokenPromise) -> Void)?) {
-        let former = lock.withLock { () -> (@Sendable (BrokenPromise) -> Void)? in
-            let former = self.handler
-            self.handler = handler
-            return former
-        }
+        self.handler.set(handler)
         isWatched.store(handler != nil, ordering: .relaxed)
-        withExtendedLifetime(former) {}
     }
 
     /// Reports the promise when its last copy is released, if a handler is set.
     @usableFromInline
     static func watch(_ core: DeferredCore, _ file: StaticString, _ line: UInt) -> PromiseWatch? {
         isWatched.load(ordering: .relaxed) ? PromiseWatch(core, file, line) : nil
-    }
-
-    fileprivate static func report(_ promise: BrokenPromise) {
-        let handler = lock.withLock { self.handler }
-        handler?(promise)
     }
 }
 
@@ -59,7 +47,7 @@ final class PromiseWatch: Sendable {
 
     deinit {
         if core.marks & (Mark.resolved | Mark.committed | Mark.cancelled) == 0 {
-            BrokenPromise.report(BrokenPromise(file: "\(file)", line: line))
+            BrokenPromise.handler.report(BrokenPromise(file: "\(file)", line: line))
         }
     }
 }
