@@ -1,10 +1,6 @@
 extension DeferredCore {
     /// Makes a link wait for the Deferred that its closure returned. `waiter` is the deliverer's reference to the link.
-    static func pause(
-        _ waiter: inout DeferredWaiter,
-        _ following: Following,
-        _ trampoline: Trampoline.Reference
-    ) {
+    static func pause(_ waiter: inout DeferredWaiter, _ following: Following, _ trampoline: Trampoline.Reference) {
         let isUnknown = following.isTransparent && isKnownUniquelyReferenced(&waiter)
         let link = unsafeDowncast(waiter, to: DeferredCore.self)
         if isUnknown, link.stepAside(for: following, trampoline) { return }
@@ -188,44 +184,24 @@ extension DeferredCore {
 
     /// Returns whether `target` is this Deferred or one that it waits for, directly or indirectly.
     private final func waits(for target: DeferredCore) -> Bool {
-        var current = self
-        while current !== target {
-            switch current.upstreams() {
-            case .none: return false
-            case .one(let upstream): current = upstream
-            case .many(let upstreams): return DeferredCore.search(upstreams, for: target)
-            }
-        }
-        return true
-    }
-
-    private static func search(_ start: [DeferredCore], for target: DeferredCore) -> Bool {
-        var open = start
-        var seen = Set(start.map(ObjectIdentifier.init))
-        while let current = open.popLast() {
+        var seen: Set<ObjectIdentifier> = []
+        var open: [DeferredCore] = []
+        var next: DeferredCore? = self
+        while let current = next {
             if current === target { return true }
-            switch current.upstreams() {
-            case .none: break
-            case .one(let upstream): if seen.insert(ObjectIdentifier(upstream)).inserted { open.append(upstream) }
-            case .many(let upstreams):
-                open += upstreams.filter { seen.insert(ObjectIdentifier($0)).inserted }
-            }
+            open += current.upstreams().filter { seen.insert(ObjectIdentifier($0)).inserted }
+            next = open.popLast()
         }
         return false
     }
 
-    private enum Upstreams {
-        case none
-        case one(DeferredCore)
-        case many([DeferredCore])
-    }
-
-    private final func upstreams() -> Upstreams {
+    /// The Deferreds that it waits for: one, or the members of a list.
+    private final func upstreams() -> [DeferredCore] {
         let marks = lock()
-        let gathering = marks & Mark.resolved == 0 ? extras?.gathering : nil
-        let upstream = marks & Mark.resolved == 0 ? upstream.revived() : nil
+        let isOpen = marks & Mark.resolved == 0
+        let gathering = isOpen ? extras?.gathering : nil
+        let upstream = isOpen ? upstream.revived() : nil
         unlock(marks)
-        if let gathering { return .many(gathering.upstreams()) }
-        return upstream.map(Upstreams.one) ?? .none
+        return gathering?.upstreams() ?? upstream.map { [$0] } ?? []
     }
 }
