@@ -1,13 +1,6 @@
 #if DEFERRED_YIELDS
+    import Foundation
     import Synchronization
-
-    #if canImport(Glibc)
-        import Glibc
-    #elseif canImport(Musl)
-        import Musl
-    #elseif canImport(Darwin)
-        import Darwin
-    #endif
 
     /// Yields the thread at some locks and atomics, so that rare interleavings become common.
     ///

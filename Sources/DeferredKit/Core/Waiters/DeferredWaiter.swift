@@ -1,12 +1,5 @@
+import Foundation
 public import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
 
 // Unchecked: Soundness.swift lists the lock of each field.
 /// A waiter for a Deferred: a link of the chain, a member of a list, a callback or an awaiting task.
