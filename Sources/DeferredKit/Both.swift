@@ -4,11 +4,8 @@
 /// that delivers the deciding member. Inside an extension of ``Deferred``, write `DeferredKit.both`, because the method
 /// of that name hides this function.
 ///
-/// - Parameter deferreds: The members.
 /// - Returns: The values. The first failure fails the result and withdraws from the remaining members.
-public func both<each S: Sendable, F: Error>(
-    _ deferreds: repeat Deferred<each S, F>
-) -> Deferred<(repeat each S), F> {
+public func both<each S: Sendable, F: Error>(_ deferreds: repeat Deferred<each S, F>) -> Deferred<(repeat each S), F> {
     typealias Values = Deferred<(repeat each S), F>
     var members: [DeferredCore] = []
     repeat members.append(each deferreds)

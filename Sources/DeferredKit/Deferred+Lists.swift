@@ -4,7 +4,6 @@ extension Deferred {
     /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
     /// resolves on the thread that delivers the deciding member.
     ///
-    /// - Parameter deferreds: The members.
     /// - Returns: The values in input order, or `[]` at once without members. The first failure fails the list and
     ///   withdraws from the remaining members.
     @inlinable
@@ -26,12 +25,10 @@ extension Deferred {
         return target
     }
 
-    /// Waits for all outcomes.
+    /// Waits for all outcomes, with the progress and the thread of ``all(_:)``.
     ///
-    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members; because the list
-    /// cannot fail, it still waits for their outcomes. It resolves on the thread that delivers the last of them.
+    /// Cancelling the list withdraws from all members; because it cannot fail, it still waits for their outcomes.
     ///
-    /// - Parameter deferreds: The members.
     /// - Returns: Every outcome in input order, or `[]` at once without members.
     @inlinable
     public static func settled(_ deferreds: some Collection<Deferred>) -> Deferred<[Outcome], Never> {
@@ -46,12 +43,8 @@ extension Deferred {
         return target
     }
 
-    /// Waits for the first success.
+    /// Waits for the first success, with the progress, cancellation and thread of ``all(_:)``.
     ///
-    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
-    /// resolves on the thread that delivers the deciding member.
-    ///
-    /// - Parameter deferreds: The members.
     /// - Returns: The first value and the index of its member; the list then withdraws from the remaining members. If
     ///   all fail, their failures in input order; without members, the list fails at once with no failures.
     @inlinable
@@ -77,12 +70,8 @@ extension Deferred {
         return target
     }
 
-    /// Waits for the first outcome, a value or a failure.
+    /// Waits for the first outcome, a value or a failure, with the progress, cancellation and thread of ``all(_:)``.
     ///
-    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members. The list
-    /// resolves on the thread that delivers the deciding member.
-    ///
-    /// - Parameter deferreds: The members.
     /// - Returns: The first outcome and the index of its member; the list then withdraws from the remaining members.
     ///   Without members, it never resolves.
     @inlinable
@@ -100,12 +89,9 @@ extension Deferred {
         return target
     }
 
-    /// Waits for the first member to resolve, with a value or a failure, and does not affect the others.
+    /// Waits for the first member to resolve, with the progress, cancellation and thread of ``all(_:)``, and does not
+    /// affect the others.
     ///
-    /// The list's progress is the sum of its members'. Cancelling the list withdraws from all members; resolving it
-    /// withdraws from none. It resolves on the thread that delivers the first member.
-    ///
-    /// - Parameter deferreds: The members.
     /// - Returns: The member that resolved first. Without members, it never resolves.
     @inlinable
     public static func firstResolved(_ deferreds: some Collection<Deferred>) -> Deferred<Deferred, Never> {

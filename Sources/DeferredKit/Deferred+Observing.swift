@@ -1,12 +1,7 @@
 extension Deferred {
-    /// Observes the outcome: calls a closure with it.
+    /// Observes the outcome: calls a closure with it, once, on an executor.
     ///
     /// An observer has no interest in the work: a Deferred with only observers is cancelled as if it had none.
-    ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - body: Gets the outcome, once.
-    /// - Returns: An observation that can stop this callback.
     @inlinable
     @discardableResult
     public func upon<X: CallbackExecutor>(
@@ -24,15 +19,10 @@ extension Deferred {
         return Observation(waiter)
     }
 
-    /// Observes the progress: calls a closure with each new value.
+    /// Observes the progress: calls a closure with each new value, in the producer's units, on an executor.
     ///
     /// Only the latest value is replayed, unchanged values are suppressed, and none follows the resolution. A slow
-    /// closure misses values: once 16 wait, the newest replaces the last of them.
-    ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs; calls do not overlap.
-    ///   - body: Gets the progress, in the producer's units.
-    /// - Returns: An observation that can stop this callback.
+    /// closure misses values: once 16 wait, the newest replaces the last of them. Calls do not overlap.
     @discardableResult
     public func onProgress<X: CallbackExecutor>(
         on executor: X = .inline,

@@ -4,7 +4,6 @@ extension Deferred {
     /// It starts waiting at once and supports one loop. Leaving the loop, cancelling its task, or dropping the sequence
     /// withdraws from the unresolved members. The sequence buffers at most one outcome per member.
     ///
-    /// - Parameter deferreds: The members.
     /// - Returns: Each outcome with the index of its member, in the order in which they resolve. The sequence ends
     ///   after the last one; it skips a member that is released unresolved.
     public static func outcomes(

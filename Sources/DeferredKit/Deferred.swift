@@ -26,8 +26,6 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     }
 
     /// Creates a resolved Deferred.
-    ///
-    /// - Parameter outcome: The outcome.
     @inlinable
     public init(_ outcome: Outcome) {
         storage = outcome
@@ -46,16 +44,12 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
     }
 
     /// Creates a Deferred that has succeeded.
-    ///
-    /// - Parameter value: The value.
     @inlinable
     public static func succeeded(_ value: Success) -> Deferred {
         Deferred(.success(value))
     }
 
     /// Creates a Deferred that has failed.
-    ///
-    /// - Parameter error: The failure.
     @inlinable
     public static func failed(_ error: Failure) -> Deferred {
         Deferred(.failure(error))
@@ -67,12 +61,8 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
         Deferred(pending: Mark.orphaned)
     }
 
-    /// Runs a closure on an executor.
+    /// Runs a closure on an executor, unless the Deferred was cancelled, and thereby failed, before its turn.
     ///
-    /// - Parameters:
-    ///   - executor: Where the closure runs.
-    ///   - work: Returns the value or throws the failure. It does not run if the Deferred was cancelled, and thereby
-    ///     failed, before its turn.
     /// - Returns: The closure's result.
     @inlinable
     public static func run(

@@ -1,28 +1,20 @@
 /// The error of a Deferred that would have waited for itself.
-public struct CycleError: Error, Equatable {
+public struct CycleError: Error, Equatable, CustomStringConvertible {
     /// Creates the error.
     public init() {}
-}
 
-extension CycleError: CustomStringConvertible {
     /// A sentence that describes the error.
     public var description: String { "This Deferred would have waited for itself." }
 }
 
 /// The error of a Deferred that exceeded its time limit.
-public struct TimeoutError: Error, Equatable {
+public struct TimeoutError: Error, Equatable, CustomStringConvertible {
     /// The time limit.
     public let after: Duration
 
     /// Creates the error.
-    ///
-    /// - Parameter after: The time limit.
-    public init(after: Duration) {
-        self.after = after
-    }
-}
+    public init(after: Duration) { self.after = after }
 
-extension TimeoutError: CustomStringConvertible {
     /// A sentence with the time limit.
     public var description: String { "There was no outcome within \(after)." }
 }
@@ -33,11 +25,7 @@ public struct FailureGroup<Failure: Error>: Error {
     public let failures: [Failure]
 
     /// Creates a group.
-    ///
-    /// - Parameter failures: One failure for each member, in input order.
-    public init(failures: [Failure]) {
-        self.failures = failures
-    }
+    public init(failures: [Failure]) { self.failures = failures }
 }
 
 extension FailureGroup: Equatable where Failure: Equatable {}

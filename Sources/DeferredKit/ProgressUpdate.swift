@@ -8,10 +8,6 @@ public struct ProgressUpdate: Sendable, Equatable {
     public let total: Int64?
 
     /// Creates an update.
-    ///
-    /// - Parameters:
-    ///   - completed: The units done so far.
-    ///   - total: The total number of units, or nil if unknown.
     public init(completed: Int64, total: Int64?) {
         self.completed = completed
         self.total = total
@@ -19,9 +15,7 @@ public struct ProgressUpdate: Sendable, Equatable {
 
     private static let scale: Double = 1_000_000_000
 
-    /// Creates an update from a fraction of the whole.
-    ///
-    /// - Parameter f: From 0 to 1; other values are clamped, and NaN counts as 0.
+    /// Creates an update from a fraction of the whole: from 0 to 1; other values are clamped, and NaN counts as 0.
     public static func fraction(_ f: Double) -> ProgressUpdate {
         let clamped = f.isNaN ? 0 : min(max(f, 0), 1)
         return ProgressUpdate(completed: Int64((clamped * scale).rounded()), total: Int64(scale))

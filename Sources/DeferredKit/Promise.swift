@@ -17,11 +17,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     ///   - file: Where the promise is made, for ``BrokenPromise``.
     ///   - line: The line in that file.
     @inlinable
-    public init(
-        onCancel: (@Sendable (Promise) -> Void)? = nil,
-        file: StaticString = #fileID,
-        line: UInt = #line
-    ) {
+    public init(onCancel: (@Sendable (Promise) -> Void)? = nil, file: StaticString = #fileID, line: UInt = #line) {
         core = Deferred(pending: 0)
         watch = BrokenPromise.watch(core, file, line)
         if let onCancel {
@@ -34,9 +30,7 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// Creates a promise with an unresolved Deferred, without recording its location.
-    ///
-    /// - Parameter onCancel: As in ``init(onCancel:file:line:)``.
+    /// Creates a promise like ``init(onCancel:file:line:)``, without recording its location.
     @inlinable
     @_disfavoredOverload
     public init(onCancel: (@Sendable (Promise) -> Void)? = nil) {
@@ -54,7 +48,6 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
 
     /// Resolves the Deferred and runs its inline callbacks on this thread.
     ///
-    /// - Parameter outcome: The outcome.
     /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult
@@ -64,7 +57,6 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
 
     /// Resolves the Deferred with a value.
     ///
-    /// - Parameter value: The value.
     /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult
@@ -74,7 +66,6 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
 
     /// Resolves the Deferred with a failure.
     ///
-    /// - Parameter error: The failure.
     /// - Returns: False if the promise was already resolved or bound to another Deferred; then nothing changes.
     @inlinable
     @discardableResult

@@ -23,13 +23,8 @@ public final class WorkQueue: @unchecked Sendable {
         isPaused = suspended
     }
 
-    /// Adds an operation.
-    ///
-    /// - Parameters:
-    ///   - priority: Higher priorities start first; within one priority, first in, first out.
-    ///   - operation: Called once there is a free slot.
-    /// - Returns: The outcome of the operation's Deferred. Cancelling it removes the operation from the queue, or
-    ///   withdraws from the operation's Deferred.
+    /// Adds an operation, like ``add(priority:cancelled:_:)``; cancelled before its start, it fails with
+    /// `CancellationError`.
     public func add<S>(
         priority: Int = 0,
         _ operation: @escaping @Sendable () -> Deferred<S, any Error>

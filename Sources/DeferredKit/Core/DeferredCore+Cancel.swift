@@ -6,13 +6,12 @@ extension DeferredCore {
     }
 
     private enum Verdict {
-        case resolved
+        /// It is resolved, or its `onCancel` is being called, and the caller continues from there.
+        case nothing
         /// It left the chain in favour of the Deferred it would wait for.
         case aside
         /// It has no upstream: its promise's `onCancel` is called once.
         case top(isOrphan: Bool)
-        /// Its `onCancel` is being called, and the caller continues from there.
-        case asking
         /// Its closure runs or waits for its executor, or is about to.
         case running
         /// Other consumers still want its upstream's outcome.
@@ -62,7 +61,7 @@ extension DeferredCore {
         var onCancel: (@Sendable (DeferredCore) -> Void)?
         var step: Step?
         let verdict = withUpstream { marks, upstream, theirs -> Verdict in
-            guard marks & Mark.resolved == 0 else { return .resolved }
+            guard marks & Mark.resolved == 0 else { return .nothing }
             guard marks & Mark.forwarded == 0 else { return .aside }
             marks |= Mark.cancelled
             if let gathering = extras?.gathering { return .list(gathering) }
@@ -71,7 +70,7 @@ extension DeferredCore {
                 return .running
             }
             guard let upstream else {
-                guard marks & Mark.asking == 0 else { return .asking }
+                guard marks & Mark.asking == 0 else { return .nothing }
                 onCancel = extras?.onCancel
                 extras?.onCancel = nil
                 if onCancel != nil { marks |= Mark.asking }
@@ -84,7 +83,7 @@ extension DeferredCore {
         withExtendedLifetime(step) {}
 
         switch verdict {
-        case .resolved, .asking: break
+        case .nothing: break
         case .aside:
             stepBack()
             work.append(Abandoned(core: self, failable: lower))

@@ -11,18 +11,9 @@ final class DeferredExtras {
 
     @usableFromInline init() {}
 
-    /// The fields released at resolution.
-    struct Parting {
-        let onCancel: (@Sendable (DeferredCore) -> Void)?
-        let rounds: [ProgressRound]
-        let gathering: Gathering?
-    }
-
-    func strip() -> Parting {
-        let parting = Parting(onCancel: onCancel, rounds: rounds, gathering: gathering)
-        onCancel = nil
-        rounds = []
-        gathering = nil
-        return parting
+    /// Returns the fields to release at resolution, so that the caller releases them after unlocking.
+    func strip() -> ((@Sendable (DeferredCore) -> Void)?, [ProgressRound], Gathering?) {
+        defer { (onCancel, rounds, gathering) = (nil, [], nil) }
+        return (onCancel, rounds, gathering)
     }
 }

@@ -57,12 +57,7 @@ final class Gathering: @unchecked Sendable {
 
     // MARK: Arrivals
 
-    func arrive(
-        _ source: DeferredCore,
-        _ target: DeferredCore,
-        _ index: Int,
-        _ trampoline: Trampoline.Reference
-    ) {
+    func arrive(_ source: DeferredCore, _ target: DeferredCore, _ index: Int, _ trampoline: Trampoline.Reference) {
         arrival(self, source, target, index, trampoline)
     }
 

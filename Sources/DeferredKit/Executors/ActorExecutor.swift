@@ -7,12 +7,8 @@ public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendabl
     private var jobs: [@Sendable () -> Void] = []
     private var isDraining = false
 
-    /// Creates an executor.
-    ///
-    /// - Parameter actor: The actor that runs the callbacks. The executor retains it.
-    public init(_ actor: A) {
-        self.actor = actor
-    }
+    /// Creates an executor, which retains the actor.
+    public init(_ actor: A) { self.actor = actor }
 
     /// Adds the job to the actor's jobs.
     public func submit(_ job: @escaping @Sendable () -> Void) {
@@ -42,9 +38,7 @@ public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendabl
 }
 
 extension CallbackExecutor {
-    /// An actor.
-    ///
-    /// - Parameter actor: The actor that runs the callbacks.
+    /// An actor, which runs the callbacks.
     public static func actor<A: Actor>(_ actor: A) -> ActorExecutor<A> where Self == ActorExecutor<A> {
         ActorExecutor(actor)
     }
@@ -52,11 +46,6 @@ extension CallbackExecutor {
 
 extension Deferred {
     /// Observes the outcome from an actor, with a closure that may use the actor's state.
-    ///
-    /// - Parameters:
-    ///   - executor: The actor that the closure runs on.
-    ///   - body: Gets the actor and the outcome, once.
-    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func upon<A: Actor>(
         on executor: ActorExecutor<A>,
@@ -68,10 +57,7 @@ extension Deferred {
 
     /// Observes the progress from an actor, with a closure that may use the actor's state.
     ///
-    /// - Parameters:
-    ///   - executor: The actor that the closure runs on; calls do not overlap.
-    ///   - body: Gets the actor and the progress, in the producer's units.
-    /// - Returns: An observation that can stop this callback.
+    /// Calls do not overlap.
     @discardableResult
     public func onProgress<A: Actor>(
         on executor: ActorExecutor<A>,
@@ -83,9 +69,6 @@ extension Deferred {
 
     /// Transforms the value on an actor, with a closure that may use the actor's state.
     ///
-    /// - Parameters:
-    ///   - executor: The actor that the closure runs on.
-    ///   - transform: Gets the actor and the value; a failure skips it.
     /// - Returns: The closure's result, or this Deferred's failure.
     public func map<U, A: Actor>(
         on executor: ActorExecutor<A>,

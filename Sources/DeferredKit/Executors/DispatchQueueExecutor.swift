@@ -6,11 +6,7 @@ public struct DispatchQueueExecutor: CallbackExecutor {
     public let queue: DispatchQueue
 
     /// Creates an executor.
-    ///
-    /// - Parameter queue: The queue that runs the callbacks.
-    public init(_ queue: DispatchQueue) {
-        self.queue = queue
-    }
+    public init(_ queue: DispatchQueue) { self.queue = queue }
 
     /// Adds the job to the queue.
     public func submit(_ job: @escaping @Sendable () -> Void) {
@@ -19,9 +15,7 @@ public struct DispatchQueueExecutor: CallbackExecutor {
 }
 
 extension CallbackExecutor where Self == DispatchQueueExecutor {
-    /// A dispatch queue.
-    ///
-    /// - Parameter queue: The queue that runs the callbacks.
+    /// A dispatch queue, which runs the callbacks.
     public static func queue(_ queue: DispatchQueue) -> DispatchQueueExecutor { DispatchQueueExecutor(queue) }
 
     /// The global concurrent pool.

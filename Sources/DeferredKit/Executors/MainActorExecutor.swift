@@ -22,11 +22,6 @@ extension CallbackExecutor where Self == MainActorExecutor {
 
 extension Deferred {
     /// Observes the outcome from the main actor.
-    ///
-    /// - Parameters:
-    ///   - executor: The main actor.
-    ///   - body: Gets the outcome, once.
-    /// - Returns: An observation that can stop this callback.
     @discardableResult
     public func upon(
         on executor: MainActorExecutor,
@@ -37,10 +32,7 @@ extension Deferred {
 
     /// Observes the progress from the main actor.
     ///
-    /// - Parameters:
-    ///   - executor: The main actor; calls do not overlap.
-    ///   - body: Gets the progress, in the producer's units.
-    /// - Returns: An observation that can stop this callback.
+    /// Calls do not overlap.
     @discardableResult
     public func onProgress(
         on executor: MainActorExecutor,
@@ -53,9 +45,6 @@ extension Deferred {
 
     /// Transforms the value on the main actor.
     ///
-    /// - Parameters:
-    ///   - executor: The main actor.
-    ///   - transform: Gets the value; a failure skips it.
     /// - Returns: The closure's result, or this Deferred's failure.
     public func map<U>(
         on executor: MainActorExecutor,

@@ -6,11 +6,7 @@ public struct OperationQueueExecutor: CallbackExecutor {
     public let queue: OperationQueue
 
     /// Creates an executor.
-    ///
-    /// - Parameter queue: The queue that runs the callbacks.
-    public init(_ queue: OperationQueue) {
-        self.queue = queue
-    }
+    public init(_ queue: OperationQueue) { self.queue = queue }
 
     /// Adds the job to the queue.
     public func submit(_ job: @escaping @Sendable () -> Void) {
@@ -19,8 +15,6 @@ public struct OperationQueueExecutor: CallbackExecutor {
 }
 
 extension CallbackExecutor where Self == OperationQueueExecutor {
-    /// An operation queue.
-    ///
-    /// - Parameter queue: The queue that runs the callbacks.
+    /// An operation queue, which runs the callbacks.
     public static func operations(_ queue: OperationQueue) -> OperationQueueExecutor { OperationQueueExecutor(queue) }
 }

@@ -3,11 +3,7 @@ public struct TaskCallbackExecutor: CallbackExecutor {
     private let executor: any TaskExecutor
 
     /// Creates an executor.
-    ///
-    /// - Parameter executor: The executor of the tasks.
-    public init(_ executor: any TaskExecutor) {
-        self.executor = executor
-    }
+    public init(_ executor: any TaskExecutor) { self.executor = executor }
 
     /// Starts a task that runs the job.
     public func submit(_ job: @escaping @Sendable () -> Void) {
@@ -17,8 +13,6 @@ public struct TaskCallbackExecutor: CallbackExecutor {
 }
 
 extension CallbackExecutor where Self == TaskCallbackExecutor {
-    /// A task executor.
-    ///
-    /// - Parameter executor: The executor of the tasks that run the callbacks.
+    /// A task executor, for tasks that run the callbacks.
     public static func tasks(on executor: any TaskExecutor) -> TaskCallbackExecutor { TaskCallbackExecutor(executor) }
 }

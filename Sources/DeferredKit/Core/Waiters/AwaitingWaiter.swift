@@ -26,13 +26,9 @@ final class AwaitingWaiter: DeferredWaiter, @unchecked Sendable {
 
     private func withdraw() {
         let leave = leave(unlinking: canThrow)
-        switch leave {
-        case .gone: return
-        case .orphaned, .wanted: if canThrow { continuation?.resume(returning: false) }
-        case .unwanted(let upstream):
-            if canThrow { continuation?.resume(returning: false) }
-            upstream.abandon()
-        }
+        if case .gone = leave { return }
+        if canThrow { continuation?.resume(returning: false) }
+        if case .unwanted(let upstream) = leave { upstream.abandon() }
     }
 
     override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {

@@ -21,11 +21,7 @@ final class MemberWaiter: DeferredWaiter, @unchecked Sendable {
         return .done
     }
 
-    override func progressed(
-        from source: DeferredCore,
-        _ update: ProgressUpdate,
-        _ trampoline: Trampoline.Reference
-    ) {
+    override func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {
         let marks = lock()
         let gathering = self.gathering
         let target = self.target

@@ -15,13 +15,8 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
     }
 
     override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
+        guard constantMarks & Mark.hops != 0 else { return runScheduled(from: source, trampoline) }
         let marks = lock()
-        guard marks & Mark.hops != 0 else {
-            let body = self.body.take()
-            unlock(marks | Mark.resolved)
-            body?(source, self, false)
-            return .done
-        }
         let body = self.body
         unlock(marks)
         body?(source, self, true)

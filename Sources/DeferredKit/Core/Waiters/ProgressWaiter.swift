@@ -20,11 +20,7 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
         return .done
     }
 
-    override func progressed(
-        from source: DeferredCore,
-        _ update: ProgressUpdate,
-        _ trampoline: Trampoline.Reference
-    ) {
+    override func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {
         let marks = lock()
         let body = self.body
         guard body != nil, submit != nil else {

@@ -7,8 +7,6 @@
 struct UpstreamReference {
     private var core: Unmanaged<DeferredCore>?
 
-    var isSet: Bool { core != nil }
-
     mutating func set(_ core: DeferredCore) { self.core = .passUnretained(core) }
 
     mutating func clear() { core = nil }

@@ -2,10 +2,8 @@
 enum Leave {
     /// The waiter has no upstream, or its outcome is already on the way.
     case gone
-    /// The upstream was released unresolved.
-    case orphaned
-    /// Other waiters still want the outcome.
-    case wanted
+    /// Other waiters still want the outcome, or the upstream was released unresolved.
+    case left
     /// No other waiter wants the outcome.
     case unwanted(DeferredCore)
 }
@@ -44,12 +42,12 @@ extension DeferredWaiter {
     /// Withdraws its interest in the upstream's outcome and, if `unlinking`, stops waiting for it.
     final func leave(unlinking: Bool) -> Leave {
         withUpstream { marks, upstream, theirs -> Leave in
-            guard let upstream else { return marks & Mark.orphaned != 0 ? .orphaned : .gone }
+            guard let upstream else { return marks & Mark.orphaned != 0 ? .left : .gone }
             guard marks & Mark.resolved == 0, theirs & Mark.resolved == 0 else { return .gone }
             upstream.loseInterest(of: self)
             // The caller holds a reference to this one, so the reference released here is not the last.
             if unlinking { upstream.unlink(self) }
-            return upstream.interest == 0 ? .unwanted(upstream) : .wanted
+            return upstream.interest == 0 ? .unwanted(upstream) : .left
         }
     }
 }
