@@ -18,9 +18,8 @@ final class DownloadTarget: Sendable {
     let path: DownloadPath
     /// The name reserved in the directory.
     let name: String
+    /// Also held while its name changes, which blocks: on file threads, or to remove the file.
     private let part = Mutex(Part())
-    /// Held while names change: on file threads, or to remove the file.
-    private let operations = Mutex(())
     private let directory: TargetDirectory
     private let writer: FileReservations.Writer
     private let reservations: FileReservations
@@ -149,19 +148,18 @@ final class DownloadTarget: Sendable {
 
     /// Takes the file that `body` opens for the `.part`; returns its descriptor.
     private func open(_ body: () throws(Errno) -> OpenFile) throws(Errno) -> Int32 {
-        try operating { _ throws(Errno) in
+        try operating { part throws(Errno) in
             let file = try body()
-            part.withLock { ($0.name, $0.file) = (partName, file) }
+            (part.name, part.file) = (partName, file)
             return file.descriptor
         }
     }
 
     /// Runs `body` while no other operation changes names; throws if the `.part` is no longer wanted.
-    private func operating<Value>(_ body: (Part) throws(Errno) -> Value) throws(Errno) -> Value {
-        try operations.withLock { _ throws(Errno) in
-            let part = part.withLock(\.self)
+    private func operating<Value: Sendable>(_ body: (inout Part) throws(Errno) -> Value) throws(Errno) -> Value {
+        try part.withLock { part throws(Errno) in
             guard part.isWanted else { throw Errno.canceled }
-            return try body(part)
+            return try body(&part)
         }
     }
 
@@ -220,11 +218,11 @@ final class DownloadTarget: Sendable {
 
     /// Throws ESTALE if another file had the name of the `.part` and got the new one.
     private func rename(to newName: String, replacing: Bool) throws(Errno) {
-        try operating { (part) throws(Errno) in
+        try operating { part throws(Errno) in
             guard let name = part.name, let file = part.file else { throw Errno.canceled }
             let rename = replacing ? files.rename : files.renameUnlessExists
             try rename(directory.opened.descriptor, name, newName)
-            self.part.withLock { $0.name = newName }
+            part.name = newName
             do throws(Errno) {
                 if try isOpen(file, under: newName) { return }
             } catch  where error == .noSuchFileOrDirectory {}
@@ -244,12 +242,13 @@ final class DownloadTarget: Sendable {
 
     /// Removes the file, the directories made for it, and the reservation. Blocks.
     func remove() {
-        let isFirst = leave()
-        operations.withLock { _ in
-            let part = part.withLock(\.self)
-            if isFirst, let name = part.name, let file = part.file, (try? isOpen(file, under: name)) == true {
+        let isFirst = part.withLock { part in
+            guard part.isWanted else { return false }
+            part.isWanted = false
+            if let name = part.name, let file = part.file, (try? isOpen(file, under: name)) == true {
                 try? files.unlink(directory.opened.descriptor, name)
             }
+            return true
         }
         guard isFirst else { return }
         reservations.release(path.key(name))
