@@ -180,11 +180,7 @@ struct DocumentResponse: Sendable {
 
     /// The media type without parameters, in lower case.
     var mediaType: String? {
-        guard let field = response.field("Content-Type") else { return nil }
-        let type = field.utf8.prefix { $0 != UInt8(ascii: ";") }
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        let text = Substring(type.drop(while: isSpace)).lowercased()
-        let end = text.utf8.lastIndex { !isSpace($0) }
-        return end.map { String(Substring(text.utf8[...$0])) }
+        let type = response.field("Content-Type")?.prefix { $0 != ";" }
+        return type?.split(whereSeparator: \.isWhitespace).first?.lowercased()
     }
 }

@@ -25,12 +25,8 @@ final class DownloadAttempt: Sendable {
 
     func run() async throws(JobError) -> JSON {
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let beginning: Result<Beginning, JobError>
-        do throws(JobError) { beginning = .success(try await begin(checkpoint)) } catch { beginning = .failure(error) }
-        // The reservation of an earlier attempt is for this attempt only.
-        reservations.endWaiting(of: context.job)
         let target: DownloadTarget
-        switch try beginning.get() {
+        switch try await begin(checkpoint) {
         case .result(let result): return result
         case .target(let reserved): target = reserved
         }
@@ -62,6 +58,8 @@ final class DownloadAttempt: Sendable {
     }
 
     private func begin(_ checkpoint: DownloadCheckpoint?) async throws(JobError) -> Beginning {
+        // The reservation of an earlier attempt is for this attempt only.
+        defer { reservations.endWaiting(of: context.job) }
         try transfer.control.check()
         let path = try directories.path(spec.path, owner: context.owner, groups: context.groups)
         let directory = try await onFileThread { [reservations] (files) throws(JobError) in

@@ -1,4 +1,5 @@
 import CLinux
+import Foundation
 import Glibc
 package import SystemPackage
 
@@ -112,19 +113,7 @@ extension FileOperations {
     }
 
     /// The path without symbolic links, as far as it exists. Blocks.
-    package static func resolved(_ path: String) -> String {
-        var existing = path[...]
-        while true {
-            if let found = realpath(existing.isEmpty ? "/" : String(existing), nil) {
-                defer { free(found) }
-                let rest = path[existing.endIndex...].drop { $0 == "/" }
-                let above = String(cString: found)
-                return rest.isEmpty ? above : (above == "/" ? "" : above) + "/" + rest
-            }
-            guard let slash = existing.lastIndex(of: "/") else { return path }
-            existing = existing[..<slash]
-        }
-    }
+    package static func resolved(_ path: String) -> String { NSString(string: path).resolvingSymlinksInPath }
 
     /// Asked anew each time, so that changes of groups apply at once. A user without an entry is in no group.
     @Sendable static func systemGroups(of user: UInt32) -> Set<UInt32> {

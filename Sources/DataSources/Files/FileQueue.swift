@@ -39,7 +39,7 @@ package struct FileQueue: Sendable {
     static let threads = 8
 
     private let shared: Shared
-    private let user: UInt32
+    private var user: UInt32 = 0
 
     /// `isShared` says whether there are several users.
     init(isShared: Bool, threads: Int = Self.threads) {
@@ -47,16 +47,15 @@ package struct FileQueue: Sendable {
     }
 
     init(threads: Int, perUser: Int) {
-        self.init(Shared(threads: threads, perUser: perUser), user: 0)
-    }
-
-    private init(_ shared: Shared, user: UInt32) {
-        self.shared = shared
-        self.user = user
+        shared = Shared(threads: threads, perUser: perUser)
     }
 
     /// The same threads, for work on behalf of `user`.
-    func of(_ user: UInt32) -> FileQueue { FileQueue(shared, user: user) }
+    func of(_ user: UInt32) -> FileQueue {
+        var queue = self
+        queue.user = user
+        return queue
+    }
 
     /// Runs `body` on one of the threads and waits for it.
     package func run<Value: Sendable, Failure: Error>(

@@ -9,14 +9,10 @@ package final class OpenFile: Sendable {
     private let queue: FileQueue?
 
     /// Closed when the last reference to it goes away: on `queue`, as closing a file that was written may block.
-    init(_ descriptor: Int32, _ files: FileOperations, closedOn queue: FileQueue?) {
+    package init(_ descriptor: Int32, _ files: FileOperations, closedOn queue: FileQueue? = nil) {
         self.descriptor = descriptor
         self.files = files
         self.queue = queue
-    }
-
-    package convenience init(_ descriptor: Int32, _ files: FileOperations) {
-        self.init(descriptor, files, closedOn: nil)
     }
 
     deinit {

@@ -86,9 +86,4 @@ struct ContentRange: Sendable, Equatable {
         self.start = start
         end = last + 1
     }
-
-    init?(_ response: IncomingResponse) {
-        guard let text = response.field("Content-Range") else { return nil }
-        self.init(text)
-    }
 }
