@@ -43,8 +43,6 @@ package final class TimeoutExtension: Sendable {
         var looked: Work
         var looks = 0
         var isOver = true
-        /// Increases with each start or stop that begins.
-        var number = 0
     }
 
     private let state: Mutex<State>
@@ -69,31 +67,22 @@ package final class TimeoutExtension: Sendable {
 
     /// Begins to check a start or stop, until ``end()``.
     package func begin() {
-        let number = reset()
-        if ServiceNotifier().isActive { lookSoon(number) }
-    }
-
-    /// Begins without checking by itself.
-    func reset() -> Int {
         let now = work()
-        return state.withLock { state in
-            state = State(looked: now, isOver: false, number: state.number + 1)
-            return state.number
-        }
+        state.withLock { $0 = State(looked: now, isOver: false) }
+        if ServiceNotifier().isActive { lookSoon() }
     }
 
-    private func lookSoon(_ number: Int) {
+    private func lookSoon() {
         queue.asyncAfter(deadline: .now() + .seconds(Self.interval)) { [weak self] in
-            guard let self, look(number) else { return }
-            lookSoon(number)
+            if let self, look() { lookSoon() }
         }
     }
 
     /// Extends the timeout if there was work since the last check; returns false if no more checks are needed.
-    func look(_ number: Int) -> Bool {
+    func look() -> Bool {
         let now = work()
         let hasWorked = state.withLock { state -> Bool? in
-            guard !state.isOver, state.number == number, state.looks < Self.mostLooks else { return nil }
+            guard !state.isOver, state.looks < Self.mostLooks else { return nil }
             defer { state.looked = now }
             state.looks += 1
             return now.isMore(than: state.looked)

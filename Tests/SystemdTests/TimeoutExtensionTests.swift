@@ -22,40 +22,39 @@ import Testing
     @Test func timeout_isExtended_whileThereIsWork() {
         let process = Process()
         let timeout = process.timeout()
-        let number = timeout.reset()
-        #expect(timeout.look(number) && process.count == 0, "nothing was done")
+        timeout.begin()
+        #expect(timeout.look() && process.count == 0, "nothing was done")
         process.work.withLock { $0.processor = .milliseconds(500) }
-        #expect(timeout.look(number) && process.count == 1)
-        #expect(timeout.look(number) && process.count == 1, "it hangs")
+        #expect(timeout.look() && process.count == 1)
+        #expect(timeout.look() && process.count == 1, "it hangs")
         process.work.withLock { $0.processor += .milliseconds(1) }
-        #expect(timeout.look(number) && process.count == 1, "looking is no work")
+        #expect(timeout.look() && process.count == 1, "looking is no work")
         process.work.withLock { $0.blocks = 8 }
-        #expect(timeout.look(number) && process.asked.withLock { $0 } == [60, 60])
+        #expect(timeout.look() && process.asked.withLock { $0 } == [60, 60])
     }
 
     @Test func timeout_isNotExtended_onceItIsOver() {
         let process = Process()
         let timeout = process.timeout()
-        let first = timeout.reset()
+        timeout.begin()
         timeout.end()
         process.work.withLock { $0.blocks = 8 }
-        #expect(!timeout.look(first))
+        #expect(!timeout.look())
         #expect(process.count == 0)
-        let second = timeout.reset()
+        timeout.begin()
         process.work.withLock { $0.blocks = 16 }
-        #expect(!timeout.look(first), "that of the start has ended")
-        #expect(timeout.look(second) && process.count == 1)
+        #expect(timeout.look() && process.count == 1)
     }
 
     @Test func timeout_isNotExtendedForEver() {
         let process = Process()
         let timeout = process.timeout()
-        let number = timeout.reset()
+        timeout.begin()
         var looks = 0
         repeat {
             looks += 1
             process.work.withLock { $0.blocks += 1 }
-        } while timeout.look(number) && looks < 1000
+        } while timeout.look() && looks < 1000
         #expect(process.count == 360)
     }
 }
