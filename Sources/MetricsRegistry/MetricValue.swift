@@ -27,7 +27,7 @@ final class MetricValue: CounterHandler, MeterHandler, RecorderHandler, TimerHan
     let kind: Kind
     private let count = Atomic<Int64>(0)
     /// The gauge or the sum.
-    private let bits = Atomic<UInt64>(0)
+    private let number = Mutex(0.0)
 
     init(_ kind: Kind) { self.kind = kind }
 
@@ -41,17 +41,9 @@ final class MetricValue: CounterHandler, MeterHandler, RecorderHandler, TimerHan
 
     func set(_ value: Int64) { set(Double(value)) }
 
-    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
+    func set(_ value: Double) { number.withLock { $0 = value } }
 
-    func increment(by amount: Double) {
-        var old = bits.load(ordering: .relaxed)
-        while true {
-            let new = (Double(bitPattern: old) + amount).bitPattern
-            let (exchanged, original) = bits.weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
-            if exchanged { return }
-            old = original
-        }
-    }
+    func increment(by amount: Double) { number.withLock { $0 += amount } }
 
     func decrement(by amount: Double) { increment(by: -amount) }
 
@@ -67,9 +59,7 @@ final class MetricValue: CounterHandler, MeterHandler, RecorderHandler, TimerHan
 
     /// The value as members of a sample. JSON cannot represent NaN and infinity.
     var members: JSONObject {
-        let (count, number) = (
-            Int(count.load(ordering: .relaxed)), Double(bitPattern: bits.load(ordering: .relaxed))
-        )
+        let (count, number) = (Int(count.load(ordering: .relaxed)), number.withLock(\.self))
         let json = number.isFinite ? JSON(number) : .null
         return switch kind {
         case .counter: ["value": count.json]

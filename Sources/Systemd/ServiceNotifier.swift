@@ -1,4 +1,5 @@
 import CSystemd
+import Dispatch
 import Glibc
 
 /// Reports the state of this process to the service manager.
@@ -32,7 +33,7 @@ package struct ServiceNotifier: Sendable {
     /// Reports that the configuration is being reloaded; `ready(status:)` must follow in any case.
     package func reloading() throws(SystemdError) {
         // The time stamp lets Type=notify-reload tell this reload from an earlier one that is still in the queue.
-        try send(["RELOADING=1", "MONOTONIC_USEC=\(Self.monotonicMicroseconds())"])
+        try send(["RELOADING=1", "MONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1_000)"])
     }
 
     /// Feeds the watchdog once.
@@ -124,13 +125,6 @@ package struct ServiceNotifier: Sendable {
             line.append(plain)
         }
         return line
-    }
-
-    private static func monotonicMicroseconds() -> Int64 {
-        var now = timespec()
-        // This cannot fail: the clock exists on every Linux and the pointer is valid.
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
     }
 }
 

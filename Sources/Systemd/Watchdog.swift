@@ -78,9 +78,3 @@ package struct Watchdog: Sendable {
         }
     }
 }
-
-extension Clock where Duration == Swift.Duration {
-    fileprivate func sleep(for duration: Swift.Duration) async throws {
-        try await sleep(until: now.advanced(by: duration), tolerance: nil)
-    }
-}

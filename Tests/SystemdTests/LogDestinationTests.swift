@@ -60,7 +60,7 @@ import Testing
 
     @Test func line_isOne_whenMessageAndMetadataHoldLineEnds() {
         let line = StandardErrorLine.text(
-            at: .seconds(1_767_323_045) + .microseconds(6_999),
+            at: Date(timeIntervalSince1970: 1_767_323_045.006_9),
             level: .error,
             message: "first\nsecond \u{1B}[31mred",
             metadata: [("job", "7"), ("path", #"a "b" c"#), ("empty", ""), ("text", "x\ny")]
