@@ -95,7 +95,7 @@ public struct DownloadSource: DataSource {
             let target = directories.primary + "/" + spec.path
             guard resumes else { return download(spec, directories, target, nil) }
             return session.records.entry(target).flatMap { [self] entry in
-                download(spec, directories, target, entry.checkpoint)
+                download(spec, directories, target, entry["checkpoint"])
             }
         } catch {
             return .failed(error)
@@ -112,7 +112,7 @@ public struct DownloadSource: DataSource {
         return session.library.download(spec, below: directories, context)
             .then { result in
                 // If the checkpoint of a complete file cannot be removed, it does no harm.
-                records.change(target) { $0.checkpoint = nil }.both { _ in File(result) }
+                records.change(target) { $0["checkpoint"] = nil }.both { _ in File(result) }
             }
             .translated(keeping: session)
     }

@@ -5,18 +5,13 @@ import Synchronization
 
 /// What a session knows about downloads: how to resume unfinished ones, and the files of finished ones.
 ///
-/// Stored as files in a directory, or without one in memory: the ``most`` recently changed entries.
+/// Stored as files in a directory, or without one in memory: the ``most`` recently changed entries. An entry may have the
+/// members `checkpoint` and `record`.
 final class SessionRecords: Sendable {
-    /// What is known about one path.
-    struct Entry: Sendable {
-        var checkpoint: JSON?
-        var record: JSON?
-    }
-
     static let most = 1024
 
     private struct State {
-        var entries: [String: Entry] = [:]
+        var entries: [String: JSONObject] = [:]
         /// Paths, the most recently changed last.
         var order: [String] = []
     }
@@ -31,13 +26,13 @@ final class SessionRecords: Sendable {
     }
 
     /// Reads the entry of an absolute path.
-    func entry(_ path: String) -> Deferred<Entry, any Error> {
-        guard let directory else { return .succeeded(state.withLock { $0.entries[path] } ?? Entry()) }
+    func entry(_ path: String) -> Deferred<JSONObject, any Error> {
+        guard let directory else { return .succeeded(state.withLock { $0.entries[path] } ?? [:]) }
         return .run(on: .queue(queue)) { Self.read(path, in: directory) }
     }
 
     /// Changes the entry of an absolute path; succeeds once it is stored.
-    func change(_ path: String, _ body: @escaping @Sendable (inout Entry) -> Void) -> Deferred<Void, any Error> {
+    func change(_ path: String, _ body: @escaping @Sendable (inout JSONObject) -> Void) -> Deferred<Void, any Error> {
         if let directory {
             return .run(on: .queue(queue)) {
                 var entry = Self.read(path, in: directory)
@@ -46,7 +41,7 @@ final class SessionRecords: Sendable {
             }
         }
         state.withLock { state in
-            body(&state.entries[path, default: Entry()])
+            body(&state.entries[path, default: [:]])
             state.order.removeAll { $0 == path }
             state.order.append(path)
             if state.order.count > Self.most { state.entries[state.order.removeFirst()] = nil }
@@ -62,19 +57,16 @@ final class SessionRecords: Sendable {
     }
 
     /// Reads an entry; a missing or damaged file counts as empty.
-    private static func read(_ path: String, in directory: String) -> Entry {
+    private static func read(_ path: String, in directory: String) -> JSONObject {
         guard let data = try? Data(contentsOf: file(path, in: directory)),
-            let json = try? JSON(parsing: Array(data)), json["path"]?.string == path
-        else { return Entry() }
-        return Entry(checkpoint: json["checkpoint"], record: json["record"])
+            let entry = try? JSON(parsing: Array(data)).object, entry["path"]?.string == path
+        else { return ["path": .string(path)] }
+        return entry
     }
 
-    private static func write(_ entry: Entry, _ path: String, in directory: String) throws {
-        var object: JSONObject = ["path": .string(path)]
-        object.append("checkpoint", ifPresent: entry.checkpoint)
-        object.append("record", ifPresent: entry.record)
+    private static func write(_ entry: JSONObject, _ path: String, in directory: String) throws {
         try FileManager.default.createDirectory(
             atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try Data(JSON.object(object).utf8).write(to: file(path, in: directory), options: .atomic)
+        try Data(JSON.object(entry).utf8).write(to: file(path, in: directory), options: .atomic)
     }
 }

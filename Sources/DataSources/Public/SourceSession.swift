@@ -65,10 +65,10 @@ public final class SourceSession: Sendable {
             bodyPath: "\(directory)/DataSources-\(UUID().uuidString)",
             saveCheckpoint: { checkpoint in
                 guard resumes else { return .succeeded(()) }
-                return records.change(path) { $0.checkpoint = checkpoint }
+                return records.change(path) { $0["checkpoint"] = checkpoint }
             },
-            lastDownload: { path in records.entry(path).map(\.record) },
-            recordDownload: { path, record in records.change(path) { $0.record = record } })
+            lastDownload: { path in records.entry(path).map { $0["record"] } },
+            recordDownload: { path, record in records.change(path) { $0["record"] = record } })
         context.timeout = timeout?.inSeconds
         context.mayResume = resumes
         return context
