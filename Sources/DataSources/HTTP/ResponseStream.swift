@@ -13,8 +13,8 @@ import Synchronization
 final class ResponseStream: Sendable {
     /// The unread bytes at which the connection stops reading.
     static let limit = 1 << 20
-    /// Blocks with fewer bytes than `small` are joined, up to `joined` bytes.
-    private static let small = 4 << 10
+    /// Blocks with fewer bytes than `small` are copied together, up to `joined` bytes.
+    private static let small = 32 << 10
     private static let joined = 64 << 10
 
     private enum Phase {
@@ -47,17 +47,13 @@ final class ResponseStream: Sendable {
             }
         }
 
-        /// Adds a block. Small ones are joined, as each takes far more memory than its bytes.
+        /// Adds a block. A small one is copied, as it keeps the memory of everything that was read with it, and a
+        /// server may send much else, as extensions of chunks.
         mutating func append(_ buffer: ByteBuffer) {
             buffered += buffer.readableBytes
-            let last = blocks.count - 1
-            if buffer.readableBytes < ResponseStream.small, last >= 0,
-                blocks[last].readableBytes < ResponseStream.joined
-            {
-                blocks[last].writeImmutableBuffer(buffer)
-            } else {
-                blocks.append(buffer)
-            }
+            guard buffer.readableBytes < ResponseStream.small else { return blocks.append(buffer) }
+            if blocks.last.map({ $0.readableBytes >= ResponseStream.joined }) ?? true { blocks.append(ByteBuffer()) }
+            blocks[blocks.count - 1].writeImmutableBuffer(buffer)
         }
 
         mutating func takeReader() -> Promise<Void, JobError>? {
@@ -195,7 +191,7 @@ final class ResponseStream: Sendable {
         guard buffer.readableBytes > 0 else { return }
         update { state in
             guard case .receiving = state.phase else { return }
-            state.append(buffer.compact)
+            state.append(buffer)
             state.moved += buffer.readableBytes
         }
     }
@@ -241,18 +237,5 @@ struct Pace: Sendable {
         moved = moved.saturatingAdding(count)
         waited = waited + wait
         if moved >= limit.bytes { (moved, waited) = (0, .zero) }
-    }
-}
-
-extension ByteBuffer {
-    /// The same bytes, copied if they are a small part of the memory that they keep.
-    ///
-    /// A part of a body keeps everything that was read with it, and a server may send much else, as extensions of
-    /// chunks.
-    fileprivate var compact: ByteBuffer {
-        guard readableBytes < storageCapacity / 8 else { return self }
-        var copy = ByteBuffer()
-        copy.writeImmutableBuffer(self)
-        return copy
     }
 }
