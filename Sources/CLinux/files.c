@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -62,18 +60,4 @@ ssize_t deferd_access_list(int file, void *entries, size_t room) {
 
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size) {
     return fsetxattr(file, is_default ? "system.posix_acl_default" : "system.posix_acl_access", entries, size, 0);
-}
-
-const char *deferd_boot_id(void) {
-    static _Thread_local char text[64];
-    text[0] = '\0';
-    const char *told = getenv("DEFERD_BOOT");
-    if (told && strlen(told) >= 16 && strlen(told) < sizeof text) return strcpy(text, told);
-    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return text;
-    ssize_t count = read(file, text, sizeof text - 1);
-    close(file);
-    text[count < 0 ? 0 : count] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return text;
 }

@@ -1,6 +1,5 @@
 import CoreMetrics
 import SystemPackage
-import CLinux
 import DataSources
 import Foundation
 import Glibc
@@ -71,7 +70,7 @@ struct Daemon {
         }
         let server = JobServer(
             engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
-            adminGroup: configuration.adminGroup?.id, metrics: registry, logger: logger)
+            adminGroup: configuration.adminGroup, metrics: registry, logger: logger)
         let reload = Reload(
             present: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
         let supervision = Supervision(
@@ -108,11 +107,8 @@ struct Daemon {
     /// Users can pass through the directory to their own, but not list it, whatever the umask is.
     private func makeDownloads(_ path: String) {
         // If this fails, the first download reports it.
-        guard mkdir(path, 0o711) == 0 else { return }
-        let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard directory >= 0 else { return }
-        fchmod(directory, 0o711)
-        close(directory)
+        try? FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
     }
 
     private func openStore() throws(StartError) -> SQLiteStore {
@@ -154,8 +150,7 @@ struct Daemon {
         let sinceBoot = EngineClock.system(steadyAnchor: 0)
         let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
         do {
-            return .system(
-                steadyAnchor: try store.steadyAnchor(boot: String(cString: deferd_boot_id()), fresh: fresh))
+            return .system(steadyAnchor: try store.steadyAnchor(boot: FileOperations.systemBootID, fresh: fresh))
         } catch {
             throw StartError(error)
         }

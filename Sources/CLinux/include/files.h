@@ -43,10 +43,6 @@ ssize_t deferd_access_list(int file, void *entries, size_t room);
 /// kernel's entries end with their names: after the last one, there is other memory, or none.
 static inline const char *deferd_entry_name(const struct dirent *entry) { return entry->d_name; }
 
-/// An identifier of the machine's boot, empty if unknown; valid until this thread calls again. A unit that hides the kernel's
-/// boot id passes it as $DEFERD_BOOT.
-const char *deferd_boot_id(void);
-
 /// Sets the access list of an open file or directory, or the default list for new files in it. Returns 0, or -1 with errno set.
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);
 

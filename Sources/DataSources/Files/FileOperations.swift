@@ -96,7 +96,7 @@ package struct FileOperations: Sendable {
         return Int64(clamping: status.f_bavail).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
     }
     /// An id that changes when the machine restarts, which loses pages that were not synced.
-    package var bootID = String(cString: deferd_boot_id())
+    package var bootID = Self.systemBootID
 
     /// The system's own calls.
     package static let real = FileOperations()
