@@ -237,11 +237,9 @@ final class DownloadAttempt: Sendable {
     ) async throws(JobError) -> JSON {
         var result = result
         let status = try await onFileThread { (files) throws(JobError) in
-            do throws(Errno) {
+            try JobError.naming(target.partPath, "synced") { () throws(Errno) in
                 try files.sync(target.descriptor)
                 return try files.statusOfOpen(target.descriptor)
-            } catch {
-                throw JobError(path: error, "synced", target.partPath)
             }
         }
         let replaces = spec.exists == .replace || spec.exists == .validate

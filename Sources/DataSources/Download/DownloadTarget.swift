@@ -171,11 +171,7 @@ final class DownloadTarget: Sendable {
 
     /// Cuts the `.part`. Blocks.
     func cutPart(to size: Int64) throws(JobError) {
-        do throws(Errno) {
-            try files.truncate(descriptor, to: size)
-        } catch {
-            throw JobError(path: error, "written", partPath)
-        }
+        try JobError.naming(partPath, "written") { () throws(Errno) in try files.truncate(descriptor, to: size) }
     }
 
     /// Unlinks the `.part` of `checkpoint`, if it is still the same file. Blocks.

@@ -261,4 +261,11 @@ extension JobError {
             self.init(storage: error, action, path)
         }
     }
+
+    /// Runs `body`, whose errors mean that `path` could not be `action`.
+    static func naming<Value>(
+        _ path: String, _ action: String, _ body: () throws(Errno) -> Value
+    ) throws(JobError) -> Value {
+        do throws(Errno) { return try body() } catch { throw JobError(path: error, action, path) }
+    }
 }

@@ -98,23 +98,19 @@ final class BodyFile: Sendable {
 
     /// Reads from `offset` on until `buffer` is full. Blocks.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(JobError) {
-        do throws(Errno) {
+        try JobError.naming(path, "read") { () throws(Errno) in
             // No other process writes to the file, so only a broken file system loses bytes.
             guard try files.fill(buffer, from: descriptor, at: offset) == buffer.count else { throw Errno.ioError }
-        } catch {
-            throw JobError(storage: error, "read", path)
         }
     }
 
     /// Makes the file and its name durable.
     func sync() async throws(JobError) {
-        do throws(Errno) {
-            try await queue.run { [self] () throws(Errno) in
+        try await queue.run { [self] () throws(JobError) in
+            try JobError.naming(path, "synced") { () throws(Errno) in
                 try files.sync(descriptor)
                 if let directory = opened.withLock({ $0?.directory }) { try files.sync(directory.descriptor) }
             }
-        } catch {
-            throw JobError(storage: error, "synced", path)
         }
     }
 

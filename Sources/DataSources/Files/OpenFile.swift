@@ -63,11 +63,8 @@ struct ReadableFile: Sendable {
 
     /// Reads from `offset` on until `buffer` is full. Blocks.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(JobError) {
-        let count: Int
-        do throws(Errno) {
-            count = try files.fill(buffer, from: descriptor, at: offset)
-        } catch {
-            throw JobError(storage: error, "read", path)
+        let count = try JobError.naming(path, "read") { () throws(Errno) in
+            try files.fill(buffer, from: descriptor, at: offset)
         }
         guard count == buffer.count else { throw changed }
     }

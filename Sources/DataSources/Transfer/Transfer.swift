@@ -52,8 +52,8 @@ final class Transfer: Sendable {
         while position < range.upperBound {
             try control.check()
             let (before, offset, count) = (digest, position, Int(min(Self.block, range.upperBound - position)))
-            do throws(Errno) {
-                digest = try await userFiles.run { [files] () throws(Errno) in
+            digest = try await userFiles.run { [files] () throws(JobError) in
+                try JobError.naming(path, "read") { () throws(Errno) in
                     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
                     defer { buffer.deallocate() }
                     // The file was longer a moment ago, so another process is truncating it.
@@ -62,8 +62,6 @@ final class Transfer: Sendable {
                     digest.update(UnsafeRawBufferPointer(buffer))
                     return digest
                 }
-            } catch {
-                throw JobError(storage: error, "read", path)
             }
             position += Int64(count)
         }
