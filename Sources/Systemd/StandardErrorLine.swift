@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Logging
 
 /// A log message as a line: time in UTC, level, message, metadata.
@@ -14,13 +13,7 @@ enum StandardErrorLine {
 
     /// Writes the line in one system call, so that lines of several threads do not mix. If standard error is gone, it is lost.
     static func write(_ line: String) {
-        var rest = Array(line.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-        }
+        try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
     }
 
     /// The text with escaped control characters: a message never makes a second line or moves a terminal's cursor.

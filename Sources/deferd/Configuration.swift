@@ -23,7 +23,8 @@ struct Configuration: Sendable {
     var policy = PolicySettings()
     /// Retention and storage; the rest is filled in by ``engine``.
     var core = CoreSettings()
-    var adminGroup: AdminGroup?
+    /// The id of the group of administrators, looked up when the configuration is read.
+    var adminGroup: UInt32?
     var logLevel = Logger.Level.info
 
     /// The configuration without a file, variables or flags.
@@ -67,12 +68,6 @@ struct Configuration: Sendable {
         settings.programs.directory = stateDirectory + "/programs"
         return settings
     }
-}
-
-/// The group of administrators, looked up when the configuration is read.
-struct AdminGroup: Sendable, Equatable {
-    let name: String
-    let id: UInt32
 }
 
 /// An error in the configuration, and where it is.

@@ -127,11 +127,10 @@ extension ConfigurationValue {
         return queues
     }
 
-    fileprivate func adminGroup() throws -> AdminGroup? {
-        guard let name = try optionalText() else { return nil }
+    fileprivate func adminGroup() throws -> UInt32? {
         do {
-            return AdminGroup(name: name, id: try Listener.group(name))
-        } catch {
+            return try optionalText().map { try Listener.group($0) }
+        } catch let error as ListenerError {
             throw Misfit(error.message)
         }
     }

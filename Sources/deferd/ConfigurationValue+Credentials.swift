@@ -62,16 +62,10 @@ extension ConfigurationValue {
 
     private func users() throws -> Set<UInt32> {
         try strings().reduce(into: []) { users, name in
-            var entry = passwd()
-            var buffer = [CChar](repeating: 0, count: 65_536)
-            var found: UnsafeMutablePointer<passwd>?
-            if let uid = UInt32(name) {
-                users.insert(uid)
-            } else if getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil {
-                users.insert(entry.pw_uid)
-            } else {
+            guard let uid = UInt32(name) ?? getpwnam(name)?.pointee.pw_uid else {
                 throw Misfit("there is no user \"\(name)\"")
             }
+            users.insert(uid)
         }
     }
 }

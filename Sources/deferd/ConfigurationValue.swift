@@ -1,3 +1,5 @@
+import Foundation
+
 /// A value of the configuration as it was written in a file, a variable or a flag.
 enum ConfigurationValue {
     case scalar(String)
@@ -64,7 +66,7 @@ enum ConfigurationValue {
     func strings() throws -> [String] {
         switch self {
         case .list(let elements): elements
-        case .scalar(let text): text.split(separator: ",").map(\.trimmed)
+        case .scalar(let text): text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         case .map: throw Misfit("must be a list")
         case .invalid(let misfit): throw misfit
         }
@@ -89,9 +91,9 @@ enum ConfigurationValue {
         case .invalid(let misfit): throw misfit
         case .scalar(let text):
             for part in text.split(separator: ",") {
-                let halves = part.split(separator: "=", maxSplits: 1)
+                let halves = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
                 guard halves.count == 2 else { throw Misfit("must be name=value, separated by commas") }
-                members.append(Member(name: halves[0].trimmed, value: .scalar(halves[1].trimmed)))
+                members.append(Member(name: halves[0], value: .scalar(halves[1])))
             }
         }
         var flaws: [Misfit.Flaw] = []
@@ -148,10 +150,4 @@ struct Misfit: Error {
     init(flaws: [Flaw]) { self.flaws = flaws }
 
     init(_ reason: String, line: Int? = nil) { flaws = [Flaw(reason: reason, line: line)] }
-}
-
-extension Substring {
-    fileprivate var trimmed: String {
-        String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }
 }

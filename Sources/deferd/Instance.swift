@@ -15,12 +15,9 @@ struct Instance {
     /// The configuration file without `--config`, if it exists.
     let configurationFile: String?
 
-    /// The user of the system's service.
-    static let serviceUser = "deferd"
-
     /// The kind without a flag: `system` for root and the service's user.
     private static var kind: Kind {
-        let isService = getpwnam(serviceUser).map { $0.pointee.pw_uid == geteuid() } ?? false
+        let isService = getpwnam("deferd").map { $0.pointee.pw_uid == geteuid() } ?? false
         return geteuid() == 0 || isService ? .system : .user
     }
 

@@ -40,7 +40,7 @@ struct Reload: Sendable {
         do { try await engine.configure(changed.engine, sources: changed.sources) } catch {
             throw ConfigurationError(location: "configuration", key: nil, reason: error.message)
         }
-        server.configure(adminGroup: changed.adminGroup?.id)
+        server.configure(adminGroup: changed.adminGroup)
         level.current = changed.logLevel
         present = changed
         logger.notice("The configuration was reloaded.", metadata: ["event": "\(CatalogEvent.reloaded.rawValue)"])

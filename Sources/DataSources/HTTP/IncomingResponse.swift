@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import JobModel
 import NIOCore
 import NIOHTTP1
@@ -106,19 +106,10 @@ extension IncomingResponse {
             .http,
             "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
             retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
-        error.retryAfter = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }.map {
-            min($0, longestPause)
-        }
+        let now = Timestamp(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+        let pause = field("Retry-After").flatMap { RetryAfter.seconds($0, now: now) }
+        error.retryAfter = pause.map { min($0, longestPause) }
         error.retryAfterHost = url.hostAndPort
         return error
-    }
-}
-
-extension Timestamp {
-    /// The present time. JobModel, which all parts share, reads no clock.
-    fileprivate static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }

@@ -11,9 +11,9 @@ final class BlockingWaiter: DeferredWaiter, @unchecked Sendable {
 
     func wait(_ timeout: Duration) {
         let (seconds, attoseconds) = timeout.components
-        let isEndless = seconds > Int64(Int32.max)
-        let nanoseconds = isEndless ? 0 : Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
-        let deadline: DispatchTime = isEndless ? .distantFuture : .now() + .nanoseconds(max(nanoseconds, 0))
+        // Saturates: a time that is too long for nanoseconds is for ever.
+        let rest = DispatchTimeInterval.nanoseconds(Int(attoseconds / 1_000_000_000))
+        let deadline = DispatchTime.now() + .seconds(Int(max(seconds, 0))) + rest
         // A timeout of the wait does not cancel the work.
         if semaphore.wait(timeout: deadline) == .timedOut { _ = leave(unlinking: true) }
     }
