@@ -3,14 +3,11 @@ import JobModel
 
 /// A prepared statement that is bound, run and read without boxing its values.
 final class PreparedStatement {
-    private let pointer: OpaquePointer
+    fileprivate let pointer: OpaquePointer
     private unowned let connection: SQLiteConnection
-    private let texts: BoundTexts?
 
-    /// `texts` keeps what is bound, until the statement is reset, without a copy on the heap for each.
-    init(_ sql: String, on connection: SQLiteConnection, keptIn texts: BoundTexts?) throws(StoreError) {
+    init(_ sql: String, on connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
-        self.texts = texts
         var prepared: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
         guard sqlite3_prepare_v3(connection.pointer, sql, -1, flags, &prepared, nil) == SQLITE_OK, let prepared else {
@@ -30,35 +27,8 @@ final class PreparedStatement {
 
     func bind(_ value: (some Bindable)?, at index: Int32) { value?.bind(to: self, at: index) }
 
-    fileprivate func bind(integer value: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, value) }
-
-    fileprivate func bind(text: UnsafeRawBufferPointer, at index: Int32) {
-        withStablePlace(of: text) { start, release in
-            let start = start.assumingMemoryBound(to: CChar.self)
-            return sqlite3_bind_text64(pointer, index, start, UInt64(text.count), release, UInt8(SQLITE_UTF8))
-        }
-    }
-
-    fileprivate func bind(blob: UnsafeRawBufferPointer, at index: Int32) {
-        withStablePlace(of: blob) { start, release in
-            sqlite3_bind_blob64(pointer, index, start, UInt64(blob.count), release)
-        }
-    }
-
-    /// Calls `bind` with bytes that stay in place in `texts`, or that SQLite has to copy.
-    private func withStablePlace(
-        of bytes: UnsafeRawBufferPointer, _ bind: (UnsafeRawPointer, sqlite3_destructor_type?) -> Int32
-    ) {
-        if let kept = texts?.keep(bytes) {
-            _ = bind(kept, nil)
-        } else {
-            // SQLite takes a null pointer for NULL, so an empty text needs an address to point to.
-            withUnsafePointer(to: 0 as CChar) { _ = bind(bytes.baseAddress ?? UnsafeRawPointer($0), Self.transient) }
-        }
-    }
-
     /// Tells SQLite to copy what is bound; C writes it as a cast that Swift does not import.
-    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+    fileprivate static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     // MARK: Running
 
@@ -75,7 +45,6 @@ final class PreparedStatement {
     func reset() {
         sqlite3_reset(pointer)
         sqlite3_clear_bindings(pointer)
-        texts?.removeAll()
     }
 
     /// Runs a statement that gives no rows; true where it changed any.
@@ -147,7 +116,9 @@ protocol Bindable {
 }
 
 extension Bindable where Self: BinaryInteger {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: Int64(self), at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) {
+        sqlite3_bind_int64(statement.pointer, index, Int64(self))
+    }
 }
 
 extension Int64: Bindable {}
@@ -155,22 +126,33 @@ extension Int: Bindable {}
 extension UInt32: Bindable {}
 
 extension Bool: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: self ? 1 : 0, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) { (self ? 1 : 0).bind(to: statement, at: index) }
 }
 
 extension Timestamp: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { statement.bind(integer: milliseconds, at: index) }
+    func bind(to statement: PreparedStatement, at index: Int32) { milliseconds.bind(to: statement, at: index) }
 }
 
 extension String: Bindable {
     func bind(to statement: PreparedStatement, at index: Int32) {
         var text = self
-        text.withUTF8 { statement.bind(text: UnsafeRawBufferPointer($0), at: index) }
+        text.withUTF8 { utf8 in
+            let (pointer, count) = (statement.pointer, UInt64(utf8.count))
+            utf8.withMemoryRebound(to: CChar.self) { text in
+                _ = sqlite3_bind_text64(
+                    pointer, index, text.baseAddress, count, PreparedStatement.copied, UInt8(SQLITE_UTF8))
+            }
+        }
     }
 }
 
 extension [UInt8]: Bindable {
     func bind(to statement: PreparedStatement, at index: Int32) {
-        withUnsafeBytes { statement.bind(blob: $0, at: index) }
+        // SQLite takes a null pointer for NULL.
+        if isEmpty { return _ = sqlite3_bind_zeroblob(statement.pointer, index, 0) }
+        withUnsafeBytes { bytes in
+            _ = sqlite3_bind_blob64(
+                statement.pointer, index, bytes.baseAddress, UInt64(count), PreparedStatement.copied)
+        }
     }
 }

@@ -53,10 +53,7 @@ final class SQLiteConnection: @unchecked Sendable {
         guard sqlite3_exec(pointer, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
 
-    /// A new statement, whose texts `texts` keeps.
-    func prepare(_ sql: String, keptIn texts: BoundTexts? = nil) throws(StoreError) -> PreparedStatement {
-        try PreparedStatement(sql, on: self, keptIn: texts)
-    }
+    func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
 
     /// The statement for `sql`, prepared once, with these values bound to its parameters.
     func statement(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PreparedStatement {

@@ -16,15 +16,12 @@ final class JobWrites {
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
-        let texts = BoundTexts()
-        jobs = try RowInserts(into: "jobs", JobColumns.all, keptIn: texts, on: connection)
-        documents = try RowInserts(into: "documents", ["job", "is_item", "text"], keptIn: texts, on: connection)
-        tags = try RowInserts(
-            "INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], keptIn: texts, on: connection)
+        jobs = try RowInserts(into: "jobs", JobColumns.all, on: connection)
+        documents = try RowInserts(into: "documents", ["job", "is_item", "text"], on: connection)
+        tags = try RowInserts("INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], on: connection)
         blobs = try RowInserts(
-            "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], keptIn: texts,
-            on: connection)
-        update = try connection.prepare(JobColumns.update, keptIn: texts)
+            "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], on: connection)
+        update = try connection.prepare(JobColumns.update)
         deletes = try [
             "jobs WHERE id = ?1", "documents WHERE job = ?1", "checkpoints WHERE job = ?1",
             "blobs WHERE job = ?1 AND list_link = \(Self.ownRow)",

@@ -10,13 +10,12 @@ struct RowInserts {
 
     /// `verb` is `INSERT`, with what happens to a row that is there.
     init(
-        _ verb: String = "INSERT", into table: String, _ columns: [String], keptIn texts: BoundTexts,
-        on connection: SQLiteConnection
+        _ verb: String = "INSERT", into table: String, _ columns: [String], on connection: SQLiteConnection
     ) throws(StoreError) {
         let row = "(\(columns.map { _ in "?" }.joined(separator: ",")))"
         let insert = "\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES "
         statements = try Self.sizes.map { (size) throws(StoreError) in
-            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","), keptIn: texts)
+            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","))
         }
         self.columns = Int32(columns.count)
     }

@@ -135,9 +135,8 @@ extension Row {
     private static func newRows() throws -> Row {
         let connection = try SQLiteConnection(":memory:", errors: .write)
         try connection.execute(jobs)
-        let texts = BoundTexts()
         let inserts = try RowInserts(
-            into: "jobs", ["owner", "state", "created_at", "priority", "queue", "spec"], keptIn: texts, on: connection)
+            into: "jobs", ["owner", "state", "created_at", "priority", "queue", "spec"], on: connection)
         let spec = String(decoding: line, as: UTF8.self)
         func insert(_ count: Int) throws {
             try inserts.insert(Array(0..<count)) { index, statement, first in
