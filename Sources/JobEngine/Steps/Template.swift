@@ -29,18 +29,9 @@ struct Template: Sendable {
             return .object(
                 object.mapValues { member in
                     let isValue = member.name == "value" || member.name == "return"
-                    return isValue && !hasExpression(member.value) ? .null : shortened(member.value)
+                    return isValue && !member.value.hasExpression ? .null : shortened(member.value)
                 })
         default: return json
-        }
-    }
-
-    private static func hasExpression(_ json: JSON) -> Bool {
-        switch json {
-        case .string(let text): TemplateText.hasExpression(text)
-        case .array(let elements): elements.contains(where: hasExpression)
-        case .object(let object): object.members.contains { hasExpression($0.value) }
-        default: false
         }
     }
 }
@@ -48,14 +39,11 @@ struct Template: Sendable {
 extension JSON {
     /// The part of a template that one link of a child needs.
     func part(ofLink link: Int) -> JSON {
-        var part = JSONObject()
-        part.append("label", ifPresent: self["label"])
-        if link == 0 {
-            part.append("source", ifPresent: self["source"])
-        } else if let present = self["then"]?[link - 1] {
-            part.append("then", .array(Array(repeating: .null, count: link - 1) + [present]))
-        }
-        return .object(part)
+        let present = link > 0 ? self["then"]?[link - 1] : nil
+        return .object([
+            "label": self["label"], "source": link == 0 ? self["source"] : nil,
+            "then": present.map { .array(Array(repeating: .null, count: link - 1) + [$0]) },
+        ])
     }
 }
 

@@ -21,10 +21,7 @@ public enum JSON: Sendable, Hashable {
     }
 
     /// The value of the named member; nil if this is not an object or lacks the member.
-    public subscript(name: String) -> JSON? {
-        guard case .object(let object) = self else { return nil }
-        return object[name]
-    }
+    public subscript(name: String) -> JSON? { object?[name] }
 
     /// The element at `index`; nil if this is not an array or is shorter.
     public subscript(index: Int) -> JSON? {
@@ -33,45 +30,25 @@ public enum JSON: Sendable, Hashable {
     }
 
     /// The text of a string, or nil.
-    public var string: String? {
-        guard case .string(let text) = self else { return nil }
-        return text
-    }
+    public var string: String? { if case .string(let text) = self { text } else { nil } }
 
     /// The value of a whole number that fits, or nil.
-    public var int: Int? {
-        guard case .number(let number) = self else { return nil }
-        return number.int
-    }
+    public var int: Int? { if case .number(let number) = self { number.int } else { nil } }
 
     /// The value of a number, or nil.
-    public var double: Double? {
-        guard case .number(let number) = self else { return nil }
-        return number.double
-    }
+    public var double: Double? { if case .number(let number) = self { number.double } else { nil } }
 
     /// The value of a boolean, or nil.
-    public var bool: Bool? {
-        guard case .bool(let value) = self else { return nil }
-        return value
-    }
+    public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
     /// The elements of an array, or nil.
-    public var array: [JSON]? {
-        guard case .array(let elements) = self else { return nil }
-        return elements
-    }
+    public var array: [JSON]? { if case .array(let elements) = self { elements } else { nil } }
 
     /// The members of an object, or nil.
-    public var object: JSONObject? {
-        guard case .object(let object) = self else { return nil }
-        return object
-    }
+    public var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
 
     /// Whether this is the JSON value `null`.
-    public var isNull: Bool {
-        if case .null = self { true } else { false }
-    }
+    public var isNull: Bool { if case .null = self { true } else { false } }
 
     /// The size as JSON text, in bytes.
     package var size: Int {

@@ -75,7 +75,8 @@ package struct JSONParser {
         var found: JSON?
         switch current {
         case UInt8(ascii: "{"):
-            try eachMember { (parser, name) throws(JSONSyntaxError) in
+            try each(until: UInt8(ascii: "}")) { (parser) throws(JSONSyntaxError) in
+                let name = try parser.memberName()
                 let isWanted = tokens?.first.map(name.hasSameBytes) ?? false
                 let value = try parser.value(at: isWanted ? tokens?.dropFirst() : nil)
                 if isWanted { found = value }
@@ -83,7 +84,7 @@ package struct JSONParser {
         case UInt8(ascii: "["):
             let wanted = tokens?.first.flatMap(JSONPointer.index)
             var index = 0
-            try eachElement { (parser) throws(JSONSyntaxError) in
+            try each(until: UInt8(ascii: "]")) { (parser) throws(JSONSyntaxError) in
                 let value = try parser.value(at: index == wanted ? tokens?.dropFirst() : nil)
                 if index == wanted { found = value }
                 index += 1
@@ -93,32 +94,6 @@ package struct JSONParser {
         default: _ = try scalar()
         }
         return found
-    }
-
-    private mutating func eachMember(
-        _ body: (inout JSONParser, String) throws(JSONSyntaxError) -> Void
-    ) throws(JSONSyntaxError) {
-        try nested { (parser) throws(JSONSyntaxError) in
-            parser.skipSpace()
-            if parser.current == UInt8(ascii: "}") {
-                parser.position += 1
-                return
-            }
-            repeat { try body(&parser, try parser.memberName()) } while try !parser.closes(with: UInt8(ascii: "}"))
-        }
-    }
-
-    private mutating func eachElement(
-        _ body: (inout JSONParser) throws(JSONSyntaxError) -> Void
-    ) throws(JSONSyntaxError) {
-        try nested { (parser) throws(JSONSyntaxError) in
-            parser.skipSpace()
-            if parser.current == UInt8(ascii: "]") {
-                parser.position += 1
-                return
-            }
-            repeat { try body(&parser) } while try !parser.closes(with: UInt8(ascii: "]"))
-        }
     }
 
     // MARK: Reading values
@@ -140,8 +115,8 @@ package struct JSONParser {
         skipSpace()
         try add(Cost.value)
         switch current {
-        case UInt8(ascii: "{"): return try nested { (parser) throws(JSONSyntaxError) in try parser.object() }
-        case UInt8(ascii: "["): return try nested { (parser) throws(JSONSyntaxError) in try parser.array() }
+        case UInt8(ascii: "{"): return .object(try object())
+        case UInt8(ascii: "["): return .array(try array())
         case UInt8(ascii: "\""):
             let text = try string()
             try add(text: text.utf8.count)
@@ -165,31 +140,34 @@ package struct JSONParser {
         }
     }
 
-    private mutating func nested<Value>(
-        _ body: (inout JSONParser) throws(JSONSyntaxError) -> Value
-    ) throws(JSONSyntaxError) -> Value {
+    /// Calls `body` at each member or element up to the closing `bracket`.
+    private mutating func each(
+        until bracket: UInt8, _ body: (inout JSONParser) throws(JSONSyntaxError) -> Void
+    ) throws(JSONSyntaxError) {
         depth += 1
         guard depth <= maximumDepth else { throw fault("nested deeper than \(maximumDepth) levels") }
         position += 1
-        let value = try body(&self)
+        skipSpace()
+        if current == bracket {
+            position += 1
+        } else {
+            repeat { try body(&self) } while try !closes(with: bracket)
+        }
         depth -= 1
-        return value
     }
 
-    private mutating func object() throws(JSONSyntaxError) -> JSON {
-        skipSpace()
-        if current == UInt8(ascii: "}") {
-            position += 1
-            return .object(JSONObject())
+    private mutating func object() throws(JSONSyntaxError) -> JSONObject {
+        var object = JSONObject()
+        try each(until: UInt8(ascii: "}")) { (parser) throws(JSONSyntaxError) in
+            if object.members.isEmpty {
+                try parser.add(Cost.object)
+                object = JSONObject(reservingCapacity: 4)
+            }
+            let name = try parser.memberName()
+            try parser.add(text: name.utf8.count)
+            object.append(name, try parser.value())
         }
-        try add(Cost.object)
-        var object = JSONObject(reservingCapacity: 4)
-        while true {
-            let name = try memberName()
-            try add(text: name.utf8.count)
-            object.append(name, try value())
-            if try closes(with: UInt8(ascii: "}")) { return .object(object) }
-        }
+        return object
     }
 
     /// Parses a member's name and the colon after it.
@@ -203,18 +181,13 @@ package struct JSONParser {
         return name
     }
 
-    private mutating func array() throws(JSONSyntaxError) -> JSON {
+    private mutating func array() throws(JSONSyntaxError) -> [JSON] {
         var elements: [JSON] = []
-        skipSpace()
-        if current == UInt8(ascii: "]") {
-            position += 1
-            return .array(elements)
+        try each(until: UInt8(ascii: "]")) { (parser) throws(JSONSyntaxError) in
+            if elements.isEmpty { try parser.add(Cost.array) }
+            elements.append(try parser.value())
         }
-        try add(Cost.array)
-        while true {
-            elements.append(try value())
-            if try closes(with: UInt8(ascii: "]")) { return .array(elements) }
-        }
+        return elements
     }
 
     /// Consumes the separator after an element; returns whether it is the closing bracket.

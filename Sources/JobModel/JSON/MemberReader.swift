@@ -55,9 +55,7 @@ package struct MemberReader {
     }
 
     /// Returns whether the member's value is unknown until its expressions are expanded.
-    package func isOpen(_ name: String) -> Bool {
-        object[name].map(isOpen) ?? false
-    }
+    package func isOpen(_ name: String) -> Bool { object[name].map(isOpen) ?? false }
 
     private func isOpen(_ value: JSON) -> Bool {
         guard mode == .template, case .string(let text) = value else { return false }
@@ -82,12 +80,19 @@ package struct MemberReader {
         _ name: String, _ value: JSON, atMost limit: Int = longestString, flaw: (String) -> String?
     ) throws(SpecError) -> String {
         guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
-        guard !isOpen(value) else { return text }
-        guard isStored || text.utf8.count <= limit else {
-            throw fault(name, "\"\(name.echoed)\" is longer than \(limit) bytes.")
+        if let reason = self.flaw(of: text, value, "\"\(name.echoed)\"", atMost: limit, flaw) {
+            throw fault(name, reason)
         }
-        if let reason = flaw(text) { throw fault(name, reason) }
         return text
+    }
+
+    /// The reason why a text is not accepted, unless its value is open; `subject` names it.
+    private func flaw(
+        of text: String, _ value: JSON, _ subject: @autoclosure () -> String, atMost limit: Int,
+        _ flaw: (String) -> String?
+    ) -> String? {
+        if isOpen(value) { return nil }
+        return isStored || text.utf8.count <= limit ? flaw(text) : "\(subject()) is longer than \(limit) bytes."
     }
 
     /// Returns the text of a string member; after expansion, also of a number or boolean.
@@ -168,11 +173,8 @@ package struct MemberReader {
             guard let text = text(of: element) else {
                 throw SpecError(pointer, "An element of \"\(name)\" must be a string, not \(element.typeName).")
             }
-            if !isOpen(element) {
-                guard isStored || text.utf8.count <= length else {
-                    throw SpecError(pointer, "An element of \"\(name)\" is longer than \(length) bytes.")
-                }
-                if let reason = flaw(text) { throw SpecError(pointer, reason) }
+            if let reason = self.flaw(of: text, element, "An element of \"\(name)\"", atMost: length, flaw) {
+                throw SpecError(pointer, reason)
             }
             strings.append(text)
         }

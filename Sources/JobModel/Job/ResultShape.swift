@@ -61,15 +61,6 @@ package enum ResultShape: Sendable, Equatable {
 
     /// The shape of a value that a spec gives.
     static func literalUnlessOpen(_ value: JSON) -> ResultShape {
-        hasExpression(value) ? .unknown : .literal(value)
-    }
-
-    private static func hasExpression(_ value: JSON) -> Bool {
-        switch value {
-        case .string(let text): TemplateText.hasExpression(text) || text.utf8.contains(UInt8(ascii: "\\"))
-        case .array(let elements): elements.contains(where: hasExpression)
-        case .object(let object): object.members.contains { hasExpression($0.value) }
-        default: false
-        }
+        value.hasExpression ? .unknown : .literal(value)
     }
 }

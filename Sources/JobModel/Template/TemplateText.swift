@@ -176,6 +176,18 @@ package struct TemplateText: Sendable {
     }
 }
 
+extension JSON {
+    /// Whether an expansion changes a string in the value: one with an expression, or maybe one with a backslash.
+    package var hasExpression: Bool {
+        switch self {
+        case .string(let text): TemplateText.hasExpression(text) || text.utf8.contains(UInt8(ascii: "\\"))
+        case .array(let elements): elements.contains(where: \.hasExpression)
+        case .object(let object): object.members.contains(where: \.value.hasExpression)
+        default: false
+        }
+    }
+}
+
 extension Substring {
     /// Returns the first doubled brace, found byte by byte, as both braces are ASCII.
     fileprivate func firstRange(ofBraces braces: StaticString) -> Range<Index>? {
