@@ -228,23 +228,4 @@ package final class Engine: Sendable {
         try await library.threads(for: owner).run(body)
     }
 
-    /// A part of a long value or body, for `owner`.
-    package func read(
-        _ blob: BlobReference, offset: Int, length: Int, for owner: UInt32
-    ) async throws(Errno) -> ResultPart {
-        try await blocking(for: owner) { [blobs] () throws(Errno) in
-            try blobs.read(blob, offset: offset, length: length)
-        }
-    }
-
-    /// The bytes free on the disk of the state; nil if unknown.
-    package func freeBytes(for owner: UInt32) async -> Int64? {
-        await blocking(for: owner) { [blobs] in blobs.freeBytes }
-    }
-
-    /// The rules of a zone, read for `owner`.
-    package func zone(_ name: String, for owner: UInt32) async throws(ZoneFiles.Flaw) -> ZoneRules {
-        let files = settings.zones
-        return try await blocking(for: owner) { () throws(ZoneFiles.Flaw) in try files.rules(of: name) }
-    }
 }

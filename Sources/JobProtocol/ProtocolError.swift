@@ -45,16 +45,16 @@ package struct ProtocolError: Error, Sendable, Equatable {
     }
 
     /// Creates an error with its kind and `details` as data.
-    package init(_ code: Code, _ message: String, _ details: [JSONObject.Member] = []) {
-        var data = JSONObject()
-        data.append("kind", ifPresent: code.kind.map(JSON.string))
-        for detail in details { data.append(detail.name, detail.value) }
-        self.init(code: code.rawValue, message: message.shortened(to: JobError.mostMessage), data: data)
+    package init(_ code: Code, _ message: String, _ details: JSONObject = [:]) {
+        let kind: JSONObject = ["kind": code.kind?.json]
+        self.init(
+            code: code.rawValue, message: message.shortened(to: JobError.mostMessage),
+            data: JSONObject(kind.members + details.members))
     }
 
     /// Reports a limit; the client may try again after this many seconds.
     package static func busy(_ message: String, retryAfter: Int) -> ProtocolError {
-        ProtocolError(.busy, message, [JSONObject.Member(name: "retryAfter", value: JSON(retryAfter))])
+        ProtocolError(.busy, message, ["retryAfter": retryAfter.json])
     }
 
     /// Describes an invalid member of the params.
@@ -62,17 +62,13 @@ package struct ProtocolError: Error, Sendable, Equatable {
         self.init(
             .invalidParams, "Invalid params: \(fault.reason)",
             [
-                JSONObject.Member(name: "pointer", value: .string(fault.pointer.description.echoed)),
-                JSONObject.Member(name: "reason", value: .string(fault.reason.shortened(to: JobError.mostMessage))),
+                "pointer": fault.pointer.description.echoed.json,
+                "reason": fault.reason.shortened(to: JobError.mostMessage).json,
             ])
     }
 
     package var json: JSON {
-        var object = JSONObject()
-        object.append("code", JSON(code))
-        object.append("message", .string(message))
-        if !data.members.isEmpty { object.append("data", .object(data)) }
-        return .object(object)
+        .object(["code": code.json, "message": message.json, "data": data.members.isEmpty ? nil : .object(data)])
     }
 
     /// Reads an error, or returns nil if `json` is not one.

@@ -15,12 +15,8 @@ package struct Request: Sendable, Equatable {
 
     /// The request as one line, including its end.
     package var line: [UInt8] {
-        var object = JSONObject()
-        object.append("jsonrpc", "2.0")
-        object.append("id", ifPresent: id)
-        object.append("method", .string(method))
-        object.append("params", .object(params))
-        return JSON.object(object).utf8 + [UInt8(ascii: "\n")]
+        let request: JSONObject = ["jsonrpc": "2.0", "id": id, "method": method.json, "params": .object(params)]
+        return JSON.object(request).utf8 + [UInt8(ascii: "\n")]
     }
 }
 
@@ -47,7 +43,7 @@ package enum IncomingLine: Sendable, Equatable {
         case .failure(let error) where error.isTooLarge:
             let error = ProtocolError(
                 .invalidRequest, "The line has too many values, \(error); split the request up.",
-                [JSONObject.Member(name: "kind", value: "too-large")])
+                ["kind": "too-large"])
             return (.single(.rejected(id: .null, error)), 0)
         case .failure(let error):
             return (.single(.rejected(id: .null, ProtocolError(.parse, "Parse error: \(error)."))), 0)

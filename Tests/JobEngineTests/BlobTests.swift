@@ -16,7 +16,7 @@ import Testing
             let row = try await test.run(["source": ["type": "value", "value": Self.long]])
             let blob = try #require(row.carried?.blob)
             #expect(blob.size == Int64(Self.long.size))
-            let part = try await test.engine.read(blob, offset: 1, length: 3, for: 7)
+            let part = try test.engine.blobs.read(blob, offset: 1, length: 3)
             #expect(part.bytes == Array("yyy".utf8))
             #expect(part.size == Self.long.size)
             #expect(JobView(row, document: nil).json()["resultSize"]?.int == Self.long.size)

@@ -19,7 +19,7 @@ import Testing
         #expect(
             text(Answer.failure(id: 1.5, error: plain))
                 == #"{"jsonrpc":"2.0","id":1.5,"error":{"code":-32601,"message":"No \"x\"."}}"#)
-        let busy = ProtocolError(.busy, "Later.", [.init(name: "retryAfter", value: 1)])
+        let busy = ProtocolError(.busy, "Later.", ["retryAfter": 1])
         #expect(
             text(Answer.failure(id: .null, error: busy))
                 == #"{"jsonrpc":"2.0","id":null,"error":{"code":-32003,"message":"Later.","data":{"kind":"busy","retryAfter":1}}}"#
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func error_readsBack() throws {
-        let error = ProtocolError(.wrongState, "No.", [.init(name: "state", value: "failed")])
+        let error = ProtocolError(.wrongState, "No.", ["state": "failed"])
         #expect(ProtocolError(json: error.json) == error)
         let unknown = try JSON(parsing: #"{"code":-1,"message":"from a later version","data":null}"#)
         #expect(ProtocolError(json: unknown)?.code == -1)

@@ -50,7 +50,7 @@ extension Connection {
         guard case .line(let bytes) = frame else {
             let error = ProtocolError(
                 .invalidRequest, "The line is longer than \(limits.line) bytes (limits.line); send less at once.",
-                [JSONObject.Member(name: "kind", value: "line-too-long")])
+                ["kind": "line-too-long"])
             return ([.rejected(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
         }
         let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)

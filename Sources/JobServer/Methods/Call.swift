@@ -20,7 +20,7 @@ struct Call: Sendable {
 
     /// Answers with the text of the elements of an array, and further members.
     func succeed(
-        _ name: String, _ elements: [UInt8], _ further: [JSONObject.Member] = [], watch: String? = nil,
+        _ name: String, _ elements: [UInt8], _ further: JSONObject = [:], watch: String? = nil,
         afterwards: (@Sendable () -> Void)? = nil
     ) {
         var writer = JSONWriter(reservingCapacity: elements.count + 64)
@@ -29,7 +29,7 @@ struct Call: Sendable {
         writer.raw(text: "\"\(name)\":[")
         writer.raw(elements)
         writer.raw("]")
-        for member in further {
+        for member in further.members {
             writer.raw(text: ",\"\(member.name)\":")
             writer.write(member.value)
         }

@@ -158,7 +158,7 @@ extension Connection {
         let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
-        call.succeed("jobs", page.text, [JSONObject.Member(name: "next", value: next.map { JSON(Int($0)) } ?? .null)])
+        call.succeed("jobs", page.text, ["next": next?.json ?? .null])
     }
 }
 

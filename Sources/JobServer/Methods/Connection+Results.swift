@@ -19,17 +19,20 @@ extension Connection {
         }
         let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
-        switch try await look({ try $0.result(of: id) }) {
-        case .inline(let bytes): answer(call, ResultPart(of: bytes, offset: offset, length: wanted), at: offset)
-        case .file(let blob):
-            do throws(Errno) {
-                answer(call, try await engine.read(blob, offset: offset, length: wanted, for: caller.uid), at: offset)
-            } catch {
-                // The job may have been removed since.
-                _ = try await look { try $0.job(id) }
-                throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error); retry the job.")
+        let part = try await look { lookup in
+            switch try lookup.result(of: id) {
+            case .inline(let bytes): return ResultPart(of: bytes, offset: offset, length: wanted)
+            case .file(let blob):
+                do throws(Errno) {
+                    return try lookup.engine.blobs.read(blob, offset: offset, length: wanted)
+                } catch {
+                    // The job may have been removed since.
+                    _ = try lookup.job(id)
+                    throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error); retry the job.")
+                }
             }
         }
+        answer(call, part, at: offset)
     }
 
     /// The bytes of a requested piece for which the answer has room.

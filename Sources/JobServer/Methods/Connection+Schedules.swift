@@ -20,7 +20,11 @@ extension Connection {
             throw ProtocolError(error)
         }
         if let name = new.timing.zone {
-            do { new.zone = try await engine.zone(name, for: caller.uid) } catch {
+            do throws(ZoneFiles.Flaw) {
+                new.zone = try await engine.blocking(for: caller.uid) {
+                    [zones = engine.settings.zones] () throws(ZoneFiles.Flaw) in try zones.rules(of: name)
+                }
+            } catch {
                 throw ProtocolError(SpecError(JSONPointer(["zone"]), error.reason))
             }
         }
@@ -82,8 +86,7 @@ extension Connection {
             shown = view.schedule.key
         }
         let last = shown == schedules.last?.schedule.key ? next : shown
-        call.succeed(
-            "schedules", text, [JSONObject.Member(name: "next", value: last.map { .string($0.cursor) } ?? .null)])
+        call.succeed("schedules", text, ["next": last?.cursor.json ?? .null])
     }
 
     /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
@@ -154,34 +157,25 @@ extension ScheduleKey {
 extension ScheduleView {
     /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
     fileprivate func json(isWhole: Bool, longestSpec: Int = StoredScheduleRow.longestShownSpec) -> JSON {
-        var object = JSONObject()
-        object.append("schedule", .string(schedule.key.name))
+        var (calendar, every): (JSON?, JSON?)
         switch schedule.timing {
-        case .calendar(let text, _, let zone):
-            object.append("calendar", .string(text))
-            object.append("zone", .string(zone))
-        case .every(let period): object.append("every", JSON(Double(period) / 1000))
+        case .calendar(let text, _, _): calendar = text.json
+        case .every(let period): every = JSON(Double(period) / 1000)
         }
-        object.append("catchUp", .string(schedule.catchUp.rawValue))
-        object.append("overlap", .string(schedule.overlap.rawValue))
-        object.append("suspended", .bool(schedule.isSuspended))
-        if let spec = stored.spec.map(JSON.init(stored:)), isWhole || schedule.specSize <= longestSpec {
-            object.append("spec", Masking.masked(spec))
-        } else {
-            object.append("specSize", JSON(schedule.specSize))
-        }
-        object.append("owner", JSON(Int(schedule.key.owner)))
-        object.append("next", next.map { .string($0.description) } ?? .null)
-        var last: JSON = .null
-        if let time = schedule.lastTime {
-            last = [
-                "time": .string(time.description), "job": schedule.lastJob.map { JSON(Int($0)) } ?? .null,
-                "state": stored.lastState.map { .string($0.rawValue) } ?? .null,
+        let spec = isWhole || schedule.specSize <= longestSpec ? stored.spec.map(JSON.init(stored:)) : nil
+        let last = schedule.lastTime.map { time -> JSON in
+            [
+                "time": time.json, "job": schedule.lastJob?.json ?? .null,
+                "state": stored.lastState?.rawValue.json ?? .null,
             ]
         }
-        object.append("last", last)
-        object.append("submitted", JSON(schedule.submitted))
-        object.append("skipped", JSON(schedule.skipped))
-        return .object(object)
+        return .object([
+            "schedule": schedule.key.name.json, "calendar": calendar, "zone": schedule.timing.zone?.json,
+            "every": every, "catchUp": schedule.catchUp.rawValue.json, "overlap": schedule.overlap.rawValue.json,
+            "suspended": schedule.isSuspended.json, "spec": spec.map(Masking.masked),
+            "specSize": spec == nil ? schedule.specSize.json : nil, "owner": Int(schedule.key.owner).json,
+            "next": next?.json ?? .null, "last": last ?? .null, "submitted": schedule.submitted.json,
+            "skipped": schedule.skipped.json,
+        ])
     }
 }

@@ -9,8 +9,8 @@ import MetricsRegistry
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read { (params) throws(SpecError) in try params.allow([]) }
-        var limits = self.limits.json.object ?? JSONObject()
-        limits.append("storedPerUser", JSON(Int(engine.settings.core.storedPerUser)))
+        var limits = self.limits.json.object ?? [:]
+        limits["storedPerUser"] = engine.settings.core.storedPerUser.json
         call.succeed([
             "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
             "startedAt": .string(server.startedAt.description),
@@ -32,41 +32,30 @@ extension Connection {
         let status = engine.status
         let counts = status.jobs(of: caller.owner)
         var jobs = JSONObject()
-        for state in JobState.allCases { jobs.append(state.rawValue, JSON(counts[state, default: 0])) }
+        for state in JobState.allCases { jobs[state.rawValue] = counts[state, default: 0].json }
         let totals = status.totals(of: caller.owner)
-        var answer = JSONObject([
-            JSONObject.Member(name: "uptime", value: JSON(server.uptime)),
-            JSONObject.Member(name: "jobs", value: .object(jobs)),
-            JSONObject.Member(
-                name: "totals",
-                value: [
-                    "submitted": JSON(totals.submitted), "succeeded": JSON(totals.succeeded),
-                    "failed": JSON(totals.failed), "cancelled": JSON(totals.cancelled), "retried": JSON(totals.retried),
-                ]),
-            JSONObject.Member(
-                name: "connections",
-                value: JSON(caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid))),
-            JSONObject.Member(name: "watches", value: JSON(status.watches(of: caller.owner))),
-            JSONObject.Member(name: "bytes", value: ["received": JSON(Int(totals.bytesReceived))]),
-        ])
+        let connections = caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid)
+        var answer: JSONObject = [
+            "uptime": server.uptime.json, "jobs": .object(jobs),
+            "totals": [
+                "submitted": totals.submitted.json, "succeeded": totals.succeeded.json, "failed": totals.failed.json,
+                "cancelled": totals.cancelled.json, "retried": totals.retried.json,
+            ],
+            "connections": connections.json, "watches": status.watches(of: caller.owner).json,
+            "bytes": ["received": totals.bytesReceived.json],
+        ]
         if caller.isAdmin {
-            let free = await engine.freeBytes(for: caller.uid)
-            answer.append("storage", storage(status, free: free))
+            let free = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in blobs.freeBytes }
+            answer["storage"] = .object([
+                "free": free?.json, "minimumFree": engine.settings.minimumFree.json,
+                "failure": (status.storageFailure ?? status.shortage)?.json,
+            ])
             if wantsMetrics {
                 engine.metrics.update(
                     { engine.status }, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
-                answer.append("metrics", .array(server.metrics.families))
+                answer["metrics"] = .array(server.metrics.families)
             }
         }
         call.succeed(.object(answer))
-    }
-
-    /// The room on the disk of the state, and the reason if nothing can be stored.
-    private func storage(_ status: EngineStatus, free: Int64?) -> JSON {
-        var storage = JSONObject()
-        storage.append("free", ifPresent: free.map { JSON(Int($0)) })
-        storage.append("minimumFree", JSON(Int(engine.settings.minimumFree)))
-        storage.append("failure", ifPresent: (status.storageFailure ?? status.shortage).map(JSON.string))
-        return .object(storage)
     }
 }

@@ -22,7 +22,7 @@ extension Connection {
         }
         call.succeed(
             "jobs", beginning.page.text,
-            beginning.isTruncated ? [JSONObject.Member(name: "truncated", value: true)] : [], watch: watch.name
+            ["truncated": beginning.isTruncated ? true : nil], watch: watch.name
         ) {
             watch.open(
                 unfinished: beginning.unfinished, versions: beginning.versions,

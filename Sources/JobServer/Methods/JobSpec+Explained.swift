@@ -4,8 +4,6 @@ import JobModel
 extension JobSpec {
     /// The spec with defaults filled in and links numbered.
     var explained: JSON {
-        var object = JSONObject()
-        object.append("source", ifPresent: json["source"].map(Self.explained))
         let written = (json["then"]?.array ?? []).enumerated().map { index, link -> JSON in
             guard var members = link.object else { return link }
             members["link"] = JSON(index + 1)
@@ -16,19 +14,13 @@ extension JobSpec {
                     return .object(step)
                 })
         }
-        object.append("then", Masking.masked(.array(written)))
-        object.append("links", JSON(plan.links.count))
-        object.append("queue", .string(queue))
-        object.append("priority", JSON(priority))
-        object.append("delay", JSON(delay ?? 0))
-        object.append("notBefore", ifPresent: notBefore.map { .string($0.description) })
-        object.append("timeout", timeout.map { JSON($0) } ?? .null)
-        object.append("deadline", plan.deadline.map { JSON($0) } ?? .null)
-        object.append("retry", plan.source.retry.json)
-        object.append("key", ifPresent: key.map(JSON.string))
-        object.append("tags", .array(tags.map(JSON.string)))
-        object.append("label", ifPresent: label.map(JSON.string))
-        return .object(object)
+        return .object([
+            "source": json["source"].map(Self.explained), "then": Masking.masked(.array(written)),
+            "links": plan.links.count.json, "queue": queue.json, "priority": priority.json,
+            "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": timeout?.json ?? .null,
+            "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": key?.json,
+            "tags": tags.json, "label": label?.json,
+        ])
     }
 
     /// Returns a source with the defaults of its type, credentials masked.

@@ -6,18 +6,14 @@ import JobProtocol
 extension ProtocolError {
     /// A refusal of the core, as clients see it.
     init(_ error: CoreError) {
-        func detail(_ name: String, _ value: JSON) -> [JSONObject.Member] {
-            [JSONObject.Member(name: name, value: value)]
-        }
         switch error.code {
         case .notFound: self.init(.notFound, error.message)
         case .forbidden(let pointer):
-            self.init(
-                .forbidden, error.message, pointer.map { detail("pointer", .string($0.description.echoed)) } ?? [])
-        case .busy(let seconds): self.init(.busy, error.message, detail("retryAfter", JSON(seconds)))
-        case .wrongState(let state): self.init(.wrongState, error.message, detail("state", .string(state.rawValue)))
+            self.init(.forbidden, error.message, ["pointer": pointer?.description.echoed.json])
+        case .busy(let seconds): self.init(.busy, error.message, ["retryAfter": seconds.json])
+        case .wrongState(let state): self.init(.wrongState, error.message, ["state": state.rawValue.json])
         case .shuttingDown: self.init(.shuttingDown, error.message)
-        case .keyConflict(let job): self.init(.keyConflict, error.message, detail("job", JSON(Int(job))))
+        case .keyConflict(let job): self.init(.keyConflict, error.message, ["job": job.json])
         case .timeout: self.init(.timeout, error.message)
         case .storage: self.init(.storage, error.message)
         case .invalid(let pointer): self.init(SpecError(pointer, error.message))
