@@ -25,12 +25,10 @@ package struct EngineStatus: Sendable {
         return jobs
     }
 
-    /// Watches of one user or of all.
     package func watches(of user: UInt32? = nil) -> Int {
         user.map { watchesByUser[$0, default: 0] } ?? watchesByUser.values.reduce(0, +)
     }
 
-    /// Totals since the start, of one owner or of all.
     package func totals(of owner: UInt32? = nil) -> CoreTotals {
         guard let owner else { return totalsByOwner.values.reduce(CoreTotals(), +) }
         return totalsByOwner[owner] ?? CoreTotals()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct InboxTests {
     private static func owner(_ entry: Inbox.Entry) -> Int64 {
-        switch entry.content {
+        switch entry {
         case .input(.abandon(let number)): number
         case .input(.run(let run, _)): run.number
         default: 0
@@ -27,7 +27,7 @@ import Testing
 
     @Test func longEntry_isAloneInItsTurn() {
         let inbox = Inbox()
-        func save(_ run: Int64, _ size: Int) -> Inbox.Entry.Content {
+        func save(_ run: Int64, _ size: Int) -> Inbox.Entry {
             .input(.run(RunID(life: 1, number: run), .checkpoint([UInt8](repeating: 0, count: size), 1)))
         }
         for _ in 0..<4 { inbox.put(save(1, 1 << 20), of: 1) }

@@ -15,6 +15,8 @@ package struct Admission: Sendable {
     /// A spec that may be submitted.
     package struct Admitted: Sendable {
         package let spec: JobSpec
+        /// Its own source.
+        let source: SourceParameters?
         /// The host (name and port) of its source's first request, if it is known.
         package let host: String?
         /// The queues that its children name.
@@ -88,15 +90,15 @@ package struct Admission: Sendable {
         at pointer: JSONPointer, owner: UInt32, isStored: Bool = false,
         _ read: (inout JobSpecReader) throws(Failure) -> JobSpec
     ) throws(Failure) -> Admitted {
-        var host: String?
+        var (own, host): (SourceParameters?, String?)
         let inspect: JobSpecReader.Inspection = { (source, place, isOpen) throws(SpecError) in
             let found = try check(source, at: place, owner: owner, isOpen: isOpen)
             // Sources of links and children are deeper.
-            if place.tokens.count == pointer.tokens.count + 1 { host = found }
+            if place.tokens.count == pointer.tokens.count + 1 { (own, host) = (source, found) }
         }
         var reader = isStored ? .ofStored(inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
         let spec = try read(&reader)
-        return Admitted(spec: spec, host: host, queues: reader.queues, jobs: reader.jobs)
+        return Admitted(spec: spec, source: own, host: host, queues: reader.queues, jobs: reader.jobs)
     }
 
     /// Checks the URLs, paths and the program of a source at `place` against policy; if it `isOpen`, except for strings
@@ -177,16 +179,13 @@ extension NewJob {
         let spec = admitted.spec
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),
-            digest: spec.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(spec, limits),
+            digest: spec.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(admitted.source, limits),
             queues: admitted.queues, jobs: admitted.jobs, subscription: subscription)
     }
 
     /// The outcome of a `value` or `error` source; nil for other sources, and for long values, which go into files.
-    private static func immediate(_ spec: JobSpec, _ limits: JobLimits) -> Carried? {
-        guard [.value, .error].contains(spec.plan.source.source), let source = spec.json["source"],
-            let parameters = try? SourceParameters(source, mode: .expanded, isStored: true, limits: limits)
-        else { return nil }
-        switch parameters {
+    private static func immediate(_ source: SourceParameters?, _ limits: JobLimits) -> Carried? {
+        switch source {
         case .value(let value):
             let text = value.utf8
             return text.count <= limits.inlineResult ? .success(.inline(text)) : nil

@@ -14,7 +14,6 @@ package struct ZoneFiles: Sendable {
         self.directory = directory
     }
 
-    /// The rules of the zone with this IANA name.
     package func rules(of zone: String) throws(Flaw) -> ZoneRules {
         if zone == "UTC" { return .utc }
         guard Self.isName(zone) else {

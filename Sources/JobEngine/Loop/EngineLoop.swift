@@ -80,7 +80,7 @@ final class EngineLoop {
 
     private func serve() {
         if let input = replay.popFirst() { return round(alone: input) }
-        collect()
+        take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         let now = now
         giveUp(at: now.steady)
         if mustTick(at: now) {
@@ -93,18 +93,12 @@ final class EngineLoop {
         if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
-    /// Takes from the inbox what fits into a round.
-    private func collect() {
-        guard upcoming.count < Self.most.inputs else { return }
-        take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
-    }
-
     /// Takes from the inbox; gives whether there was something.
     @discardableResult
     func take(entries: Int, bytes: Int) -> Bool {
         let taken = engine.inbox.take(entries: entries, bytes: bytes)
         for entry in taken {
-            switch entry.content {
+            switch entry {
             case .input(let input): feed(input)
             case .request(let id, let request, let caller, let pending):
                 requests[id] = pending
@@ -170,7 +164,7 @@ final class EngineLoop {
                 else { return }
             }
             // What came meanwhile is committed with the rest.
-            collect()
+            take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         }
     }
 

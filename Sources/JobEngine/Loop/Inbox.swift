@@ -7,27 +7,20 @@ import Synchronization
 /// What waits for the engine, from any thread: each user has a queue of its own, and so has the engine itself. Users have their
 /// turns one after the other.
 final class Inbox: Sendable {
-    struct Entry: Sendable {
-        enum Content: Sendable {
-            /// What a round gives to the core.
-            case input(CoreInput)
-            case request(RequestID, CoreRequest, Caller, PendingRequest)
-            /// What the engine does by itself, on its thread.
-            case task(@Sendable (EngineLoop) -> Void)
-        }
+    enum Entry: Sendable {
+        /// What a round gives to the core.
+        case input(CoreInput)
+        case request(RequestID, CoreRequest, Caller, PendingRequest)
+        /// What the engine does by itself, on its thread.
+        case task(@Sendable (EngineLoop) -> Void)
 
-        let content: Content
         /// About how many bytes it brings into a round.
-        let size: Int
-
-        init(_ content: Content) {
-            self.content = content
-            size =
-                switch content {
-                case .input(let input): input.size
-                case .request(_, let request, _, _): request.size
-                case .task: 0
-                }
+        fileprivate var size: Int {
+            switch self {
+            case .input(let input): input.size
+            case .request(_, let request, _, _): request.size
+            case .task: 0
+            }
         }
     }
 
@@ -45,8 +38,7 @@ final class Inbox: Sendable {
     private let signal = DispatchSemaphore(value: 0)
 
     /// Adds an entry of `user`; nil stands for the engine itself.
-    func put(_ content: Entry.Content, of user: UInt32?) {
-        let entry = Entry(content)
+    func put(_ entry: Entry, of user: UInt32?) {
         let mustWake = state.withLock { state in
             if state.queues[user] == nil {
                 state.turns.append(user)

@@ -3,44 +3,31 @@ import JobCore
 
 /// Makes the children of one `list` or `each`, some hundred at a time. Blocks if a text is long.
 struct ChildMaker: Sendable {
-    private enum Source {
-        case jobs([JSON])
-        case items([JSON], template: Template)
-    }
-
     /// Children that are made at once, and bytes of their documents.
     private static let portion = (children: 256, bytes: 512 << 10)
 
     let opening: ListOpening
-    private let source: Source
+    /// The specs of a `list`, or the items of an `each`.
+    private let elements: [JSON]
+    /// Of an `each`.
+    private let template: Template?
     /// The source as it was accepted.
     private let written: JSON
     /// Without its values.
     private let parent: JobRow
     private let engine: Engine
 
-    init(_ list: ListSpec, _ written: JSON, of row: JobRow, _ engine: Engine) {
-        self.init(
-            ListOpening(mode: list.mode, concurrency: list.concurrency, total: list.elements.count, template: nil),
-            .jobs(list.elements), written, row, engine)
-    }
-
-    init(_ items: ListSpec, _ job: JSON, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
-        let template = job.inheriting(queue: row.queue, priority: row.priority)
-        self.init(
-            ListOpening(
-                mode: items.mode, concurrency: items.concurrency, total: items.elements.count,
-                template: try engine.stored(template.utf8)),
-            .items(items.elements, template: Template(template)), written, row, engine)
-    }
-
-    private init(
-        _ opening: ListOpening, _ source: Source, _ written: JSON, _ row: JobRow, _ engine: Engine
-    ) {
+    /// `job` is the template of an `each`.
+    init(_ list: ListSpec, job: JSON?, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
+        let job = job?.inheriting(queue: row.queue, priority: row.priority)
+        opening = ListOpening(
+            mode: list.mode, concurrency: list.concurrency, total: list.elements.count,
+            template: try job.map { (job) throws(JobError) in try engine.stored(job.utf8) })
+        elements = list.elements
+        template = job.map(Template.init)
         var parent = row
         (parent.carried, parent.outcomes, parent.failedLink) = (nil, [], nil)
-        (self.opening, self.source, self.written, self.parent, self.engine) =
-            (opening, source, written, parent, engine)
+        (self.written, self.parent, self.engine) = (written, parent, engine)
     }
 
     /// The next children from an index on.
@@ -64,22 +51,21 @@ struct ChildMaker: Sendable {
             var left = 0
             let depth = (parent.parent?.depth ?? 0) + 1
             let accepted = written["job"] ?? written["jobs"]?[index]
-            switch source {
-            case .jobs(let jobs):
-                let json = jobs[index].inheriting(queue: parent.queue, priority: parent.priority)
-                document = .spec(json.utf8)
-                admitted = try engine.admission.child(
-                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
-            case .items(let items, let template):
-                document = .item(try engine.stored(items[index].utf8))
+            if let template {
+                document = .item(try engine.stored(elements[index].utf8))
                 // The first child is checked whole, others only if their short form is refused.
-                let short = index == 0 ? nil : try? child(of: template.short, items[index], index, depth)
+                let short = index == 0 ? nil : try? child(of: template.short, elements[index], index, depth)
                 if let short {
                     admitted = short
                     left = template.left
                 } else {
-                    admitted = try child(of: template.whole, items[index], index, depth)
+                    admitted = try child(of: template.whole, elements[index], index, depth)
                 }
+            } else {
+                let json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
+                document = .spec(json.utf8)
+                admitted = try engine.admission.child(
+                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
             }
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.

@@ -54,8 +54,8 @@ struct Expansion: Sendable {
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
         case .timer(let seconds): return .timer(seconds)
         case .job(let job): return .job(job)
-        case .list(let list): return .list(ChildMaker(list, written, of: row, engine))
-        case .each(let items, let job): return .list(try ChildMaker(items, job, written, of: row, engine))
+        case .list(let list): return .list(try ChildMaker(list, job: nil, written, of: row, engine))
+        case .each(let items, let job): return .list(try ChildMaker(items, job: job, written, of: row, engine))
         default:
             var connections = 1
             if case .download(let download) = parameters { connections = max(1, download.segments) }
