@@ -52,10 +52,8 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
-    /// The number of remembered users.
     var userCount: Int { state.withLock(\.users.count) }
 
-    /// Returns the number of a user's connections.
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
     /// Admits a connection and returns its user's budget, or throws the reason why it is refused.

@@ -30,10 +30,13 @@ package struct MemberReader {
         self.isStored = isStored
     }
 
-    /// Returns the location of the member `name`, which may be absent.
+    /// Reads the params of a call.
+    package init(_ params: JSONObject) {
+        (object, pointer, mode, isStored) = (params, JSONPointer(), .literal, false)
+    }
+
     package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
-    /// Returns an error about the member `name`.
     package func fault(_ name: String, _ reason: String) -> SpecError { SpecError(pointer(to: name), reason) }
 
     /// Throws if there are members other than these.
@@ -114,7 +117,6 @@ package struct MemberReader {
         return text
     }
 
-    /// Reads a number within `range`.
     package func number(_ name: String, in range: ClosedRange<Double>) throws(SpecError) -> Double? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return range.lowerBound }
@@ -125,7 +127,6 @@ package struct MemberReader {
         return number
     }
 
-    /// Reads a whole number within `range`.
     package func integer(_ name: String, in range: ClosedRange<Int>) throws(SpecError) -> Int? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return range.lowerBound }
@@ -144,7 +145,6 @@ package struct MemberReader {
         return Double(text).flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// Reads a boolean.
     package func flag(_ name: String) throws(SpecError) -> Bool? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return false }
@@ -152,7 +152,6 @@ package struct MemberReader {
         return flag
     }
 
-    /// Reads an array of at most `limit` elements.
     package func array(_ name: String, atMost limit: Int) throws(SpecError) -> [JSON]? {
         guard let value = value(name) else { return nil }
         if isOpen(name) { return [] }
@@ -181,7 +180,6 @@ package struct MemberReader {
         return strings
     }
 
-    /// Reads one of the words of `Choice`.
     package func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ name: String, of type: Choice.Type = Choice.self
     ) throws(SpecError) -> Choice? {
@@ -192,7 +190,6 @@ package struct MemberReader {
         throw fault(name, "\"\(name)\" must be one of \(words).")
     }
 
-    /// Reads an RFC 3339 time.
     package func time(_ name: String) throws(SpecError) -> Timestamp? {
         let text = try string(name) { text in
             Timestamp(rfc3339: text) == nil
@@ -201,7 +198,6 @@ package struct MemberReader {
         return text.flatMap(Timestamp.init(rfc3339:))
     }
 
-    /// Returns the error for an omitted member that is required.
     package func missing(_ name: String) -> SpecError { fault(name, "\"\(name)\" is missing.") }
 
     private func mismatch(_ name: String, _ wanted: String, _ value: JSON) -> SpecError {

@@ -59,11 +59,8 @@ final class Connection: Sendable {
         self.channel = channel
         loop = LoopExecutor(channel.eventLoop)
         (lines, received) = AsyncStream.makeStream()
-        let loop = channel.eventLoop
-        outbox = Outbox(limit: engine.limits.outbound, budget: budget) { outbox, atOnce in
-            if atOnce, loop.inEventLoop { return outbox.write(to: channel) }
-            // Simultaneous output goes out together.
-            loop.execute { outbox.write(to: channel) }
+        outbox = Outbox(limit: engine.limits.outbound, budget: budget) { outbox in
+            channel.eventLoop.execute { outbox.write(to: channel) }
         } overflowed: {
             server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
             channel.close(promise: nil)

@@ -48,7 +48,6 @@ final class UserBudget: Sendable {
 
     init(limit: Int) { state = Mutex(State(limit: limit)) }
 
-    /// The bytes counted now.
     var used: Int { state.withLock { $0.used + $0[.line] } }
 
     /// Whether another line may be read or handled.
@@ -164,7 +163,6 @@ final class BudgetCharge: Sendable {
         counted = Atomic(bytes)
     }
 
-    /// Counts work.
     convenience init(work bytes: Int, in budget: UserBudget) {
         budget.add(bytes, as: .work)
         self.init(.work, counted: bytes, in: budget)

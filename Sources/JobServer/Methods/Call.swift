@@ -7,7 +7,6 @@ import JobProtocol
 struct Call: Sendable {
     let request: Request
     let replies: Replies
-    /// Its memory.
     let charge: BudgetCharge
 
     func succeed(_ result: JSON) { succeed(text: result.utf8) }
@@ -49,9 +48,15 @@ struct Call: Sendable {
         replies.fail(request.id, error)
     }
 
-    /// Reads the params; an error in them becomes the answer.
-    func read<Value>(_ body: (MemberReader) throws(SpecError) -> Value) throws(ProtocolError) -> Value {
-        do { return try body(try MemberReader(.object(request.params), at: JSONPointer())) } catch {
+    /// Reads the params, which have no other members than these; an error in them becomes the answer.
+    func read<Value>(
+        _ names: [String], _ body: (MemberReader) throws(SpecError) -> Value
+    ) throws(ProtocolError) -> Value {
+        do {
+            let params = MemberReader(request.params)
+            try params.allow(names)
+            return try body(params)
+        } catch {
             throw ProtocolError(error)
         }
     }

@@ -10,11 +10,8 @@ import Synchronization
 /// and writes it with its own.
 extension Connection {
     func serverBackup(_ call: Call) async throws(ProtocolError) {
-        let (offset, length) = try call.read { (params) throws(SpecError) in
-            try params.allow(["offset", "length"])
-            return (
-                try params.integer("offset", in: 0...Int.max), try params.integer("length", in: 0...Int.max)
-            )
+        let (offset, length) = try call.read(["offset", "length"]) { (params) throws(SpecError) in
+            (try params.integer("offset", in: 0...Int.max), try params.integer("length", in: 0...Int.max))
         }
         guard caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")

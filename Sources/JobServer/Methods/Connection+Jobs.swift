@@ -63,14 +63,13 @@ extension Connection {
             send(&lines)
             open(watch, result)
         }
-        // A client that submits one job at a time waits only for this answer.
-        send(&lines, atOnce: submits.count == 1)
+        send(&lines)
         done()
     }
 
-    private func send(_ lines: inout JSONWriter, atOnce: Bool = false) {
+    private func send(_ lines: inout JSONWriter) {
         guard !lines.bytes.isEmpty else { return }
-        outbox.send(lines: lines.bytes, atOnce: atOnce)
+        outbox.send(lines: lines.bytes)
         lines = JSONWriter()
     }
 
@@ -88,9 +87,7 @@ extension Connection {
     ) throws(ProtocolError) -> (admitted: Admission.Admitted, isWatched: Bool) {
         var (spec, isWatched) = (params, false)
         if params["watch"] != nil {
-            do { isWatched = try MemberReader(.object(params), at: JSONPointer()).flag("watch") ?? false } catch {
-                throw ProtocolError(error)
-            }
+            do { isWatched = try MemberReader(params).flag("watch") ?? false } catch { throw ProtocolError(error) }
             spec["watch"] = nil
         }
         do { return (try admission.spec(.object(spec), from: caller), isWatched) } catch { throw ProtocolError(error) }
@@ -127,18 +124,15 @@ extension Connection {
     }
 
     func jobRetry(_ call: Call) async throws(ProtocolError) {
-        let (id, point) = try call.read { (params) throws(SpecError) in
-            try params.allow(["job", "from"])
-            return (try params.job(), try params.choice("from", of: RetryPoint.self) ?? .failed)
+        let (id, point) = try call.read(["job", "from"]) { (params) throws(SpecError) in
+            (try params.job(), try params.choice("from", of: RetryPoint.self) ?? .failed)
         }
         try await show(try await ask(.retry(id, from: point), \.changed), call, wasChanged: true)
     }
 
     /// Answers with the current state of a job.
     private func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
-        call.succeed(
-            job: try await look { $0.view(try $0.job(id)) },
-            wasChanged: wasChanged)
+        call.succeed(job: try await look { $0.view(try $0.job(id)) }, wasChanged: wasChanged)
     }
 
     func jobRemove(_ call: Call) async throws(ProtocolError) {
@@ -148,14 +142,12 @@ extension Connection {
     }
 
     private func readJob(_ call: Call) throws(ProtocolError) -> JobID {
-        try call.read { (params) throws(SpecError) in
-            try params.allow(["job"])
-            return try params.job()
-        }
+        try call.read(["job"]) { (params) throws(SpecError) in try params.job() }
     }
 
     func jobList(_ call: Call) async throws(ProtocolError) {
-        let filter = try call.read { (params) throws(SpecError) in try JobFilter(params) }
+        let names = ["state", "queue", "tag", "source", "parent", "after", "limit", "order"]
+        let filter = try call.read(names) { (params) throws(SpecError) in try JobFilter(params) }
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
         call.succeed("jobs", page.text, ["next": next?.json ?? .null])
@@ -179,7 +171,6 @@ extension Answer {
 extension JobFilter {
     init(_ params: MemberReader) throws(SpecError) {
         self.init()
-        try params.allow(["state", "queue", "tag", "source", "parent", "after", "limit", "order"])
         for (index, name) in (try params.strings("state", atMost: 6) ?? []).enumerated() {
             guard let state = JobState(rawValue: name) else {
                 let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")

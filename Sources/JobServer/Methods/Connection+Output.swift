@@ -26,8 +26,8 @@ extension Connection {
     }
 
     func jobOutput(_ call: Call) async throws(ProtocolError) {
-        let (request, wait) = try call.read { (params) throws(SpecError) in
-            try params.allow(["job", "link", "attempt", "offset", "length", "wait"])
+        let names = ["job", "link", "attempt", "offset", "length", "wait"]
+        let (request, wait) = try call.read(names) { (params) throws(SpecError) in
             let length = try params.integer("length", in: 1...Int.max) ?? Self.longestOutput
             return (
                 OutputRequest(

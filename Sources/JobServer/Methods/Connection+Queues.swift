@@ -6,14 +6,14 @@ import JobProtocol
 /// `queue.list` and `queue.set`.
 extension Connection {
     func queueList(_ call: Call) async throws(ProtocolError) {
-        try call.read { (params) throws(SpecError) in try params.allow([]) }
+        try call.read([]) { _ in }
         let status = engine.status
         call.succeed(["queues": .array(status.queues.map { $0.json(status, for: caller) })])
     }
 
     func queueSet(_ call: Call) async throws(ProtocolError) {
-        let (name, change) = try call.read { (params) throws(SpecError) in
-            try params.allow(["queue", "concurrency", "perUser", "suspended"])
+        let names = ["queue", "concurrency", "perUser", "suspended"]
+        let (name, change) = try call.read(names) { (params) throws(SpecError) in
             let name = try params.requiredString("queue") { name in
                 name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
             }

@@ -10,9 +10,8 @@ extension Connection {
     private static let piece = 256 << 10
 
     func jobResult(_ call: Call) async throws(ProtocolError) {
-        let (id, offset, length) = try call.read { (params) throws(SpecError) in
-            try params.allow(["job", "offset", "length"])
-            return (
+        let (id, offset, length) = try call.read(["job", "offset", "length"]) { (params) throws(SpecError) in
+            (
                 try params.job(), try params.integer("offset", in: 0...Int.max) ?? 0,
                 try params.integer("length", in: 0...Int.max)
             )

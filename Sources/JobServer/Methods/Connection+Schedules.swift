@@ -6,15 +6,17 @@ import JobProtocol
 /// `schedule.set`, `.get`, `.list`, `.remove`, `.run`, `.suspend` and `.resume`.
 extension Connection {
     func scheduleSet(_ call: Call) async throws(ProtocolError) {
-        let (request, spec) = try call.read { (params) throws(SpecError) in try params.newSchedule(of: caller) }
-        var new = request
+        let names = [
+            "schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended",
+        ]
+        var (new, spec) = try call.read(names) { (params) throws(SpecError) in try params.newSchedule(of: caller) }
         guard caller.isAdmin || new.key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
         do throws(CoreError) {
             new.queues = try await engine.blocking(for: caller.uid) {
-                [admission = engine.admission] () throws(CoreError) in
-                try admission.schedule(spec, at: JSONPointer(["spec"]), owner: request.key.owner)
+                [admission = engine.admission, spec, owner = new.key.owner] () throws(CoreError) in
+                try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner)
             }
         } catch {
             throw ProtocolError(error)
@@ -60,8 +62,7 @@ extension Connection {
     }
 
     func scheduleList(_ call: Call) async throws(ProtocolError) {
-        let (owner, after, limit) = try call.read { (params) throws(SpecError) in
-            try params.allow(["owner", "after", "limit"])
+        let (owner, after, limit) = try call.read(["owner", "after", "limit"]) { (params) throws(SpecError) in
             let after = try params.string("after") { text in
                 ScheduleKey(cursor: text) == nil ? "\"after\" must be what \"next\" of the page before said." : nil
             }
@@ -74,8 +75,8 @@ extension Connection {
         let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
         var text: [UInt8] = []
         var shown: ScheduleKey?
-        for view in schedules {
-            let element = view.json(isWhole: false).utf8
+        for schedule in schedules {
+            let element = schedule.stored.json(next: schedule.next, isWhole: false).utf8
             guard text.count + element.count + 512 <= call.room else {
                 // Schedules that do not fit come with the next page.
                 guard shown != nil else { throw Replies.full }
@@ -83,25 +84,22 @@ extension Connection {
             }
             if shown != nil { text.append(UInt8(ascii: ",")) }
             text += element
-            shown = view.schedule.key
+            shown = schedule.stored.row.schedule.key
         }
-        let last = shown == schedules.last?.schedule.key ? next : shown
+        let last = shown == schedules.last?.stored.row.schedule.key ? next : shown
         call.succeed("schedules", text, ["next": last?.cursor.json ?? .null])
     }
 
     /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
-        let schedule = try await look { try $0.schedule(key) }
-        let whole = schedule.json(isWhole: true).utf8
+        let (stored, next) = try await look { try $0.schedule(key) }
+        let whole = stored.json(next: next, isWhole: true).utf8
         let room = wasChanged ? call.room : call.replies.roomOutsideBatch(for: call.request.id)
-        call.succeed(text: whole.count <= room ? whole : schedule.json(isWhole: false, longestSpec: 0).utf8)
+        call.succeed(text: whole.count <= room ? whole : stored.json(next: next, isWhole: false, longestSpec: 0).utf8)
     }
 
     private func readSchedule(_ call: Call) throws(ProtocolError) -> ScheduleKey {
-        try call.read { (params) throws(SpecError) in
-            try params.allow(["schedule", "owner"])
-            return try params.schedule(of: caller)
-        }
+        try call.read(["schedule", "owner"]) { (params) throws(SpecError) in try params.schedule(of: caller) }
     }
 }
 
@@ -115,7 +113,6 @@ extension MemberReader {
 
     /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec.
     fileprivate func newSchedule(of caller: Caller) throws(SpecError) -> (NewSchedule, spec: JSON) {
-        try allow(["schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended"])
         let key = try schedule(of: caller)
         guard let spec = value("spec") else { throw missing("spec") }
         let new = NewSchedule(
@@ -154,19 +151,20 @@ extension ScheduleKey {
     }
 }
 
-extension ScheduleView {
+extension StoredScheduleRow {
     /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
-    fileprivate func json(isWhole: Bool, longestSpec: Int = StoredScheduleRow.longestShownSpec) -> JSON {
+    fileprivate func json(next: Timestamp?, isWhole: Bool, longestSpec: Int = longestShownSpec) -> JSON {
+        let schedule = row.schedule
         var (calendar, every): (JSON?, JSON?)
         switch schedule.timing {
         case .calendar(let text, _, _): calendar = text.json
         case .every(let period): every = JSON(Double(period) / 1000)
         }
-        let spec = isWhole || schedule.specSize <= longestSpec ? stored.spec.map(JSON.init(stored:)) : nil
+        let spec = isWhole || schedule.specSize <= longestSpec ? spec.map(JSON.init(stored:)) : nil
         let last = schedule.lastTime.map { time -> JSON in
             [
                 "time": time.json, "job": schedule.lastJob?.json ?? .null,
-                "state": stored.lastState?.rawValue.json ?? .null,
+                "state": lastState?.rawValue.json ?? .null,
             ]
         }
         return .object([

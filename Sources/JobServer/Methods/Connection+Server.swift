@@ -8,7 +8,7 @@ import MetricsRegistry
 /// `server.info` and `server.stats`.
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
-        try call.read { (params) throws(SpecError) in try params.allow([]) }
+        try call.read([]) { _ in }
         var limits = self.limits.json.object ?? [:]
         limits["storedPerUser"] = engine.settings.core.storedPerUser.json
         call.succeed([
@@ -22,10 +22,8 @@ extension Connection {
     }
 
     func serverStats(_ call: Call) async throws(ProtocolError) {
-        let wantsMetrics = try call.read { (params) throws(SpecError) in
-            try params.allow(["metrics"])
-            return try params.flag("metrics") ?? false
-        }
+        let metrics = try call.read(["metrics"]) { (params) throws(SpecError) in try params.flag("metrics") }
+        let wantsMetrics = metrics ?? false
         guard !wantsMetrics || caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators see the daemon's metrics; ask one of them.")
         }

@@ -8,7 +8,8 @@ import NIOCore
 /// `job.watch`, `job.unwatch` and `job.wait`.
 extension Connection {
     func jobWatch(_ call: Call) async throws(ProtocolError) {
-        let scope = try call.read { (params) throws(SpecError) in try WatchScope(params) }
+        let names = ["job", "jobs", "tag", "all", "interval", "children"]
+        let scope = try call.read(names) { (params) throws(SpecError) in try WatchScope(params) }
         let watch = try makeWatch(of: scope)
         let beginning: Lookup.Beginning
         do throws(ProtocolError) {
@@ -31,10 +32,7 @@ extension Connection {
     }
 
     func jobUnwatch(_ call: Call) async throws(ProtocolError) {
-        let name = try call.read { (params) throws(SpecError) in
-            try params.allow(["watch"])
-            return try params.requiredString("watch")
-        }
+        let name = try call.read(["watch"]) { (params) throws(SpecError) in try params.requiredString("watch") }
         let number = Int(name.dropFirst()).flatMap { name == "w\($0)" ? $0 : nil } ?? 0
         // Its memory is released before the answer, so that the next request finds room.
         guard unwatch(number) else {
@@ -47,8 +45,7 @@ extension Connection {
     private static let mostAwaited = 1000
 
     func jobWait(_ call: Call) async throws(ProtocolError) {
-        let (ids, timeout, isList) = try call.read { (params) throws(SpecError) in
-            try params.allow(["job", "jobs", "timeout"])
+        let (ids, timeout, isList) = try call.read(["job", "jobs", "timeout"]) { (params) throws(SpecError) in
             let timeout = try params.number("timeout", in: 0...315_360_000)
             guard let ids = try params.jobs(atMost: Self.mostAwaited) else { throw params.missing("job") }
             return (ids, timeout, params.value("jobs") != nil)
@@ -128,7 +125,6 @@ extension WatchScope {
     private static let mostJobs = 100_000
 
     init(_ params: MemberReader) throws(SpecError) {
-        try params.allow(["job", "jobs", "tag", "all", "interval", "children"])
         let given = ["job", "jobs", "tag", "all"].filter { params.value($0) != nil }
         guard given.count == 1 else {
             throw given.count > 1

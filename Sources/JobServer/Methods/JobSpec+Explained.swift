@@ -17,7 +17,7 @@ extension JobSpec {
         return .object([
             "source": json["source"].map(Self.explained), "then": Masking.masked(.array(written)),
             "links": plan.links.count.json, "queue": queue.json, "priority": priority.json,
-            "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": timeout?.json ?? .null,
+            "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": plan.source.timeout?.json ?? .null,
             "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": key?.json,
             "tags": tags.json, "label": label?.json,
         ])

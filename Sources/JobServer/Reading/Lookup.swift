@@ -248,7 +248,7 @@ struct Lookup: Sendable {
 
     // MARK: - Schedules
 
-    func schedule(_ key: ScheduleKey) throws -> ScheduleView {
+    func schedule(_ key: ScheduleKey) throws -> ShownSchedule {
         guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
             throw ProtocolError(.noSchedule(key))
         }
@@ -259,16 +259,19 @@ struct Lookup: Sendable {
     /// A page of schedules, and the key after which the next page begins; nil at the end.
     func schedules(
         after key: ScheduleKey?, of owner: UInt32?, limit: Int
-    ) throws -> (schedules: [ScheduleView], next: ScheduleKey?) {
+    ) throws -> (schedules: [ShownSchedule], next: ScheduleKey?) {
         let owner = caller.isAdmin ? owner : caller.uid
         let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
         var zones: [String: ZoneRules?] = [:]
         let shown = rows.prefix(limit).map { view($0, &zones) }
-        return (shown, rows.count > limit ? shown.last?.schedule.key : nil)
+        return (shown, rows.count > limit ? shown.last?.stored.row.schedule.key : nil)
     }
 
+    /// A schedule, and its next time; nil if it has none or is suspended.
+    typealias ShownSchedule = (stored: StoredScheduleRow, next: Timestamp?)
+
     /// `zones` keeps the rules of zones, which many schedules may share.
-    private func view(_ stored: StoredScheduleRow, _ zones: inout [String: ZoneRules?]) -> ScheduleView {
+    private func view(_ stored: StoredScheduleRow, _ zones: inout [String: ZoneRules?]) -> ShownSchedule {
         let schedule = stored.row.schedule
         var next: Timestamp?
         if !schedule.isSuspended {
@@ -281,7 +284,7 @@ struct Lookup: Sendable {
             let last = max(engine.wallTime, schedule.floor)
             next = zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
         }
-        return ScheduleView(stored: stored, next: next)
+        return (stored, next)
     }
 }
 
@@ -298,14 +301,6 @@ extension JobRow {
         guard self.link == link, let attempt else { return false }
         return attempt < self.attempt || attempt == self.attempt && state == .scheduled
     }
-}
-
-/// A schedule as clients see it.
-struct ScheduleView: Sendable {
-    let stored: StoredScheduleRow
-    /// Its next time; nil if it has none or is suspended.
-    let next: Timestamp?
-    var schedule: Schedule { stored.row.schedule }
 }
 
 extension Connection {

@@ -41,14 +41,14 @@ final class Outbox: Sendable {
 
     private let state: Mutex<State>
     private let budget: UserBudget
-    private let wake: @Sendable (Outbox, _ atOnce: Bool) -> Void
+    private let wake: @Sendable (Outbox) -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `wake` lets the event loop write, later unless `atOnce`, so that lines that come together are sent together.
-    /// `overflowed` is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `wake` lets the event loop write later, so that lines that come together are sent together. `overflowed`
+    /// is called once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, budget: UserBudget = UserBudget(limit: .max),
-        wake: @escaping @Sendable (Outbox, _ atOnce: Bool) -> Void = { _, _ in },
+        wake: @escaping @Sendable (Outbox) -> Void = { _ in },
         overflowed: @escaping @Sendable () -> Void
     ) {
         state = Mutex(State(limit: limit))
@@ -61,7 +61,6 @@ final class Outbox: Sendable {
     /// Whether everything sent is dropped, so that a sender need not begin.
     var isClosed: Bool { state.withLock { $0.phase == .closed } }
 
-    /// Changes the bytes that may wait.
     func configure(limit: Int) { state.withLock { $0.limit = limit } }
 
     /// Bytes that wait or are being sent.
@@ -87,10 +86,8 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Sends lines including their ends; `atOnce` if nothing will be sent together with them.
-    func send(lines: [UInt8], atOnce: Bool = false) {
-        whileOpen(atOnce: atOnce) { $0.filling.writeBytes(lines) }
-    }
+    /// Sends lines including their ends.
+    func send(lines: [UInt8]) { whileOpen { $0.filling.writeBytes(lines) } }
 
     /// Closes the outbox of a client that does not read.
     func overflow() {
@@ -98,7 +95,7 @@ final class Outbox: Sendable {
     }
 
     /// Adds to an open outbox, and closes it if that does not fit.
-    private func whileOpen(atOnce: Bool = false, _ add: (inout State) -> Void) {
+    private func whileOpen(_ add: (inout State) -> Void) {
         let (mustWake, fits) = state.withLock { state in
             guard state.phase == .open else { return (false, true) }
             count(&state, add)
@@ -106,7 +103,7 @@ final class Outbox: Sendable {
             defer { state.isWoken = true }
             return (fits && !state.isWoken, fits)
         }
-        if mustWake { wake(self, atOnce) }
+        if mustWake { wake(self) }
         if !fits { overflow() }
         budget.makeRoom()
     }

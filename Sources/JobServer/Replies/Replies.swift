@@ -29,7 +29,6 @@ final class Replies: Sendable {
     /// An upper bound on the size of a refusal for lack of room, without its id.
     private static let refusal = 256
 
-    /// The refusal for lack of room.
     static let full = ProtocolError.busy(
         "The answers of this batch leave no room for this one; ask again in a call of its own.", retryAfter: 0)
 
@@ -49,7 +48,6 @@ final class Replies: Sendable {
         self.sent = sent
     }
 
-    /// Whether an answer found no room, so that no more calls are carried out.
     var isFull: Bool { state.withLock(\.isFull) }
 
     /// The bytes that the result of a call may take.
