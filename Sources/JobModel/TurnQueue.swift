@@ -35,7 +35,6 @@ package struct TurnQueue<Element> {
         return (user, element)
     }
 
-    /// Records that a running element of `user` has ended.
     package mutating func finish(_ user: UInt32) {
         let count = running[user, default: 1] - 1
         running[user] = count > 0 ? count : nil

@@ -11,7 +11,6 @@ package enum Base64 {
         return values
     }()
 
-    /// Encodes `bytes`.
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
         bytes.withContiguousStorageIfAvailable(text) ?? Array(bytes).withUnsafeBufferPointer(text)
     }

@@ -56,12 +56,10 @@ public struct JSONObject: Sendable {
         members.append(Member(name: name, value: value))
     }
 
-    /// Appends a member unless the value is nil.
     package mutating func append(_ name: String, ifPresent value: JSON?) {
         if let value { append(name, value) }
     }
 
-    /// Returns the members with each value replaced by the result of `transform`.
     package func mapValues<Failure: Error>(
         _ transform: (Member) throws(Failure) -> JSON
     ) throws(Failure) -> JSONObject {

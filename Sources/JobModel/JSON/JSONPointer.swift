@@ -46,7 +46,6 @@ package struct JSONPointer: Sendable, Hashable {
         return Int(token)
     }
 
-    /// Returns the location of the member or element `token`.
     package func appending(_ token: String) -> JSONPointer {
         var longer: [String] = []
         longer.reserveCapacity(tokens.count + 1)
@@ -55,7 +54,6 @@ package struct JSONPointer: Sendable, Hashable {
         return JSONPointer(longer)
     }
 
-    /// Returns the location of the element at `index`.
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }
 

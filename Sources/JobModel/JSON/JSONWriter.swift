@@ -26,7 +26,6 @@ package struct JSONWriter {
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
-    /// Appends a whole number.
     package mutating func write(_ value: Int) {
         guard value >= 0 else { return bytes.append(contentsOf: String(value).utf8) }
         withUnsafeTemporaryAllocation(byteCount: UnsafeMutableRawPointer.mostDigits, alignment: 1) { digits in
@@ -48,7 +47,6 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends a value.
     package mutating func write(_ value: JSON) {
         switch value {
         case .null: raw("null")
@@ -135,7 +133,6 @@ package struct JSONWriter {
         }
     }
 
-    /// Returns the size of a scalar within a string, in bytes.
     static func size(of scalar: Unicode.Scalar) -> Int {
         scalar.isASCII && isEscaped(UInt8(truncatingIfNeeded: scalar.value))
             ? escapedSize(of: UInt8(truncatingIfNeeded: scalar.value)) : UTF8.width(scalar)

@@ -1,21 +1,18 @@
-/// Looks up many values in the same JSON; a large object that is searched often gets an index.
+/// Looks up many values in the same JSON; a large object gets an index.
 ///
 /// Without one, as many look-ups as an object has members take quadratic time: minutes, for one document.
 struct PointerSearch {
     /// The number of members up to which a linear search beats an index.
     private static let few = 32
-    /// Look-ups in one object before it gets an index, which costs about as much as a few of them.
-    private static let looksWithout = 8
 
-    private struct Searched {
+    private struct Index {
         /// Retained, so that no other object's members can get the same address.
         let object: JSONObject
-        var looks = 0
-        /// The last position of each name, once it has an index.
-        var positions: [NameBytes: Int] = [:]
+        /// The last position of each name.
+        var positions: [[UInt8]: Int] = [:]
     }
 
-    private var searched: [UnsafeRawPointer: Searched] = [:]
+    private var indexes: [UnsafeRawPointer: Index] = [:]
 
     /// Returns the value at `pointer` in `root`, or nil; an array index is digits without a leading zero.
     mutating func value(at pointer: JSONPointer, in root: JSON) -> JSON? {
@@ -38,28 +35,14 @@ struct PointerSearch {
         guard object.members.count > Self.few,
             let address = object.members.withUnsafeBufferPointer({ UnsafeRawPointer($0.baseAddress) })
         else { return object[name] }
-        var entry = searched.removeValue(forKey: address) ?? Searched(object: object)
-        defer { searched[address] = entry }
-        entry.looks += 1
-        guard entry.looks > Self.looksWithout else { return object[name] }
-        if entry.positions.isEmpty {
-            entry.positions.reserveCapacity(object.members.count)
-            for (position, member) in object.members.enumerated() { entry.positions[NameBytes(member.name)] = position }
+        if indexes[address] == nil {
+            var index = Index(object: object)
+            index.positions.reserveCapacity(object.members.count)
+            for (position, member) in object.members.enumerated() {
+                index.positions[Array(member.name.utf8)] = position
+            }
+            indexes[address] = index
         }
-        return entry.positions[NameBytes(name)].map { object.members[$0].value }
-    }
-}
-
-/// A name that compares by bytes; `==` of strings also accepts canonical equivalents.
-private struct NameBytes: Hashable {
-    private let text: String
-
-    init(_ text: String) { self.text = text }
-
-    static func == (left: NameBytes, right: NameBytes) -> Bool { left.text.hasSameBytes(as: right.text) }
-
-    func hash(into hasher: inout Hasher) {
-        var text = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        return indexes[address]?.positions[Array(name.utf8)].map { object.members[$0].value }
     }
 }

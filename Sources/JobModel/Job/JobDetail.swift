@@ -25,7 +25,6 @@ package struct JobDetail: Sendable, Hashable {
     /// The maximum size of a job with the least detail, in bytes.
     package static let least = 704
 
-    /// This detail without a result.
     package var withoutResult: JobDetail {
         var detail = self
         detail.hasResult = false

@@ -93,7 +93,6 @@ package struct JobError: Error, Sendable, Hashable {
         package var isRetryable: Bool
         /// The failed link; 0 is the source.
         package var link = 0
-        /// Attempts of that link.
         package var attempts = 1
         package var http: HTTPStatus?
         package var program: ProgramEnd?

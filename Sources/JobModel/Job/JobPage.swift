@@ -13,7 +13,6 @@ package struct JobPage: Sendable {
 
     private let room: Int
 
-    /// Creates an empty page for as many jobs as fit into `room`.
     package init(within room: Int) {
         self.room = room
     }

@@ -1,6 +1,5 @@
 /// Masks credentials in output for clients and logs.
 package enum Masking {
-    /// The replacement for a hidden value.
     package static let mask = "***"
 
     private static let secretFields: Set<String> = ["authorization", "proxy-authorization", "cookie"]

@@ -1,6 +1,5 @@
 /// A job's progress, as clients see it.
 package struct Progress: Sendable, Hashable {
-    /// The unit of counting.
     package struct Unit: Sendable, Hashable, RawRepresentable {
         package let rawValue: String
 

@@ -15,7 +15,6 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         return sum.isNaN ? self : Timestamp(milliseconds: Int64(saturating: sum))
     }
 
-    /// Returns the seconds from `earlier` to this time.
     package func seconds(since earlier: Timestamp) -> Double {
         Double(milliseconds - earlier.milliseconds) / 1000
     }
@@ -116,7 +115,6 @@ extension Timestamp: CustomStringConvertible {
         return Int(era) * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// Returns the year, month and day `days` after 1970-01-01.
     static func civil(fromDays days: Int) -> (Int, Int, Int) {
         let shifted = days + 719_468
         let era = Int(Int64(shifted).flooredQuotient(by: 146_097))

@@ -19,7 +19,6 @@ package enum Carried: Sendable, Hashable {
 package enum StoredValue: Sendable, Hashable {
     /// At most `limits.inlineResult` bytes of JSON text.
     case inline([UInt8])
-    /// A file with the JSON text.
     case file(BlobReference)
 
     /// The size of the JSON text, in bytes.
@@ -40,7 +39,6 @@ package struct BlobReference: Sendable, Hashable {
     /// The daemon's life that wrote it; with the number it forms the file's name.
     package let life: Int64
     package let number: Int64
-    /// The size in bytes.
     package let size: Int64
 
     package init(life: Int64, number: Int64, size: Int64) {

@@ -15,7 +15,6 @@ package protocol JobTransaction: AnyObject {
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document?
     /// Inserts jobs, with new ids in their order.
     func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted]
-    /// Stores an existing job.
     func update(_ job: JobRow) throws(StoreError)
     /// Deletes a job with its spec, tags, key and checkpoints, but not its children.
     func delete(_ job: JobID) throws(StoreError)
@@ -67,9 +66,7 @@ package protocol JobTransaction: AnyObject {
 
     // MARK: Lists
 
-    /// Returns the open list of a job.
     func list(of job: JobID) throws(StoreError) -> ListRow?
-    /// Inserts or updates an open list.
     func put(_ list: ListRow) throws(StoreError)
     /// Deletes the row of a list that is over; its template stays as long as its children.
     func closeList(of job: JobID) throws(StoreError)

@@ -8,7 +8,6 @@ package struct ReadyPosition: Sendable, Hashable, Comparable {
         self.id = id
     }
 
-    /// Returns whether `left` starts before `right`.
     package static func < (left: ReadyPosition, right: ReadyPosition) -> Bool {
         left.priority == right.priority ? left.id < right.id : left.priority > right.priority
     }

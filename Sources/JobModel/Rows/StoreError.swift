@@ -9,9 +9,7 @@ package struct StoreError: Error, Sendable {
         case locked
         /// Writing or syncing failed; nothing was kept.
         case write
-        /// Reading failed.
         case read
-        /// The store is closed.
         case closed
     }
 

@@ -124,7 +124,6 @@ package struct Schedule: Sendable, Hashable {
     package var catchUp: ScheduleCatchUp
     package var overlap: ScheduleOverlap
     package var isSuspended: Bool
-    /// The time when it was last set.
     package var setAt: Timestamp
     /// The time up to which its times have been handled.
     package var doneUntil: Timestamp

@@ -13,7 +13,6 @@ package struct HeaderField: Sendable, Equatable {
         "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// Returns whether the transfer itself sets this field.
     package static func isReserved(_ name: String) -> Bool { reserved.contains(name.lowercased()) }
 
     /// The maximum size of all fields of a request, in bytes.
@@ -51,7 +50,6 @@ package struct HeaderField: Sendable, Equatable {
         return fields
     }
 
-    /// Returns the flaw in a field's value, or nil.
     package static func flaw(ofValue text: String) -> String? {
         text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
             ? "A header field's value must not hold control characters." : nil

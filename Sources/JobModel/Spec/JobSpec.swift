@@ -11,9 +11,6 @@ package final class JobSpec: Sendable {
     /// Seconds from submission to the earliest start.
     package let delay: Double?
     package let notBefore: Timestamp?
-    /// The bound on one attempt of one source, in seconds.
-    package let timeout: Double?
-    package let retry: RetryPolicy?
     package let key: String?
     package let tags: [String]
     package let label: String?
@@ -28,10 +25,7 @@ package final class JobSpec: Sendable {
         "label",
     ]
 
-    init(
-        reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], timeout: Double?, retry: RetryPolicy?,
-        isNew: Bool
-    ) throws(SpecError) {
+    init(_ reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], isNew: Bool) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
         // Both give the same size, so a job that is read counts as much as when it was stored.
@@ -45,8 +39,6 @@ package final class JobSpec: Sendable {
             throw reader.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
         }
         plan = JobPlan(source: source, links: links, deadline: try Self.duration(reader, "deadline"))
-        self.timeout = timeout
-        self.retry = retry
         key = try Self.word(reader, "key", atMost: 256)
         tags = try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? []
         label = try Self.word(reader, "label", atMost: 256)
@@ -69,7 +61,6 @@ package final class JobSpec: Sendable {
         }
     }
 
-    /// Returns why a text is not a tag, or nil if it is.
     package static func flaw(inTag tag: String) -> String? {
         tag.isEmpty || tag.utf8.count > 256 ? "A tag must be 1 to 256 bytes long." : nil
     }

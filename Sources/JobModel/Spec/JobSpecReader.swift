@@ -140,9 +140,7 @@ package struct JobSpecReader {
         inside.retry = try RetryPolicy(reader, "retry")
         let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: ResultShape(of: source.source, written))
-        return try JobSpec(
-            reader: reader, source: source, links: links, timeout: inside.timeout, retry: inside.retry,
-            isNew: context.isNew)
+        return try JobSpec(reader, source: source, links: links, isNew: context.isNew)
     }
 
     private mutating func links(

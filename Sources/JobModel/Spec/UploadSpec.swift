@@ -25,7 +25,6 @@ package struct UploadSpec: Sendable, Equatable {
 }
 
 extension MemberReader {
-    /// Reads the path of a file.
     func path(_ name: String) throws(SpecError) -> String {
         try requiredString(name) { $0.utf8.contains(0) ? "A path cannot contain NUL characters." : nil }
     }

@@ -113,7 +113,6 @@ package struct TemplateText: Sendable {
         byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "{")
     }
 
-    /// Joins segments; expressions stay as written.
     package static func plain(_ segments: [Segment]) -> String {
         var plain = ""
         // A text of 60 MB that grows by doubling takes 100 MB on its way.
@@ -165,7 +164,6 @@ package struct TemplateText: Sendable {
         return escaped + rest
     }
 
-    /// Returns `json` with every string escaped.
     package static func escaped(_ json: JSON) -> JSON {
         switch json {
         case .string(let text): .string(escaped(text))

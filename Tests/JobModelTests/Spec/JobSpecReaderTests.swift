@@ -15,8 +15,8 @@ import Testing
         let spec = try JobSpec.parsing(text)
         #expect(spec.plan.source.source == .json && spec.plan.links.count == 1)
         #expect(spec.queue == "q" && spec.priority == -1000 && spec.delay == 1.5 && spec.notBefore == nil)
-        #expect(spec.timeout == 60 && spec.plan.deadline == 600)
-        #expect(spec.retry == RetryPolicy(max: 0, initial: 0, factor: 1, maxDelay: 0, jitter: false))
+        #expect(spec.plan.source.timeout == 60 && spec.plan.deadline == 600)
+        #expect(spec.plan.source.retry == RetryPolicy(max: 0, initial: 0, factor: 1, maxDelay: 0, jitter: false))
         #expect(spec.key == "k" && spec.tags == ["a", "b"] && spec.label == "l")
         #expect(spec.json.description == text)
     }
@@ -28,7 +28,8 @@ import Testing
             try .parsing(#"{"source":{"type":"error"},\#(nulls)}"#),
         ] {
             #expect(spec.queue == "default" && spec.priority == 0 && spec.delay == nil && spec.notBefore == nil)
-            #expect(spec.timeout == nil && spec.plan.deadline == nil && spec.retry == nil && spec.key == nil)
+            #expect(spec.plan.source.timeout == nil && spec.plan.source.retry == .standard)
+            #expect(spec.plan.deadline == nil && spec.key == nil)
             #expect(spec.tags.isEmpty && spec.label == nil && spec.plan.links.isEmpty)
         }
     }
@@ -37,7 +38,7 @@ import Testing
         let spec = try JobSpec.parsing(#"{"source":{"type":"error"},"retry":{"max":7}}"#)
         var expected = RetryPolicy.standard
         expected.max = 7
-        #expect(spec.retry == expected)
+        #expect(spec.plan.source.retry == expected)
     }
 
     @Test(arguments: [
