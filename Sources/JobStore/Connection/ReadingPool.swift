@@ -60,7 +60,6 @@ final class ReadingPool: Sendable {
         }
     }
 
-    /// Throws if the pool is closed.
     func checkOpen() throws(StoreError) { if state.withLock(\.isClosed) { throw StoreError.closed } }
 
     /// Whether a long read keeps the log from starting again.

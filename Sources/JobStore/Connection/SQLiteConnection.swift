@@ -42,7 +42,6 @@ final class SQLiteConnection: @unchecked Sendable {
     /// The error of the last call, which it remembers.
     func failure() -> StoreError { failed(StoreError(errors, SQLiteFailure(of: pointer), database: path)) }
 
-    /// Remembers an error.
     func failed(_ error: StoreError) -> StoreError {
         if firstFailure == nil { firstFailure = error }
         return error

@@ -108,15 +108,12 @@ final class StateDirectory: Sendable {
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0
     }
 
-    /// Syncs the directory that contains `path`.
     static func sync(directoryOf path: String) -> Bool { sync(directory(of: path)) }
 
-    /// The directory that contains `path`.
     static func directory(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
-    /// Syncs a file or directory.
     static func sync(_ path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }

@@ -2,8 +2,6 @@ package import JobModel
 
 /// Schedules, checkpoints of transfers, and files.
 extension SQLiteJobReader {
-    // MARK: Schedules
-
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
         try schedules("owner = ?1 AND name = ?2", [key.owner, key.name], atMost: 1, longestSpec: .max).first
     }
@@ -34,8 +32,6 @@ extension SQLiteJobReader {
                 }
         }
     }
-
-    // MARK: Transfers and files
 
     package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
         try bytes("SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2", job, link)

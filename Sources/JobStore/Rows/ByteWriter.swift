@@ -29,7 +29,6 @@ struct ByteWriter {
         if let value { write(&self, value) }
     }
 
-    /// The number of the values, and each.
     mutating func list<Value>(_ values: some Collection<Value>, _ write: (inout ByteWriter, Value) -> Void) {
         number(values.count)
         for value in values { write(&self, value) }

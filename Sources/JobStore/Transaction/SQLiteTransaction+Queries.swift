@@ -11,8 +11,6 @@ extension SQLiteTransaction {
         ).rows()
     }
 
-    // MARK: Times
-
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
         guard limit > 0 else { return [] }
@@ -59,8 +57,6 @@ extension SQLiteTransaction {
         return times
     }
 
-    // MARK: Runs
-
     func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
         return try rows(
@@ -72,8 +68,6 @@ extension SQLiteTransaction {
         try flushJobs()
         return try rows("jobs_suspected WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id", after, atMost: limit)
     }
-
-    // MARK: Children
 
     func children(
         of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
@@ -115,8 +109,6 @@ extension SQLiteTransaction {
         return found
     }
 
-    // MARK: Finished jobs
-
     /// The condition of the index on finished root jobs.
     private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
@@ -143,8 +135,6 @@ extension SQLiteTransaction {
     private func finishedOwners() throws(StoreError) -> [Int64] {
         try connection.distinct("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
     }
-
-    // MARK: Dependencies
 
     func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
         try statement("INSERT OR IGNORE INTO dependencies (target, job) VALUES (?1, ?2)", target, job).run()

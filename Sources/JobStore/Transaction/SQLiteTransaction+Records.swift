@@ -2,8 +2,6 @@ import JobModel
 
 /// Checkpoints of transfers, downloads, settings of queues, counts, and unfinished work.
 extension SQLiteTransaction {
-    // MARK: Checkpoints
-
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError) {
         guard let checkpoint else {
             try statement("DELETE FROM checkpoints WHERE job = ?1 AND link = ?2", job, link).run()
@@ -22,8 +20,6 @@ extension SQLiteTransaction {
         return try select.rows { row throws(StoreError) in (Int(row.integer(0)), row.bytes(1) ?? []) }
     }
 
-    // MARK: Downloads
-
     private static let mostDownloads = 100_000
 
     func save(download: [UInt8], to path: String) throws(StoreError) {
@@ -33,8 +29,6 @@ extension SQLiteTransaction {
             "DELETE FROM downloads WHERE number <= (SELECT max(number) FROM downloads) - \(Self.mostDownloads)"
         ).run()
     }
-
-    // MARK: Queues
 
     func queues() throws(StoreError) -> [QueueSettings] {
         try statement("SELECT name, concurrency, per_user, is_suspended FROM queues ORDER BY name").rows {
@@ -51,8 +45,6 @@ extension SQLiteTransaction {
             queue.name, queue.concurrency, queue.perUser, queue.isSuspended
         ).run()
     }
-
-    // MARK: Counts
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
@@ -82,8 +74,6 @@ extension SQLiteTransaction {
             }
         }
     }
-
-    // MARK: Work
 
     private static let selectWork = "SELECT id, kind, job, owner, list, position, payload FROM work"
 
