@@ -98,10 +98,8 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "JobCore", "JobEngine", deque,
-                log,
-                services,
-                system,
+                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "JobCore", "JobEngine", log,
+                services, system,
             ]
                 + nio,
             swiftSettings: ours

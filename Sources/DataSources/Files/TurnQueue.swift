@@ -1,26 +1,28 @@
+import NIOCore
+
 /// A queue per user for a few shared threads.
 /// Users take turns, and none has more than `perUser` of the `total` threads at a time, however long it keeps them.
-package struct TurnQueue<Element> {
+struct TurnQueue<Element> {
     private let perUser: Int
     private let total: Int
-    private var waiting: [UInt32: Line] = [:]
+    private var waiting: [UInt32: CircularBuffer<Element>] = [:]
     /// Users with waiting elements, next first.
     private var turns: [UInt32] = []
     private var running: [UInt32: Int] = [:]
     private var runningCount = 0
 
-    package init(perUser: Int, total: Int) {
+    init(perUser: Int, total: Int) {
         self.perUser = perUser
         self.total = total
     }
 
-    package mutating func append(_ element: Element, for user: UInt32) {
+    mutating func append(_ element: Element, for user: UInt32) {
         if waiting[user] == nil { turns.append(user) }
-        waiting[user, default: Line()].last.append(element)
+        waiting[user, default: CircularBuffer()].append(element)
     }
 
     /// Returns the next element that may run and counts it as running, or nil if none may.
-    package mutating func next() -> (user: UInt32, element: Element)? {
+    mutating func next() -> (user: UInt32, element: Element)? {
         guard runningCount < total,
             let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
         else { return nil }
@@ -35,27 +37,9 @@ package struct TurnQueue<Element> {
         return (user, element)
     }
 
-    package mutating func finish(_ user: UInt32) {
+    mutating func finish(_ user: UInt32) {
         let count = running[user, default: 1] - 1
         running[user] = count > 0 ? count : nil
         runningCount -= 1
-    }
-
-    /// A queue made of two stacks: thousands may wait, and `removeFirst` of an array moves all of them.
-    private struct Line {
-        /// The next element is the last.
-        private var first: [Element] = []
-        /// Elements appended since `first` was filled, in order.
-        var last: [Element] = []
-
-        var isEmpty: Bool { first.isEmpty && last.isEmpty }
-
-        mutating func popFirst() -> Element? {
-            if first.isEmpty {
-                first = last.reversed()
-                last = []
-            }
-            return first.popLast()
-        }
     }
 }

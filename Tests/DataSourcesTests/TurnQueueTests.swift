@@ -1,5 +1,6 @@
-import JobModel
 import Testing
+
+@testable import DataSources
 
 @Suite struct TurnQueueTests {
     @Test func users_haveTheirTurns_oneAfterTheOther() {
