@@ -7,7 +7,6 @@ package import JobModel
 package import Logging
 package import JobCore
 import Synchronization
-package import SystemPackage
 
 /// Runs the core on its store: feeds it inputs, in rounds on one thread, and carries out its effects with sources, timers and
 /// files. It decides nothing.

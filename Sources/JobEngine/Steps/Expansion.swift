@@ -81,15 +81,10 @@ struct Expansion: Sendable {
     // MARK: - The step
 
     private func spec() throws(JobError) -> JSON {
-        var (document, template) = (order.document, nil as StoredValue?)
-        if document == nil {
-            let stored = try stored()
-            (document, template) = (stored.document, stored.template)
-        }
+        let document = if let given = order.document { given } else { try stored().document }
         switch document {
         case .spec(let text): return try engine.value(of: .inline(text))
-        case .item(let item): return try child(of: item, template)
-        case nil: throw JobError(.internal, "Job \(row.id) has no spec; this is a defect of the daemon.")
+        case .item(let item): return try child(of: item)
         }
     }
 
@@ -100,15 +95,13 @@ struct Expansion: Sendable {
         return stored
     }
 
-    private func child(of item: StoredValue, _ known: StoredValue?) throws(JobError) -> JSON {
+    private func child(of item: StoredValue) throws(JobError) -> JSON {
         guard let parent = row.parent else {
             throw JobError(.internal, "Job \(row.id) has no parent; this is a defect of the daemon.")
         }
         let key = TemplateCache.Key(job: parent.job, list: parent.list)
         let template = try engine.templates.template(key) { () throws(JobError) in
-            var found = known
-            if found == nil { found = try stored().template }
-            guard let template = found else {
+            guard let template = try stored().template else {
                 throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
             }
             return (try engine.value(of: template), template.size)

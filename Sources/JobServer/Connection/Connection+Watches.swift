@@ -18,27 +18,22 @@ extension Connection {
 
     /// Creates a watch of a scope, which buffers its events until it is opened.
     func makeWatch(of scope: WatchScope) throws(ProtocolError) -> ConnectionWatch {
-        try checkNumber()
-        return try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed)
+        try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed, isLimited: true)
     }
 
     /// Creates the watch of a submission, for which ``roomForWatch()`` has made room, unless it is in a batch: a batch's
     /// watches begin with its answer, so waiting for one of them would never end.
     func makeSubmissionWatch(isInBatch: Bool) throws(ProtocolError) -> ConnectionWatch {
-        if isInBatch { try checkNumber() }
-        return try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true)
+        try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true, isLimited: isInBatch)
     }
 
-    /// Throws if the connection has as many watches as it may.
-    private func checkNumber() throws(ProtocolError) {
+    /// Creates a watch; if it `isFixed`, it covers no later jobs and ends with the last end that it reports. One that
+    /// `isLimited` is refused if the connection has as many as it may.
+    private func makeWatch(bytes: Int, isFixed: Bool, isLimited: Bool) throws(ProtocolError) -> ConnectionWatch {
         let most = limits.inFlight
-        guard state.withLock({ $0.watches.count < most }) else {
+        guard !isLimited || state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
-    }
-
-    /// Creates a watch; if it `isFixed`, it covers no later jobs and ends with the last end that it reports.
-    private func makeWatch(bytes: Int, isFixed: Bool) throws(ProtocolError) -> ConnectionWatch {
         let charge = try register(bytes: bytes)
         let watch = state.withLock { state in
             state.lastWatch += 1

@@ -38,11 +38,12 @@ struct Call: Sendable {
 
     /// Answers with one job. A call that changed it must be answered, so a batch without room gets less of it.
     func succeed(job: JobView, wasChanged: Bool = false) {
-        succeed(text: job.text(.whole, within: wasChanged ? room : replies.roomOutsideBatch(for: request.id)))
+        succeed(text: job.text(.whole, within: wasChanged ? room : roomOutsideBatch))
     }
 
-    /// The bytes that the result may take.
+    /// The bytes that the result may take, and those in a line of its own.
     var room: Int { replies.room(for: request.id) }
+    var roomOutsideBatch: Int { replies.roomOutsideBatch(for: request.id) }
 
     func fail(_ error: ProtocolError) {
         replies.fail(request.id, error)

@@ -94,7 +94,7 @@ extension Connection {
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
         let (stored, next) = try await look { try $0.schedule(key) }
         let whole = stored.json(next: next, isWhole: true).utf8
-        let room = wasChanged ? call.room : call.replies.roomOutsideBatch(for: call.request.id)
+        let room = wasChanged ? call.room : call.roomOutsideBatch
         call.succeed(text: whole.count <= room ? whole : stored.json(next: next, isWhole: false, longestSpec: 0).utf8)
     }
 

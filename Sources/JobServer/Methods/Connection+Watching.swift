@@ -103,8 +103,7 @@ extension Connection {
 
     private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
         if !isList, let job = jobs.first { return call.succeed(job: job) }
-        let page = JobPage(all: jobs, within: call.replies.roomOutsideBatch(for: call.request.id) - 16)
-        call.succeed("jobs", page.text)
+        call.succeed("jobs", JobPage(all: jobs, within: call.roomOutsideBatch - 16).text)
     }
 }
 

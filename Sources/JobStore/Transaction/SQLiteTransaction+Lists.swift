@@ -55,7 +55,7 @@ extension SQLiteTransaction {
             "INSERT OR REPLACE INTO templates (job, list, link, template) VALUES (?1, ?2, ?3, ?4)", list.job, list.id,
             list.link, template.encoded
         ).run()
-        if case .file(let blob) = template { try insertBlob(blob, of: list.job, listLink: list.link) }
+        if case .file(let blob) = template { try writes.insert([blob], of: list.job, listLink: list.link) }
     }
 
     private func store(_ list: ListRow) throws(StoreError) {

@@ -6,7 +6,7 @@ final class SQLiteTransaction: JobTransaction {
     let connection: SQLiteConnection
     let damage: DamageReport
     private let room: Room
-    private let writes: JobWrites
+    let writes: JobWrites
     private let select: PreparedStatement
     private let selectKey: PreparedStatement
     private let selectDocument: PreparedStatement
@@ -160,10 +160,6 @@ final class SQLiteTransaction: JobTransaction {
         guard jobs.isChanged(selection) else { return }
         try writes.write(jobs)
         jobs.flushed()
-    }
-
-    func insertBlob(_ blob: BlobReference, of job: JobID, listLink: Int) throws(StoreError) {
-        try writes.insert([blob], of: job, listLink: listLink)
     }
 
     /// The job in the present row; nil, after a report, if that is damaged.
