@@ -9,21 +9,14 @@ final class Interruption: Sendable {
         case timeUp
     }
 
+    /// The time in which a second Ctrl-C cancels.
+    private static let patience = DispatchTimeInterval.seconds(1)
+
     private let farewell: Mutex<String>
     /// What a second Ctrl-C does, and the hint after the first.
     private let second = Mutex<(hint: String, cancel: @Sendable () async -> Void)?>(nil)
 
-    /// The time in which a second Ctrl-C cancels.
-    private let patience: DispatchTimeInterval
-    private let say: @Sendable (String) -> Void
-
-    init(
-        farewell: String, patience: DispatchTimeInterval = .seconds(1),
-        say: @escaping @Sendable (String) -> Void = { try? FileOutput.standardError.write("deferctl: \($0)\n") }
-    ) {
-        (self.patience, self.say) = (patience, say)
-        self.farewell = Mutex(farewell)
-    }
+    init(farewell: String) { self.farewell = Mutex(farewell) }
 
     /// An interruption whose farewell says how to return to these jobs by `verb`.
     convenience init(from verb: String, jobs: [Int64]) {
@@ -61,8 +54,8 @@ final class Interruption: Sendable {
                             return nil
                         }
                         isWaiting = true
-                        say(hint)
-                        DispatchQueue.global().asyncAfter(deadline: .now() + patience) {
+                        try? FileOutput.standardError.write("deferctl: \(hint)\n")
+                        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) {
                             continuation.yield(.timeUp)
                         }
                     case .signal(let number):
