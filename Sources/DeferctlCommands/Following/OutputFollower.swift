@@ -25,25 +25,33 @@ actor OutputFollower {
     /// Reads what an event tells of; after the last event, everything has been read.
     func receive(_ event: JobEvent.Change, from client: JobClient) async throws {
         switch event {
-        case .output(let link, let attempt, _):
-            if self.link == nil, self.attempt == 0 { self.attempt = attempt }
-            try await move(to: link, attempt, client)
-            try await read(client)
+        case .output(let link, let attempt, _): try await read(link, attempt, client)
         case .state(let snapshot):
             // A run that was lost with the daemon is repeated as the same attempt.
             let restarts = snapshot.json["restarts"]?.int ?? 0
             if restarts != exchange(&self.restarts, with: restarts) { offset = 0 }
-            guard snapshot.isFinished else { return }
-            let outcomes = snapshot.json["outcomes"]?.array ?? []
-            let attempts = outcomes.filter { link == nil || $0["link"]?.int == link }.compactMap { $0["attempts"]?.int }
-            try await read(client)
-            // Output of a short job may have come without an event.
-            while attempt > 0, attempt < max(snapshot.json["attempt"]?.int ?? 0, attempts.max() ?? 0) {
-                (attempt, offset) = (attempt + 1, 0)
-                try await read(client)
+            if snapshot.state == "running" {
+                // Its program may have written before this was asked for.
+                try await read(
+                    snapshot.json["link"]?.int ?? 0, max(1, snapshot.json["attempt"]?.int ?? 1), client)
             }
+            guard snapshot.isFinished else { return }
+            // Output may have come without an event. Of a job that was not followed, only the latest is wanted.
+            if link != nil || attempt > 0 {
+                for outcome in snapshot.json["outcomes"]?.array ?? [] {
+                    guard let link = outcome["link"]?.int, link >= self.link ?? 0 else { continue }
+                    try await read(link, outcome["attempts"]?.int ?? 1, client)
+                }
+            }
+            try await read(client)
         case .progress: break
         }
+    }
+
+    private func read(_ link: Int, _ attempt: Int, _ client: JobClient) async throws {
+        if self.link == nil, self.attempt == 0 { self.attempt = attempt }
+        try await move(to: link, attempt, client)
+        try await read(client)
     }
 
     /// Goes on to an attempt, once all earlier ones are read.

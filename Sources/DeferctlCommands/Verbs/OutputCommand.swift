@@ -34,30 +34,49 @@ struct OutputCommand: DaemonCommand {
         let named = ids.jobs
         return try await Interruption(from: "output -f", jobs: named).run { [self] in
             try await invocation.withDaemon { client in
-                var (jobs, hasLists) = ([JobSnapshot](), false)
-                for id in named {
-                    var room = JobFamily.limit
-                    let job = try await client.get(id)
-                    let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
-                    hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
-                    jobs += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
-                }
+                let (jobs, hasLists) = try await writingJobs(client)
                 let writer = OutputLines(
                     console: invocation.console, stream: stream, showsIDs: jobs.count > 1 || hasLists)
-                if follow { return try await follow(named, with: client, invocation, writer) }
-                for job in jobs {
-                    try await read(job.id, isNamed: named.contains(job.id), from: client, writer)
+                guard follow else {
+                    for job in jobs { try await read(job.id, from: client, writer) }
+                    try await writer.end()
+                    return .ok
+                }
+                let followers = OutputFollowers(writer: writer)
+                // A watch does not tell of children that have ended.
+                let ended = jobs.filter { $0.isFinished && !named.contains($0.id) }
+                for job in ended { try await read(job.id, from: client, writer) }
+                let ending = try await JobFollower(
+                    connection: invocation.connection, interval: 0.05, showsChildren: true,
+                    show: { try await followers.receive($0, from: $1) }
+                ).follow(named, with: client)
+                let told = await followers.ended.union(ended.map(\.id))
+                for job in try await writingJobs(client).jobs where !told.contains(job.id) {
+                    try await read(job.id, from: client, writer)
                 }
                 try await writer.end()
-                return .ok
+                return .worst(ending.missing)
             }
         }
     }
 
-    private func read(_ job: Int64, isNamed: Bool, from client: JobClient, _ writer: OutputLines) async throws {
+    /// The named jobs, or the children of those that are lists; and whether one is a list.
+    private func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
+        var (jobs, hasLists) = ([JobSnapshot](), false)
+        for id in ids.jobs {
+            var room = JobFamily.limit
+            let job = try await client.get(id)
+            let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
+            hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
+            jobs += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
+        }
+        return (jobs, hasLists)
+    }
+
+    private func read(_ job: Int64, from client: JobClient, _ writer: OutputLines) async throws {
         var offset: Int64 = 0
         while true {
-            guard let piece = try await piece(of: job, at: offset, isNamed: isNamed, from: client) else { return }
+            guard let piece = try await piece(of: job, at: offset, from: client) else { return }
             for record in piece.records { try await writer.write(record, of: job) }
             let kept = piece.records.reduce(0) { $0 + Int64($1.bytes.count) }
             if piece.next - offset > kept { await writer.dropped(piece.next - offset - kept, of: job) }
@@ -68,26 +87,14 @@ struct OutputCommand: DaemonCommand {
 
     /// Nil for a child that runs no program.
     private func piece(
-        of job: Int64, at offset: Int64, isNamed: Bool, from client: JobClient
+        of job: Int64, at offset: Int64, from client: JobClient
     ) async throws -> JobClient.OutputPiece? {
         do {
             return try await client.output(of: job, link: link, attempt: attempt, from: offset)
         } catch {
-            if !isNamed, error.rpc?.code == -32602 { return nil }
+            if !ids.jobs.contains(job), error.rpc?.code == -32602 { return nil }
             throw error
         }
-    }
-
-    private func follow(
-        _ jobs: [Int64], with client: JobClient, _ invocation: Invocation, _ writer: OutputLines
-    ) async throws -> ExitStatus {
-        let followers = OutputFollowers(writer: writer)
-        let follower = JobFollower(connection: invocation.connection, interval: 0.05, showsChildren: true) {
-            try await followers.receive($0, from: $1)
-        }
-        let ending = try await follower.follow(jobs, with: client)
-        try await writer.end()
-        return .worst(ending.missing)
     }
 }
 
@@ -95,6 +102,8 @@ struct OutputCommand: DaemonCommand {
 private actor OutputFollowers {
     private let writer: OutputLines
     private var followers: [Int64: OutputFollower] = [:]
+    /// The jobs whose output was read to its end.
+    private(set) var ended: Set<Int64> = []
 
     init(writer: OutputLines) { self.writer = writer }
 
@@ -109,7 +118,9 @@ private actor OutputFollowers {
             }
         followers[job] = follower
         try await follower.receive(event.change, from: client)
-        if case .state(let snapshot) = event.change, snapshot.isFinished { followers[job] = nil }
+        guard case .state(let snapshot) = event.change, snapshot.isFinished else { return }
+        followers[job] = nil
+        ended.insert(job)
     }
 }
 
