@@ -2,10 +2,6 @@ import JobModel
 
 /// The times for which a schedule submits a job now, waits, or skips.
 struct SchedulePlan: Equatable {
-    /// A time found this many seconds late, or later, counts as missed while no daemon ran: the machine slept, the
-    /// wall clock was set, or the store was full.
-    static let lateness = 60.0
-
     /// The schedule to store, with or without a job.
     private(set) var row: Schedule
     /// The time to submit a job for.
@@ -28,7 +24,11 @@ struct SchedulePlan: Equatable {
         guard !row.isSuspended else { return }
         let due = row.timing.last(Schedule.mostWaiting, after: floor, upTo: now, since: row.setAt, in: zone)
         self.row.doneUntil = now
-        let missed = due.prefix { $0 <= started || now.seconds(since: $0) > Self.lateness }
+        // The daemon did not run, the machine slept, the wall clock was set, or the store was full.
+        let missed = due.prefix { time in
+            let patience = row.timing.patience(for: time, since: row.setAt, in: zone)
+            return time <= started || now.seconds(since: time) > patience
+        }
         switch row.catchUp {
         case .none: break
         case .last: if let last = missed.last { add(last, &isBusy, mayWait: false) }

@@ -56,6 +56,14 @@ package enum ScheduleTiming: Sendable, Hashable {
         }
     }
 
+    private static let longestPatience = 60.0
+
+    /// Returns the seconds after which a time counts as missed: half of those to its successor, at most a minute.
+    package func patience(for time: Timestamp, since start: Timestamp, in zone: ZoneRules) -> Double {
+        let gap = next(after: time, since: start, in: zone)?.seconds(since: time) ?? .infinity
+        return min(Self.longestPatience, gap / 2)
+    }
+
     /// Returns at most the last `limit` times after `start` and up to `end`, in order.
     package func last(
         _ limit: Int, after start: Timestamp, upTo end: Timestamp, since set: Timestamp, in zone: ZoneRules

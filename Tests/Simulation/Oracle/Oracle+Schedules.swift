@@ -4,7 +4,7 @@ import JobCore
 
 /// Invariants of schedules: one job for each time, not early, soon after it, and never twice.
 extension Oracle {
-    /// Seconds after which a time counts as missed.
+    /// Seconds after which a time counts as missed, if its successor is not near.
     private static let lateness = 60.0
     /// Seconds within which an unhindered daemon submits the job of a time; expanding the spec takes part of them.
     private static let promptness = 20.0
@@ -48,7 +48,11 @@ extension Oracle {
         let due =
             new.doneUntil == now && !old.isSuspended
             ? old.timing.last(Schedule.mostWaiting, after: floor(of: old), upTo: now, since: old.setAt, in: .utc) : []
-        let missed = due.prefix { $0 <= world.startedAt || now.seconds(since: $0) > Self.lateness }
+        let missed = due.prefix { time in
+            let next = old.timing.next(after: time, since: old.setAt, in: .utc)
+            let patience = next.map { min(Self.lateness, $0.seconds(since: time) / 2) } ?? Self.lateness
+            return time <= world.startedAt || now.seconds(since: time) > patience
+        }
         let caughtUp: [Timestamp]
         switch old.catchUp {
         case .none: caughtUp = []
