@@ -23,13 +23,13 @@ import Testing
             try #require(mkfifo(gate, 0o600) == 0)
             let (begun, first, second) = (Promise<Void, Never>(), Promise<Void, Never>(), Promise<Void, Never>())
             // The first job has the id 1.
-            test.engine.board.await(1, beyond: 1 << 62, begun)
+            test.engine.board.awaitOutput(of: 1, beyond: 1 << 62, begun)
             let script: JSON = .string("echo one; : <'\(gate)'; echo two; exec sleep 1000")
             let job = try await test.submit(["source": ["type": "program", "command": ["/bin/sh", "-c", script]]])
             #expect(job == 1)
             await begun.deferred.get()
-            test.engine.board.await(job, beyond: 3, first)
-            test.engine.board.await(job, beyond: 4, second)
+            test.engine.board.awaitOutput(of: job, beyond: 3, first)
+            test.engine.board.awaitOutput(of: job, beyond: 4, second)
             if test.engine.board.program(of: job)?.size ?? 0 < 4 { await first.deferred.get() }
             #expect(!second.deferred.isResolved)
             for await batch in subscriber.batches.stream {
@@ -45,7 +45,7 @@ import Testing
             await second.deferred.get()
             #expect(test.engine.board.program(of: job)?.size == 8)
             let ended = Promise<Void, Never>()
-            test.engine.board.await(job, beyond: 1 << 62, ended)
+            test.engine.board.awaitOutput(of: job, beyond: 1 << 62, ended)
             _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
             await ended.deferred.get()
             let row = try await test.end(of: job)

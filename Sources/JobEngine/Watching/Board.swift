@@ -22,13 +22,20 @@ package final class Board: Sendable {
         var changed: Set<JobID> = []
         /// Whether the engine already knows that there are some.
         var isAwaited = false
-        var readers: [JobID: [Reader]] = [:]
+        var readers: [JobID: Readers] = [:]
     }
 
     /// A client that waits until the program of a job has written more than `size` bytes, or a run of the job begins or ends.
     fileprivate struct Reader {
         let size: Int64
         let promise: Promise<Void, Never>
+    }
+
+    /// The clients that wait for one job.
+    fileprivate struct Readers {
+        var waiting: [ObjectIdentifier: Reader] = [:]
+        /// Not more than the least size for which one waits.
+        var least = Int64.max
     }
 
     private let state = Mutex(State())
@@ -105,20 +112,31 @@ package final class Board: Sendable {
     }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
-    package func await(_ job: JobID, beyond size: Int64, _ promise: Promise<Void, Never>) {
-        state.withLock { $0.readers[job, default: []].append(Reader(size: size, promise: promise)) }
+    package func awaitOutput(of job: JobID, beyond size: Int64, _ promise: Promise<Void, Never>) {
+        let id = ObjectIdentifier(promise.deferred)
+        state.withLock { state in
+            var readers = state.readers.removeValue(forKey: job) ?? Readers()
+            readers.waiting[id] = Reader(size: size, promise: promise)
+            readers.least = min(readers.least, size)
+            state.readers[job] = readers
+        }
         promise.deferred.upon { [weak self] _ in
             self?.state.withLock { state in
-                state.readers[job]?.removeAll { $0.promise.deferred.isResolved }
-                if state.readers[job]?.isEmpty == true { state.readers[job] = nil }
+                state.readers[job]?.waiting[id] = nil
+                if state.readers[job]?.waiting.isEmpty == true { state.readers[job] = nil }
             }
         }
     }
 
     /// Wakes those that wait for a program to have written as much.
     func wakeReaders(of job: JobID, at size: Int64 = .max) {
-        let readers = state.withLock { state in state.readers[job]?.filter { $0.size < size } }
-        for reader in readers ?? [] { reader.promise.succeed(()) }
+        let woken = state.withLock { state -> [Reader] in
+            // A program may write very often, and very many may wait for more.
+            guard let readers = state.readers[job], readers.least < size else { return [] }
+            state.readers[job]?.least = readers.waiting.values.map(\.size).filter { $0 >= size }.min() ?? .max
+            return readers.waiting.values.filter { $0.size < size }
+        }
+        for reader in woken { reader.promise.succeed(()) }
     }
 
     // MARK: - Changes

@@ -65,7 +65,7 @@ extension Connection {
         while true {
             // Asked before the output is read, so that none is missed.
             let promise = Promise<Void, Never>()
-            engine.board.await(request.job, beyond: request.offset, promise)
+            engine.board.awaitOutput(of: request.job, beyond: request.offset, promise)
             timer.futureResult.whenComplete { _ in promise.succeed(()) }
             defer { promise.succeed(()) }
             let found = try await output(request)
