@@ -40,7 +40,7 @@ extension JobClient {
             ])
         return OutputPiece(
             records: try answer.member("records", of: .jobOutput) { $0.array?.compactMap(OutputPiece.Record.init) },
-            next: Int64(try answer.member("next", of: .jobOutput, \.int)),
+            next: Int64(try answer.member("next", of: .jobOutput) { $0.int.flatMap { $0 >= 0 ? $0 : nil } }),
             isLast: try answer.member("end", of: .jobOutput, \.bool),
             omitted: Int64(try answer.member("omitted", of: .jobOutput, \.int)))
     }

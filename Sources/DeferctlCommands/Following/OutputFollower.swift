@@ -10,12 +10,12 @@ actor OutputFollower {
     private var offset: Int64 = 0
     private var restarts = 0
     private let write: @Sendable (JobClient.OutputPiece.Record) async throws -> Void
-    private let dropped: @Sendable (Int64) -> Void
+    private let dropped: @Sendable (Int64) async -> Void
 
     /// Begins with the first attempt, or with the latest. `write` is called with the output, `dropped` with the size of what the
     /// daemon did not keep.
     init(
-        of job: Int64, fromLatest: Bool = false, dropped: @escaping @Sendable (Int64) -> Void,
+        of job: Int64, fromLatest: Bool = false, dropped: @escaping @Sendable (Int64) async -> Void,
         write: @escaping @Sendable (JobClient.OutputPiece.Record) async throws -> Void
     ) {
         (self.job, self.write, self.dropped) = (job, write, dropped)
@@ -79,24 +79,37 @@ actor OutputFollower {
 
     private func pass(_ piece: JobClient.OutputPiece) async throws {
         for record in piece.records { try await write(record) }
-        let kept = piece.records.reduce(0) { $0 + Int64($1.bytes.count) }
-        if piece.next - offset > kept { dropped(piece.next - offset - kept) }
+        if let size = piece.missing(from: offset) { await dropped(size) }
         offset = piece.next
     }
 
     /// Nil if the attempt has no output.
     private func piece(_ client: JobClient) async throws -> JobClient.OutputPiece? {
-        do throws(JobClientError) {
-            return try await client.output(of: job, link: link, attempt: attempt == 0 ? nil : attempt, from: offset)
-        } catch {
-            // There is no such attempt, or no program.
-            guard error.rpc?.code == -32602 else { throw error }
-            return nil
-        }
+        try await client.outputIfAny(of: job, link: link, attempt: attempt == 0 ? nil : attempt, from: offset)
+    }
+}
+
+extension JobClient.OutputPiece {
+    /// The number of bytes that the daemon dropped between `offset`, where this piece was asked for, and its end; nil if none.
+    func missing(from offset: Int64) -> Int64? {
+        let missing = records.reduce(next - offset) { $0 - Int64($1.bytes.count) }
+        return missing > 0 ? missing : nil
     }
 }
 
 extension JobClient {
+    /// Reads output; nil if there is no such attempt, or no program.
+    func outputIfAny(
+        of job: Int64, link: Int?, attempt: Int?, from offset: Int64
+    ) async throws(JobClientError) -> OutputPiece? {
+        do throws(JobClientError) {
+            return try await output(of: job, link: link, attempt: attempt, from: offset)
+        } catch {
+            guard error.rpc?.code == -32602 else { throw error }
+            return nil
+        }
+    }
+
     /// More bytes than the lines that a screen shows have.
     private static let shownEnd: Int64 = 2048
 

@@ -78,8 +78,7 @@ struct OutputCommand: DaemonCommand {
         while true {
             guard let piece = try await piece(of: job, at: offset, from: client) else { return }
             for record in piece.records { try await writer.write(record, of: job) }
-            let kept = piece.records.reduce(0) { $0 + Int64($1.bytes.count) }
-            if piece.next - offset > kept { await writer.dropped(piece.next - offset - kept, of: job) }
+            if let size = piece.missing(from: offset) { await writer.dropped(size, of: job) }
             if piece.isLast || piece.next == offset { return }
             offset = piece.next
         }
@@ -89,12 +88,10 @@ struct OutputCommand: DaemonCommand {
     private func piece(
         of job: Int64, at offset: Int64, from client: JobClient
     ) async throws -> JobClient.OutputPiece? {
-        do {
-            return try await client.output(of: job, link: link, attempt: attempt, from: offset)
-        } catch {
-            if !ids.jobs.contains(job), error.rpc?.code == -32602 { return nil }
-            throw error
+        guard ids.jobs.contains(job) else {
+            return try await client.outputIfAny(of: job, link: link, attempt: attempt, from: offset)
         }
+        return try await client.output(of: job, link: link, attempt: attempt, from: offset)
     }
 }
 
@@ -112,7 +109,7 @@ private actor OutputFollowers {
         let follower =
             followers[job]
             ?? OutputFollower(of: job, fromLatest: true) { [writer] size in
-                Task { await writer.dropped(size, of: job) }
+                await writer.dropped(size, of: job)
             } write: { [writer] in
                 try await writer.write($0, of: job)
             }
