@@ -8,7 +8,7 @@ import SystemPackage
 /// of the limit; the other slots are a ring for the latest blocks. A block begins with its own head and the marks at which
 /// the stream changes, so that a reader needs only the file, even while the program runs or after the daemon was killed.
 /// Numbers have the machine's byte order.
-struct OutputLog {
+enum OutputLog {
     /// A stream of a program.
     enum Stream: Int, Sendable { case out, err }
 

@@ -39,8 +39,8 @@ package struct OutputReader {
         var piece = OutputPiece(at: offset)
         guard let contents = try contents() else { return piece }
         let dropped = Int64(contents.head.dropped)
-        piece.size = contents.end + dropped
-        piece.omitted = contents.lastBegin - contents.firstEnd + dropped
+        piece.size = contents.end.saturatingAdding(dropped)
+        piece.omitted = (contents.lastBegin - contents.firstEnd).saturatingAdding(dropped)
         let isFromEnd = offset < 0
         let offset = isFromEnd ? max(0, piece.size + offset) : offset
         piece.next = offset

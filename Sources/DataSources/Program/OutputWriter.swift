@@ -105,7 +105,7 @@ final class OutputWriter: Sendable {
 
     private func beginBlock(_ state: inout State) throws(Errno) -> Bool {
         let next = state.head.blocks
-        if next < UInt64(state.head.slots), try !hasRoom(forBlock: next, &state) {
+        if next < UInt64(state.head.slots), try !hasRoomForSlot(&state) {
             // The slots in use are all that there will be.
             state.head.slots = UInt32(next)
             state.head.firstSlots = min(state.head.firstSlots, state.head.slots)
@@ -128,7 +128,7 @@ final class OutputWriter: Sendable {
     }
 
     /// Whether the user's quota and the disk have room for another slot.
-    private func hasRoom(forBlock block: UInt64, _ state: inout State) throws(Errno) -> Bool {
+    private func hasRoomForSlot(_ state: inout State) throws(Errno) -> Bool {
         let (context, files) = (transfer.context, transfer.files)
         if state.file == nil {
             let name = String(context.logPath.split(separator: "/").last ?? "")
