@@ -3,7 +3,7 @@ import JobModel
 
 /// What `deferctl top` shows of one moment: counts, queues, and running jobs.
 ///
-/// It takes three calls, whose answers do not grow with the number of jobs.
+/// It takes three calls, whose answers do not grow with the number of jobs, and one for each program in `jobs`.
 struct TopSample: Sendable {
     static let mostJobs = 200
 
