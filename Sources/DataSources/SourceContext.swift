@@ -33,6 +33,12 @@ package struct SourceContext: Sendable {
     package var checkpoint: JSON?
     /// Whether an interrupted download keeps its data for a retry.
     package var mayResume = true
+    /// Limits a download instead of what its spec says.
+    package var rate: RateLimiter?
+    /// Limits all transfers of the job's queue.
+    package var queueRate: RateLimiter?
+    /// Gets what stops the transfer without cancelling it, once it has begun.
+    package var control = Handover<TransferControl>()
     /// The most connections to the host at a time.
     package var connections = 1
     /// Called when a server refuses one of several connections and asks to be left alone.

@@ -9,7 +9,8 @@ struct UploadTransfer: Sendable {
     func run() async throws(JobError) -> JSON {
         let (file, rules) = (try await opened(), transfer.rules)
         let body = OutgoingFile(
-            size: file.status.size, queue: transfer.userFiles, report: transfer.report,
+            size: file.status.size, queue: transfer.userFiles, limiter: transfer.context.queueRate,
+            report: transfer.report,
             read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
             check: { (digest) throws(JobError) in
                 try file.checkUnchanged()

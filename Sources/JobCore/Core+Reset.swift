@@ -70,8 +70,12 @@ extension Core {
         if old.waiting == .children, let list = try round.transaction.list(of: old.id), !old.isEnding {
             return try gather(list, old, round)
         }
-        log(old, .resumed, round)
         var row = old
+        if row.state == .held {
+            row.lose()
+            return try store(&row, was: old, round)
+        }
+        log(old, .resumed, round)
         if old.presentSource == .program, let run = old.run {
             keep(run.output(), in: &row)
             pending.emit(.measure(old.id, run.output()))

@@ -10,7 +10,9 @@ extension Core {
         agenda.deadlines.note(row)
         if old.isSuspect, old.run != nil { agenda.hasClearedSuspect = true }
         // A job that starts has already left its window.
-        let hasMoved = old.isReady != row.isReady || old.host != row.host
+        let hasMoved =
+            old.isReady != row.isReady || old.host != row.host || old.queue != row.queue
+            || old.priority != row.priority
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
         if row.isReady, hasMoved { scheduler.insert(row) }
         if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }
@@ -102,16 +104,16 @@ extension Core {
                         ? try round.transaction.document(of: row.id) : nil,
                     timeout: [step?.timeout, left].compactMap(\.self).min(), mayResume: row.checkpointSize > 0,
                     mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
-                    room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
+                    room: quotas.room(of: row.owner, settings))))
     }
 
     /// Tells a run to stop. Its end arrives later as an input.
-    func cancel(_ live: LiveRun) {
+    func cancel(_ live: LiveRun, keepsPart: Bool = false) {
         guard !live.isStopping else { return }
         var live = live
         live.isStopping = true
         running.update(live)
-        pending.emit(.cancel(live.run))
+        pending.emit(.cancel(live.run, keepsPart: keepsPart))
     }
 
     /// Stores work for later rounds.

@@ -47,7 +47,8 @@ package final class Core {
                 jobs.flatMap { job in
                     job.jobs.map { .job($0.id) } + (job.terms.lasting.key.map { [.key(owner: caller.uid, $0)] } ?? [])
                 }
-            case .cancel(let job), .retry(let job, _), .remove(let job): [.job(job)]
+            case .change(let job, _): [.job(job)]
+            case .changeAll(let jobs, _, _): jobs.map(RowKey.job)
             case .setSchedule(let new): [.schedule(new.key)]
             case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]
             case .wait(let jobs): jobs.map(RowKey.job)
@@ -125,7 +126,7 @@ package final class Core {
     package func wantsTick(at now: CoreMoment) -> Bool {
         phase == .serving
             && (schedules.rescan != .none || agenda.wants(at: now)
-                || scheduler.nextPauseEnd.map { $0 <= now.steady } ?? false)
+                || scheduler.nextOpening.map { $0 <= now.steady } ?? false)
     }
 
     /// Whether the last round left work that needs another ``CoreInput/tick`` at once.
@@ -134,7 +135,7 @@ package final class Core {
     /// The latest times for the next ``CoreInput/tick``, by the steady clock and by the wall clock.
     package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
         guard phase == .serving else { return (nil, nil) }
-        let steady = [agenda.deadlines.steady, scheduler.nextPauseEnd].compactMap(\.self).min()
+        let steady = [agenda.deadlines.steady, scheduler.nextOpening].compactMap(\.self).min()
         let wall = [agenda.deadlines.wall, agenda.nextExpiry].compactMap(\.self).min()
         return (steady, wall)
     }

@@ -44,14 +44,16 @@ extension Engine {
 
     /// The end of a run with this outcome, which has received so many bytes.
     func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil
+        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil,
+        url: String? = nil
     ) -> RunEnd {
         do throws(JobError) {
             let value = try outcome.get()
             return RunEnd(
-                .success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes, output: output)
+                .success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes, output: output,
+                url: url)
         } catch {
-            return RunEnd(.failure(error), bytes: bytes, received: bytes, output: output)
+            return RunEnd(.failure(error), bytes: bytes, received: bytes, output: output, url: url)
         }
     }
 }

@@ -34,6 +34,7 @@ package final class Engine: Sendable {
     let logger: Logger
     let inbox = Inbox()
     let templates = TemplateCache()
+    let hooks = Hooks()
     /// The status after the last round.
     let published = Mutex(EngineStatus())
     /// Signals changes of the status; one that was not taken yet stands for all later ones.

@@ -8,6 +8,8 @@ package struct EngineSettings: Sendable {
     /// The bytes that must be free on the disk of the state for jobs to be accepted.
     package var minimumFree: Int64 = 0
     package var zones = ZoneFiles()
+    /// The program that is told the ends of jobs with `notify`.
+    package var finishedHook: ProgramSpec.Subject?
     package var limits: JobLimits { core.limits }
 
     package init() {}

@@ -8,6 +8,8 @@ package struct EngineStatus: Sendable {
     /// Totals since the start, by owner.
     package var totalsByOwner: [UInt32: CoreTotals] = [:]
     package var queues: [QueueStatus] = []
+    /// Schedules by owner.
+    package var schedules: [UInt32: CountValue] = [:]
     /// Why no jobs are accepted, if there is too little room.
     package var shortage: String?
     /// Why nothing can be stored, if the store fails.
@@ -23,6 +25,14 @@ package struct EngineStatus: Sendable {
             if queue.map({ $0 == key.queue }) ?? true { jobs[key.state, default: 0] += value.jobs }
         }
         return jobs
+    }
+
+    /// Users with jobs or schedules.
+    package var owners: Set<UInt32> { Set(counts.keys.map(\.owner)).union(schedules.keys) }
+
+    /// The bytes of an owner's jobs and schedules.
+    package func stored(of owner: UInt32) -> Int64 {
+        counts.reduce(schedules[owner]?.bytes ?? 0) { $1.key.owner == owner ? $0.saturatingAdding($1.value.bytes) : $0 }
     }
 
     package func watches(of user: UInt32? = nil) -> Int {

@@ -132,6 +132,7 @@ package enum IncomingCall: Sendable, Equatable {
 package enum MethodName: String, Sendable, CaseIterable {
     case serverInfo = "server.info"
     case serverStats = "server.stats"
+    case serverUsage = "server.usage"
     case serverBackup = "server.backup"
     case jobSubmit = "job.submit"
     case jobGet = "job.get"
@@ -142,6 +143,9 @@ package enum MethodName: String, Sendable, CaseIterable {
     case jobCancel = "job.cancel"
     case jobRetry = "job.retry"
     case jobRemove = "job.remove"
+    case jobHold = "job.hold"
+    case jobRelease = "job.release"
+    case jobSet = "job.set"
     case jobResult = "job.result"
     case jobOutput = "job.output"
     case jobExplain = "job.explain"
@@ -166,11 +170,12 @@ package enum MethodName: String, Sendable, CaseIterable {
     /// Whether the method changes no state, so a call whose client is gone need not be executed.
     package var isRead: Bool {
         switch self {
-        case .serverInfo, .serverStats, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult, .jobOutput,
+        case .serverInfo, .serverStats, .serverUsage, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult,
+            .jobOutput,
             .jobExplain, .queueList, .scheduleGet, .scheduleList:
             true
-        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .queueSet, .scheduleSet, .scheduleRemove,
-            .scheduleRun, .scheduleSuspend, .scheduleResume:
+        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .jobHold, .jobRelease, .jobSet, .queueSet,
+            .scheduleSet, .scheduleRemove, .scheduleRun, .scheduleSuspend, .scheduleResume:
             false
         }
     }

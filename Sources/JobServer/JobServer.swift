@@ -32,6 +32,12 @@ package struct JobServer: Service {
     /// client is disconnected.
     package func configure(adminGroup: UInt32?) {
         state.configure(engine.limits, adminGroup: adminGroup)
+        state.refusedConfiguration = nil
+    }
+
+    /// Notes why a new configuration was not applied.
+    package func refused(configuration reason: String) {
+        state.refusedConfiguration = ServerState.RefusedConfiguration(reason: reason, at: engine.wallTime)
     }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.

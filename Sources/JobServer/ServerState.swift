@@ -17,6 +17,13 @@ final class ServerState: Sendable {
         var adminGroup: UInt32?
         var connections = 0
         var users: [UInt32: User] = [:]
+        var refusedConfiguration: RefusedConfiguration?
+    }
+
+    /// Why the last reload applied nothing.
+    struct RefusedConfiguration: Sendable {
+        let reason: String
+        let at: Timestamp
     }
 
     /// More users are remembered only while they are connected.
@@ -48,7 +55,18 @@ final class ServerState: Sendable {
         for user in users { user.budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound) }
     }
 
+    /// Nil if the configuration of the last reload was applied.
+    var refusedConfiguration: RefusedConfiguration? {
+        get { state.withLock(\.refusedConfiguration) }
+        set { state.withLock { $0.refusedConfiguration = newValue } }
+    }
+
     // MARK: - Connections
+
+    /// The users that are connected, or were not long ago.
+    var users: Set<UInt32> { state.withLock { Set($0.users.keys) } }
+    /// The bytes that a user makes the daemon hold in memory.
+    func memory(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.budget }?.used ?? 0 }
 
     var connectionCount: Int { state.withLock(\.connections) }
 

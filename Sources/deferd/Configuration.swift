@@ -16,6 +16,8 @@ struct Configuration: Sendable {
     /// By name; a queue without `perUser` has the instance's share.
     var queues = ["default": QueueSettings(name: "default", concurrency: 16)]
     var programs = ProgramEntries()
+    /// The program or command of `hooks.finished`; nil for the instance's default.
+    var finishedHook: ProgramSpec.Subject?
     var limits = JobLimits()
     /// `http.credentials` has the secrets of ``credentials`` once they are read.
     var http = HTTPSettings()
@@ -47,6 +49,7 @@ struct Configuration: Sendable {
     var engine: EngineSettings {
         var settings = EngineSettings()
         settings.minimumFree = Int64(downloads.minimumFree / 2)
+        settings.finishedHook = finishedHook ?? (isSystemInstance ? nil : Self.desktopNotification)
         settings.core = core
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects
@@ -57,6 +60,17 @@ struct Configuration: Sendable {
         settings.core.jobLogging = logLevel < .info ? .all : logLevel == .info ? .bounded : .none
         return settings
     }
+
+    /// Shows the id and the state of a finished job on the user's desktop, if there is one.
+    private static let desktopNotification = ProgramSpec.Subject.command([
+        "/bin/sh", "-c",
+        #"""
+        command -v notify-send >/dev/null || exit 0
+        export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
+        export DBUS_SESSION_BUS_ADDRESS="${DBUS_SESSION_BUS_ADDRESS:-unix:path=$XDG_RUNTIME_DIR/bus}"
+        exec notify-send deferd "$(sed 's/^{"job":\([0-9]*\),"state":"\([a-z]*\)".*/Job \1: \2/')"
+        """#,
+    ])
 
     var sources: SourceSettings {
         var settings = SourceSettings()

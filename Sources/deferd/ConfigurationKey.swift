@@ -45,6 +45,7 @@ extension ConfigurationKey {
         .init("programs", \.programs, merge: { $0.overridden(by: $1) }) { try $0.programs() },
         // In a file, it is a member of programs.
         .init("programs.any", \.programs.allowsAny) { try $0.flag() },
+        .init("hooks.finished", \.finishedHook) { try $0.hook() },
         .init("limits.line", \.limits.line) { try $0.integer(64...1 << 30) },
         .init("limits.outbound", \.limits.outbound) { try $0.integer(1024...1 << 31) },
         .init("limits.connections", \.limits.connections) { try $0.integer(1...1_000_000) },
@@ -113,7 +114,21 @@ extension ConfigurationValue {
     private static let queueSettings: [ConfigurationSetting<QueueSettings>] = [
         .init("concurrency", \.concurrency) { try $0.integer(1...100_000) },
         .init("perUser", \.perUser) { try $0.integer(1...100_000) },
+        .init("startRate", \.startRate) { try $0.startRate() },
+        .init("byteRate", \.byteRate) { try $0.integer(1...1 << 50) },
     ]
+
+    private static let rateSettings: [ConfigurationSetting<StartRate>] = [
+        .init("count", \.count) { try $0.integer(1...StartRate.most) },
+        .init("seconds", \.seconds) { try $0.seconds(0.001...86_400) },
+    ]
+
+    private func startRate() throws -> StartRate {
+        guard case .map = self else { throw Misfit("must be a map such as {count: 10, seconds: 1}") }
+        var rate = StartRate(count: 1, seconds: 1)
+        try Member(name: "startRate", value: self).read(into: &rate, Self.rateSettings)
+        return rate
+    }
 
     /// Queues by name, each with its concurrency or a map; in a variable, `name=concurrency` separated by commas.
     fileprivate func queues() throws -> [String: QueueSettings] {

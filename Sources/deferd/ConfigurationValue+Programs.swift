@@ -41,6 +41,15 @@ extension ConfigurationValue {
         return programs
     }
 
+    /// The name of a program, or a command, whose first element is an absolute path.
+    func hook() throws -> ProgramSpec.Subject? {
+        guard case .list(let command) = self else { return try optionalText().map(ProgramSpec.Subject.named) }
+        guard command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) else {
+            throw Misfit("must name a program, or be a command that begins with an absolute path")
+        }
+        return .command(command)
+    }
+
     private func variableNames() throws -> [String] {
         try strings().map { name in
             if let flaw = Self.flaw(ofVariable: name, reserved: ["LD_", "DEFERD_"]) {

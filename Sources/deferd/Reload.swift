@@ -23,6 +23,7 @@ struct Reload: Sendable {
             logger.error(
                 "The new configuration was not applied; the old one stays in force.",
                 metadata: ["event": "\(CatalogEvent.reloadRefused.rawValue)", "error": "\(error)"])
+            server.refused(configuration: "\(error)")
             return "the new configuration was not applied: \(error)"
         }
     }

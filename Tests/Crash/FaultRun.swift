@@ -52,7 +52,7 @@ struct FaultRun {
             self.files.fail(oneIn: 0)
             try await self.withEngine { engine in
                 for id in ids where try engine.reader.job(id)?.row.state == .failed {
-                    _ = await engine.ask(.retry(id, from: .failed), for: Self.caller)
+                    _ = await engine.ask(.change(id, .retry(from: .failed)), for: Self.caller)
                 }
                 try await self.check(ids, nil, isLast: true, engine, &report)
             }

@@ -52,14 +52,14 @@ extension InMemoryTransaction {
 
     // MARK: Queues and counts
 
-    func queues() throws(StoreError) -> [QueueSettings] {
+    func queues() throws(StoreError) -> [String: QueueOverrides] {
         try check()
-        return Array(tables.rows.allQueues)
+        return tables.rows.allQueues
     }
 
-    func put(_ queue: QueueSettings) throws(StoreError) {
+    func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError) {
         try check()
-        tables.setQueue(queue)
+        tables.setQueue(Name(name), overrides)
     }
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {

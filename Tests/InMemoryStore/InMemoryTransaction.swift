@@ -101,6 +101,13 @@ final class InMemoryTransaction: JobTransaction {
         tables.setJob(job.id, entry.with(job))
     }
 
+    func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) { try check() }
+
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
+        try check()
+        return tables.jobs.keys[OwnedKey(owner: owner, name: Name(key))]
+    }
+
     func delete(_ job: JobID) throws(StoreError) {
         try check()
         guard try row(job) != nil else { return }

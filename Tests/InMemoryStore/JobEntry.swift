@@ -7,6 +7,8 @@ final class JobEntry: Sendable {
     let digest: UInt64
     /// Its key until it is released.
     let key: OwnedKey?
+    /// Its key while no other job can have it.
+    var heldKey: OwnedKey? { row.holdsKey ? key : nil }
 
     init(row: JobRow, document: NewJobRow.Document, digest: UInt64, key: OwnedKey?) {
         self.row = row

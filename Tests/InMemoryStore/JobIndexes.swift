@@ -32,17 +32,16 @@ struct JobIndexes {
         children.change(from: before?.childKey, to: after?.childKey)
         unfinishedChildren.change(from: before?.unfinishedChildKey, to: after?.unfinishedChildKey)
         gatedChildren.change(from: before?.gatedChildKey, to: after?.gatedChildKey)
-        guard old?.key != new?.key else { return }
+        guard old?.heldKey != new?.heldKey else { return }
         // When a round is undone, another job may hold the key by now.
-        if let old, let key = old.key, keys[key] == old.row.id { keys[key] = nil }
-        if let new, let key = new.key { keys[key] = new.row.id }
+        if let old, let key = old.heldKey, keys[key] == old.row.id { keys[key] = nil }
+        if let new, let key = new.heldKey { keys[key] = new.row.id }
     }
 
     private mutating func changeReady(from old: JobRow?, to new: JobRow?) {
         let before = old.flatMap { $0.isReady ? $0 : nil }
         let after = new.flatMap { $0.isReady ? $0 : nil }
-        // Queue, owner, priority and id never change.
-        if before != nil, after != nil, before?.host == after?.host { return }
+        if before?.readyGroup == after?.readyGroup, before?.readyRow == after?.readyRow { return }
         if let before {
             let group = before.readyGroup
             ready[group]?.remove(before.readyRow)

@@ -39,7 +39,7 @@ struct Journals {
     var downloads = Journal<Name, [UInt8]>()
     var schedules = Journal<ScheduleKey, ScheduleRow>()
     var specs = Journal<ScheduleKey, [UInt8]>()
-    var queues = Journal<Name, QueueSettings>()
+    var queues = Journal<Name, QueueOverrides>()
     var work = Journal<Int64, WorkRow>()
     var counts = Journal<CountKey, CountValue>()
     /// The numbers at the start of the round.

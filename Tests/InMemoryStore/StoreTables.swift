@@ -138,10 +138,9 @@ final class StoreTables {
 
     // MARK: Queues, work and counts
 
-    func setQueue(_ queue: QueueSettings) {
-        let name = Name(queue.name)
+    func setQueue(_ name: Name, _ overrides: QueueOverrides?) {
         journals.queues.note(name, rows.queues[name])
-        rows.queues.set(name, queue)
+        rows.queues.place(name, overrides)
     }
 
     func setCount(_ key: CountKey, _ count: CountValue?) {

@@ -16,7 +16,7 @@ package struct StoredRows: Sendable {
     var schedules = SortedRows<ScheduleKey, ScheduleRow>()
     /// The specs of schedules.
     var specs = SortedRows<ScheduleKey, [UInt8]>()
-    var queues = SortedRows<Name, QueueSettings>()
+    var queues = SortedRows<Name, QueueOverrides>()
     var work = SortedRows<Int64, WorkRow>()
     package var counts: [CountKey: CountValue] = [:]
     var numbers = Numbers()
@@ -45,7 +45,7 @@ extension StoredRows {
     package func job(_ id: JobID) -> JobRow? { jobs[id]?.row }
     package func document(of job: JobID) -> NewJobRow.Document? { jobs[job]?.document }
     /// Returns whether a job still holds the key that it was submitted with.
-    package func holdsKey(_ job: JobID) -> Bool { jobs[job]?.key != nil }
+    package func holdsKey(_ job: JobID) -> Bool { jobs[job]?.heldKey != nil }
     /// The open lists, by job.
     package var allLists: some Sequence<ListRow> { openLists.rows().lazy.map(\.value) }
     package func list(of job: JobID) -> ListRow? { openLists[job] }
@@ -72,8 +72,9 @@ extension StoredRows {
     /// By key.
     package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
     package func spec(of schedule: ScheduleKey) -> [UInt8]? { specs[schedule] }
-    /// By name.
-    package var allQueues: some Sequence<QueueSettings> { queues.rows().lazy.map(\.value) }
+    package var allQueues: [String: QueueOverrides] {
+        Dictionary(uniqueKeysWithValues: queues.rows().lazy.map { ($0.key.text, $0.value) })
+    }
     /// Leftover work, by id.
     package var allWork: some Sequence<WorkRow> { work.rows().lazy.map(\.value) }
     package var workCount: Int { work.count }

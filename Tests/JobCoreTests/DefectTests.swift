@@ -30,7 +30,8 @@ import Testing
         _ = driver.store.round { (transaction) throws(StoreError) in
             try driver.core.reset(from: transaction, runs: [], start: .resumed, at: driver.now)
             try driver.core.handle(
-                .request(driver.id(), .remove(job), Caller(uid: 1, isAdmin: false)), at: driver.now, in: transaction)
+                .request(driver.id(), .change(job, .remove), Caller(uid: 1, isAdmin: false)), at: driver.now,
+                in: transaction)
             try driver.core.closeWithoutStarts(in: transaction)
         }
         _ = driver.core.committed()
@@ -44,7 +45,7 @@ import Testing
         let job = try driver.submit(list([url(), url()]))
         driver.ask(.watch(WatchScope(.jobs([job]), includesChildren: true), watch))
         let children = driver.live.values.map(\.job)
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         for child in children { try driver.fail(child, JobError(.cancelled, "It was cancelled.")) }
         let ends = driver.changes.filter { $0.subscribers == [watch] && $0.row.state.isTerminal }.map(\.row.id)
         #expect(ends.sorted() == ([job] + children).sorted())
@@ -56,10 +57,11 @@ import Testing
         let watch = driver.id()
         let caller = Caller(uid: 1, isAdmin: false)
         driver.round([
-            .request(driver.id(), .cancel(job), caller), .request(driver.id(), .retry(job, from: .start), caller),
+            .request(driver.id(), .change(job, .cancel), caller),
+            .request(driver.id(), .change(job, .retry(from: .start)), caller),
             .request(driver.id(), .watch(WatchScope(.jobs([job])), watch), caller),
         ])
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         #expect(driver.changes.contains { $0.subscribers == [watch] && $0.row.state == .cancelled })
     }
 
@@ -86,7 +88,7 @@ import Testing
         driver.expandsSteps = false
         let job = try driver.submit(list([url()]))
         let run = try driver.run(of: job)
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         let blob = BlobReference(life: 1, number: 7, size: 10)
         driver.send(
             .run(run, .list(ListOpening(mode: .all, concurrency: nil, total: 1, template: .file(blob)))),
@@ -119,7 +121,7 @@ import Testing
         settings.queues = [QueueSettings(name: "default", concurrency: 1)]
         let driver = try CoreDriver(settings)
         let job = try driver.submit(url())
-        #expect(driver.ask(.cancel(job)) == nil)
+        #expect(driver.ask(.change(job, .cancel)) == nil)
         driver.store.setDamaged(job, true)
         try driver.fail(job)
         #expect(driver.answers.values.contains { if case .changed(job) = $0 { true } else { false } })

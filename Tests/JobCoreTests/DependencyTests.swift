@@ -92,11 +92,13 @@ import Testing
         let driver = try CoreDriver()
         let target = try driver.submit(work)
         let jobs = try (0..<count).map { _ in try driver.submit(waiting(for: target)) }
-        driver.ask(.cancel(target))
+        driver.ask(.change(target, .cancel))
         try driver.fail(target)
         #expect(try jobs.allSatisfy { try driver.row($0).carried?.error?.kind == .cancelled })
         #expect(driver.store.work.isEmpty)
-        guard case .done? = driver.ask(.remove(target)) else { return #expect(Bool(false), "It was not removed.") }
+        guard case .done? = driver.ask(.change(target, .remove)) else {
+            return #expect(Bool(false), "It was not removed.")
+        }
     }
 
     @Test func remove_isRefused_untilTheDependentHasEnded() throws {
@@ -106,9 +108,11 @@ import Testing
         var spec = waiting(for: target).object ?? JSONObject()
         spec["delay"] = 60
         let job = try driver.submit(.object(spec))
-        #expect(code(driver.ask(.remove(target))) == .wrongState(.succeeded))
-        driver.ask(.cancel(job))
-        guard case .done? = driver.ask(.remove(target)) else { return #expect(Bool(false), "It was not removed.") }
+        #expect(code(driver.ask(.change(target, .remove))) == .wrongState(.succeeded))
+        driver.ask(.change(job, .cancel))
+        guard case .done? = driver.ask(.change(target, .remove)) else {
+            return #expect(Bool(false), "It was not removed.")
+        }
     }
 
     @Test func retention_passesOver_whatOthersWaitFor() throws {
@@ -173,7 +177,7 @@ import Testing
         let cancelled = try submit()
         let overdue = try submit(("deadline", 5))
         let late = try submit(("timeout", 5), ("retry", ["max": 0]))
-        driver.ask(.cancel(cancelled))
+        driver.ask(.change(cancelled, .cancel))
         driver.advance(by: 6)
         #expect(try driver.row(cancelled).state == .cancelled)
         #expect(try driver.row(overdue).carried?.error?.kind == .deadline)
@@ -190,7 +194,7 @@ import Testing
         // The dependents have not been told when the retry comes.
         driver.round([.run(run, .ended(RunEnd(.failure(JobError(.http, "It broke.")))))])
         let request = driver.id()
-        driver.round([.request(request, .retry(target, from: .failed), Caller(uid: 1, isAdmin: false))])
+        driver.round([.request(request, .change(target, .retry(from: .failed)), Caller(uid: 1, isAdmin: false))])
         #expect(code(driver.answers[request]) == .busy(retryAfter: 1))
         driver.settle()
         #expect(try driver.row(job).carried?.error?.kind == .http)

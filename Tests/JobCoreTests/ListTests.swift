@@ -59,7 +59,7 @@ import Testing
         settings.queues = [QueueSettings(name: "default", concurrency: 2)]
         let driver = try CoreDriver(settings)
         let job = try driver.submit(list(300))
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         #expect(try driver.row(job).state == .cancelled)
         while let child = children(driver).first { try driver.succeed(child) }
         #expect(driver.core.status.counts.allSatisfy { $0.key.state == .cancelled })
@@ -83,7 +83,9 @@ import Testing
         let job = try driver.submit(list(300))
         while let child = children(driver).first { try driver.succeed(child) }
         #expect(try driver.row(job).state == .succeeded)
-        guard case .done? = driver.ask(.remove(job)) else { return #expect(Bool(false), "It was not removed.") }
+        guard case .done? = driver.ask(.change(job, .remove)) else {
+            return #expect(Bool(false), "It was not removed.")
+        }
         #expect(!driver.exists(job))
         #expect(driver.core.status.counts.values.allSatisfy { $0.jobs == 0 && $0.bytes == 0 })
     }

@@ -45,14 +45,14 @@ import Testing
         try driver.succeed(job, output: 10)
         try driver.fail(job, output: 20)
         for point in [RetryPoint.failed, .start] {
-            driver.ask(.retry(job, from: point))
+            driver.ask(.change(job, .retry(from: point)))
             try driver.fail(job, output: 30)
         }
         #expect(try outputs(driver, job).map(\.blob.size) == [10, 20, 30, 30])
         #expect(try outputs(driver, job).map(\.link) == [0, 1, 1, 0])
         #expect(driver.unlinked.isEmpty)
         let files = try outputs(driver, job).map(\.blob)
-        driver.ask(.remove(job))
+        driver.ask(.change(job, .remove))
         #expect(!driver.exists(job) && Set(driver.unlinked) == Set(files))
     }
 
@@ -62,9 +62,9 @@ import Testing
         let before = stored(driver)
         try driver.fail(job, failure, output: 50_000)
         #expect((before + 50_000..<before + 51_000).contains(stored(driver)))
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         #expect(stored(driver) >= before + 50_000)
-        driver.ask(.remove(job))
+        driver.ask(.change(job, .remove))
         #expect(stored(driver) == 0)
     }
 
@@ -118,7 +118,7 @@ import Testing
         driver.send(.measured(job, run.output(size: 0)))
         #expect(try outputs(driver, job).isEmpty)
         // Meanwhile it may have been removed.
-        driver.ask(.remove(job))
+        driver.ask(.change(job, .remove))
         #expect(driver.round([.measured(job, run.output(size: 7))]).isCommitted)
         #expect(stored(driver) == 0)
     }
@@ -127,7 +127,7 @@ import Testing
         let driver = try CoreDriver()
         let job = try driver.submit(spec)
         let run = try driver.run(of: job)
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         try driver.restart(.crashed)
         #expect(try driver.row(job).state == .cancelled)
         #expect(try outputs(driver, job).map(\.blob) == [run.output()])

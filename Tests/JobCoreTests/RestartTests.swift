@@ -94,7 +94,7 @@ import Testing
         let jobs = try ["a", "b"].map { try driver.submit(url($0)) }
         for _ in 0..<2 { try driver.restart(.crashed) }
         #expect(try driver.row(jobs[1]).waiting == .suspect)
-        driver.ask(.cancel(jobs[1]))
+        driver.ask(.change(jobs[1], .cancel))
         #expect(try driver.row(jobs[1]).state == .cancelled)
     }
 
@@ -103,7 +103,7 @@ import Testing
         let link: JSON = ["finally": ["source": ["type": "url", "url": "http://c/"]]]
         let job = try driver.submit(url(then: [link]))
         try driver.restart(.crashed)
-        driver.ask(.cancel(job))
+        driver.ask(.change(job, .cancel))
         try driver.restart(.crashed)
         #expect(try driver.row(job).link == 1 && driver.row(job).crashes == 0)
         try driver.restart(.crashed)

@@ -92,16 +92,20 @@ import Testing
     @Test func jobsOfOthers_areNotFound_exceptByAdministrators() throws {
         let driver = try driver(slots: 1)
         let job = try driver.submit(url(), as: 1)
-        for request in [CoreRequest.cancel(job), .remove(job), .retry(job, from: .failed), .wait([job])] {
+        for request in [
+            CoreRequest.change(job, .cancel), .change(job, .remove), .change(job, .retry(from: .failed)), .wait([job]),
+        ] {
             guard case .failed(let error)? = driver.ask(request, as: 2),
-                case .failed(let unknown)? = driver.ask(.cancel(99))
+                case .failed(let unknown)? = driver.ask(.change(99, .cancel))
             else {
                 Issue.record("It was not refused.")
                 continue
             }
             #expect(error.code == unknown.code)
         }
-        #expect(driver.ask(.cancel(job), as: 2, isAdmin: true) == nil, "it is told to end, and answered once it has")
+        #expect(
+            driver.ask(.change(job, .cancel), as: 2, isAdmin: true) == nil,
+            "it is told to end, and answered once it has")
         #expect(driver.cancelled.count == 1)
     }
 }

@@ -73,7 +73,7 @@ import Testing
             }
             async let backup = test.engine.backUp()
             await test.engine.blocking(for: 7) { began.wait() }
-            guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
+            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }
             await test.settle(0)

@@ -20,7 +20,7 @@ import Testing
             #expect(part.bytes == Array("yyy".utf8))
             #expect(part.size == Self.long.size)
             #expect(JobView(row, document: nil).json()["resultSize"]?.int == Self.long.size)
-            guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
+            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }
             await test.settle(0)

@@ -12,7 +12,7 @@ import Testing
 /// Cancelling a job in each state of its run.
 @Suite struct CancelTests {
     private static func cancel(_ job: JobID, _ test: TestEngine) async throws -> JobRow {
-        let answer = await test.engine.ask(.cancel(job), for: TestEngine.user)
+        let answer = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
         guard case .changed = answer else { throw TestEngine.Refused(answer: answer) }
         return try #require(test.store.rows.job(job))
     }

@@ -71,7 +71,7 @@ import Testing
                     break
                 }
                 #expect(test.engine.board.progress(of: job) != nil)
-                _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
+                _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
                 var states: [JobState] = []
                 for await event in subscriber.events.stream {
                     states.append(event.state)
@@ -110,7 +110,7 @@ import Testing
                 guard case .done = given else { throw TestEngine.Unexpected("It does not wait.") }
                 break
             }
-            _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
+            _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
             for await error in ends {
                 #expect(error == nil)
                 break

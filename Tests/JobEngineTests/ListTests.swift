@@ -124,7 +124,7 @@ import Testing
             let child: JSON = ["source": ["type": "value", "value": ["{{item}}", long]]]
             let row = try await test.run(["source": ["type": "each", "in": [long, "b"], "job": child, "mode": "all"]])
             #expect(try test.result(of: row) == [[long, long], ["b", long]])
-            guard case .done = await test.engine.ask(.remove(row.id), for: TestEngine.user) else {
+            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }
             await test.store.until { $0.jobCount == 0 }

@@ -46,7 +46,7 @@ import Testing
             #expect(test.engine.board.program(of: job)?.size == 8)
             let ended = Promise<Void, Never>()
             test.engine.board.awaitOutput(of: job, beyond: 1 << 62, ended)
-            _ = await test.engine.ask(.cancel(job), for: TestEngine.user)
+            _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
             await ended.deferred.get()
             let row = try await test.end(of: job)
             #expect(row.blobs.map(\.attempt) == [1] && test.engine.board.program(of: job) == nil)

@@ -58,7 +58,7 @@ import Testing
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
             await test.store.until { $0.job(job)?.waiting == .timer }
             test.store.faults.withLock { _ = $0.unreadable.insert(job) }
-            guard case .failed(let error) = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
+            guard case .failed(let error) = await test.engine.ask(.change(job, .cancel), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was cancelled.")
             }
             #expect(error.code == .storage)
@@ -142,7 +142,7 @@ import Testing
             test.store.faults.withLock { $0.isFull = true }
             for id in [list.id, job.id] {
                 await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
-                guard case .done = await test.engine.ask(.remove(id), for: TestEngine.user) else {
+                guard case .done = await test.engine.ask(.change(id, .remove), for: TestEngine.user) else {
                     throw TestEngine.Unexpected("It was not removed.")
                 }
             }
@@ -176,7 +176,8 @@ import Testing
                     release.signal()
                 }
             }
-            let change = QueueChange(isSuspended: false)
+            var change = QueueChange()
+            change.isSuspended = false
             guard case .queue = await test.engine.ask(.setQueue("default", change), for: TestEngine.admin) else {
                 throw TestEngine.Unexpected("The queue is suspended.")
             }
@@ -223,7 +224,7 @@ import Testing
                     do { jobs.append(try await test.submit(spec)) } catch is TestEngine.Refused { continue }
                     break
                 }
-                if number % 7 == 0 { _ = await test.engine.ask(.cancel(jobs[number]), for: TestEngine.user) }
+                if number % 7 == 0 { _ = await test.engine.ask(.change(jobs[number], .cancel), for: TestEngine.user) }
             }
             await test.store.until { $0.allJobs.allSatisfy(\.state.isTerminal) && $0.workCount == 0 }
             test.store.faults.withLock { $0.random = nil }

@@ -94,7 +94,7 @@ import Testing
                 "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
             ])
             #expect(try await test.engine.blocking(for: 0) { try SystemFile.contents(path) } == Array("\n".utf8))
-            guard case .changed = await test.engine.ask(.cancel(job), for: TestEngine.user) else {
+            guard case .changed = await test.engine.ask(.change(job, .cancel), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not cancelled.")
             }
             #expect(try await test.end(of: job).state == .cancelled)

@@ -112,15 +112,16 @@ import Testing
 
     @Test(arguments: StoreKind.allCases) func keepsQueuesAndCounts(_ kind: StoreKind) throws {
         let store = try kind.make()
-        let queues = [
-            QueueSettings(name: "a", concurrency: 3, perUser: 2, isSuspended: true),
-            QueueSettings(name: "b", concurrency: 1, isSuspended: false),
-        ]
+        var (whole, part) = (QueueOverrides(), QueueOverrides())
+        (whole.concurrency, whole.perUser, whole.isSuspended) = (3, 2, true)
+        (whole.startRate, whole.byteRate) = (StartRate(count: 3, seconds: 0.25), 1 << 40)
+        part.isSuspended = false
         let key = CountKey(owner: 5, queue: "a", state: .failed)
         let other = CountKey(owner: 5, queue: "b", state: .queued)
         try store.round { transaction throws in
-            for queue in queues.reversed() { try transaction.put(queue) }
-            #expect(Set(try transaction.queues()) == Set(queues))
+            for name in ["b", "c", "a"] { try transaction.put(name == "a" ? whole : part, ofQueue: name) }
+            try transaction.put(nil, ofQueue: "c")
+            #expect(try transaction.queues() == ["a": whole, "b": part])
             try transaction.put([key: CountValue(jobs: 2, bytes: 7), other: CountValue(jobs: 1, bytes: 1)])
             try transaction.put([key: CountValue(jobs: 3, bytes: 8)])
             #expect(try transaction.counts()[key] == CountValue(jobs: 3, bytes: 8))

@@ -56,7 +56,7 @@ import Testing
             try transaction.delete(id)
             try transaction.put([key: CountValue(jobs: 1, bytes: 2)])
             _ = try transaction.add(WorkRow(kind: .removeTree, job: id, owner: 1))
-            try transaction.put(QueueSettings(name: "q", concurrency: 1, isSuspended: false))
+            try transaction.put(QueueOverrides(), ofQueue: "q")
             try transaction.put(list(of: id, id: 1))
             _ = try transaction.ready(queue: "default", owner: 1000, after: nil, excluding: [], limit: 10)
         }

@@ -80,7 +80,8 @@ struct DocumentTransfer: Sendable {
         guard size > Self.longestInMemory else { return body.take().map(OutgoingRequest.Body.bytes) }
         let file = try await BodyFile.moving({ [body] in body.take() ?? [] }, ofSize: size, for: "body", transfer)
         return .file(
-            OutgoingFile(size: Int64(size), queue: transfer.ownFiles) { (offset, buffer) throws(JobError) in
+            OutgoingFile(size: Int64(size), queue: transfer.ownFiles, limiter: transfer.context.queueRate) {
+                (offset, buffer) throws(JobError) in
                 try file.read(at: offset, into: buffer)
             })
     }

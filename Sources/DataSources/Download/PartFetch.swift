@@ -31,7 +31,7 @@ final class PartFetch: Sendable {
     private let url: RequestURL
     private let part: DownloadedPart
     private let attempt: DownloadAttempt
-    private let limiter: RateLimiter?
+    private let limiter: RateLimiter
     private let connections: Int
     private let map: Mutex<SegmentMap>
     private let answer: Mutex<IncomingResponse?>
@@ -39,7 +39,7 @@ final class PartFetch: Sendable {
     private var transfer: Transfer { attempt.transfer }
     private var total: Int64? { part.total }
     /// Whether `http.lowSpeed` applies to all connections together, and not to each while it waits for its server.
-    private var isSharedSpeed: Bool { part.hasHoles && limiter == nil }
+    private var isSharedSpeed: Bool { part.hasHoles && !limiter.isLimited }
 
     /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
     init(
@@ -48,7 +48,7 @@ final class PartFetch: Sendable {
         self.url = url
         self.part = part
         self.attempt = attempt
-        limiter = attempt.spec.rate.map { RateLimiter(bytesPerSecond: $0, attempt.transfer) }
+        limiter = attempt.transfer.context.rate ?? RateLimiter(bytesPerSecond: attempt.spec.rate)
         // Only a file with holes is fetched over several connections.
         connections = part.hasHoles ? attempt.connections : 1
         map = Mutex(SegmentMap(total: part.total, taken: part.written, connections: connections))
@@ -210,8 +210,8 @@ final class PartFetch: Sendable {
         transfer.report(ProgressUpdate(completed: part.count, total: total))
         while var blocks = try await response.next() {
             while !blocks.isEmpty {
-                var piece = blocks.removeFirst(bytes: limiter?.largestPiece ?? .max)
-                try await limiter?.wait(for: piece.byteCount)
+                var piece = blocks.removeFirst(bytes: limiter.largestPiece)
+                try await limiter.wait(for: piece.byteCount, transfer.control)
                 let (offset, count) = map.withLock { $0.take(piece.byteCount, for: segment, upTo: end) }
                 guard count > 0 else { return }
                 try await part.write(piece.removeFirst(bytes: count), at: offset)
@@ -221,37 +221,5 @@ final class PartFetch: Sendable {
             }
         }
         if end == .max { map.withLock { $0.end(at: $0.taken.prefix) } }
-    }
-}
-
-/// Limits the bytes per second of a download, from its beginning and over all of its connections.
-final class RateLimiter: Sendable {
-    private let bytesPerSecond: Double
-    private let transfer: Transfer
-    private let start: NIODeadline
-    private let count = Mutex<Int64>(0)
-
-    init(bytesPerSecond: Int, _ transfer: Transfer) {
-        self.bytesPerSecond = Double(bytesPerSecond)
-        self.transfer = transfer
-        start = transfer.clock.now
-    }
-
-    /// The most bytes to handle at a time: a quarter of a second's, so that progress is smooth.
-    var largestPiece: Int { max(4096, Int(saturating: bytesPerSecond / 4)) }
-
-    /// Waits until `count` more bytes are due. An interrupted transfer does not wait: it keeps the few bytes that it
-    /// has.
-    func wait(for count: Int) async throws(JobError) {
-        let total = self.count.withLock { total in
-            total = total.saturatingAdding(Int64(count))
-            return total
-        }
-        let due = start + .seconds(saturating: Double(total) / bytesPerSecond)
-        do throws(JobError) {
-            try await transfer.control.sleep(until: due)
-        } catch {
-            guard transfer.control.isInterrupted, !Task.isCancelled else { throw error }
-        }
     }
 }

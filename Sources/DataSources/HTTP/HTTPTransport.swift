@@ -76,7 +76,7 @@ final class HTTPTransport: Sendable {
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
             guard size <= limits.header else { throw JobError(longHeaderOf: request.url) }
             return try IncomingResponse(
-                head: head, stream: stream, longestPause: settings.retryAfter,
+                head: head, stream: stream, transfer, longestPause: settings.retryAfter,
                 decodingUpTo: request.coding == .decoded ? limits.body : nil)
         } catch {
             stream.close()

@@ -8,6 +8,7 @@ import Synchronization
 final class IncomingResponse: Sendable {
     let head: HTTPResponseHead
     private let stream: ResponseStream
+    private let transfer: Transfer
     /// The most seconds that `Retry-After` counts for.
     private let longestPause: Double
     /// Decodes the body, if it is compressed and the reader wants it decoded.
@@ -15,10 +16,12 @@ final class IncomingResponse: Sendable {
 
     /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent.
     init(
-        head: HTTPResponseHead, stream: ResponseStream, longestPause: Double, decodingUpTo limit: Int?
+        head: HTTPResponseHead, stream: ResponseStream, _ transfer: Transfer, longestPause: Double,
+        decodingUpTo limit: Int?
     ) throws {
         self.head = head
         self.stream = stream
+        self.transfer = transfer
         self.longestPause = longestPause
         inflater = Mutex(try limit.flatMap { Inflater.decodes(head.headers) ? try Inflater(limit: $0) : nil })
     }
@@ -56,6 +59,9 @@ final class IncomingResponse: Sendable {
             while true {
                 if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
                 let blocks = try await stream.next()
+                if let blocks, let limiter = transfer.context.queueRate {
+                    try await limiter.wait(for: blocks.byteCount, transfer.control)
+                }
                 let isDecoded = try inflater.withLock { inflater in
                     guard let inflater else { return false }
                     if let blocks { try inflater.add(blocks) } else { try inflater.finish() }

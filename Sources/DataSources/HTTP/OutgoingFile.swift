@@ -22,6 +22,7 @@ final class OutgoingFile: Sendable {
 
     let size: Int64
     private let queue: FileQueue
+    private let limiter: RateLimiter?
     private let report: @Sendable (ProgressUpdate) -> Void
     private let read: @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void
     private let check: (@Sendable (_ digest: String) throws(JobError) -> Void)?
@@ -30,12 +31,14 @@ final class OutgoingFile: Sendable {
     /// `read` fills a buffer from an offset on; `check` throws if the file with this digest must not be sent. Both
     /// block.
     init(
-        size: Int64, queue: FileQueue, report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in },
+        size: Int64, queue: FileQueue, limiter: RateLimiter?,
+        report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in },
         read: @escaping @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void,
         check: (@Sendable (_ digest: String) throws(JobError) -> Void)? = nil
     ) {
         self.size = size
         self.queue = queue
+        self.limiter = limiter
         self.report = report
         self.read = read
         self.check = check
@@ -61,7 +64,12 @@ final class OutgoingFile: Sendable {
     /// Reads the next block for a request on a file thread; nil at the end. Called after the last block was returned.
     func next(_ request: Int, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {
         let promise = loop.makePromise(of: ByteBuffer?.self)
-        queue.start { promise.completeWith(Result { try self.readBlock(request) }) }
+        queue.start {
+            let block = Result { try self.readBlock(request) }
+            let size = (try? block.get())?.readableBytes ?? 0
+            guard let pause = self.limiter?.take(size, at: loop.now) else { return promise.completeWith(block) }
+            loop.scheduleTask(in: pause) { promise.completeWith(block) }
+        }
         return promise.futureResult
     }
 
@@ -78,7 +86,7 @@ final class OutgoingFile: Sendable {
     /// Blocks.
     private func readBlock(_ request: Int) throws(JobError) -> ByteBuffer? {
         var next = state.withLock(\.self)
-        let count = Int(min(Int64(Self.block), size - next.offset))
+        let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), size - next.offset))
         guard next.request == request, count > 0 else { return nil }
         var buffer = ByteBuffer()
         var outcome = Result<Void, JobError>.success(())

@@ -32,6 +32,7 @@ extension SourceLibrary {
             context, rules, shared, loop: executor.loop, report: { promise.report($0) })
         let control = transfer.control
         running.begin(control)
+        context.control.put(control)
         let timer = timeout.map { seconds in
             transfer.clock.scheduleTask(in: .seconds(saturating: seconds)) {
                 control.interrupt(

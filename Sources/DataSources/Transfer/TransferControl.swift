@@ -5,7 +5,7 @@ import NIOCore
 /// Stops a running transfer without cancelling it: the transfer fails, and keeps the data that a retry can use.
 ///
 /// A transfer waits only through this class, so a timeout or a stop ends it at once.
-final class TransferControl: Sendable {
+package final class TransferControl: Sendable {
     /// Resolved with the error when the transfer is stopped.
     private let interruption = Promise<JobError, Never>()
     /// The event loop whose clock measures timeouts.
@@ -72,6 +72,9 @@ final class TransferControl: Sendable {
             promise.deferred.upon { _ in timer.cancel() }
         }
     }
+
+    /// Stops a download so that it can be resumed.
+    package func hold() { interrupt(Self.cancelled) }
 
     static var cancelled: JobError {
         JobError(.cancelled, "The transfer was cancelled; start it again if it is needed.")

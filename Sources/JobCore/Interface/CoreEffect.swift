@@ -11,8 +11,12 @@ package enum CoreEffect: Sendable {
     case yield(RunID)
     /// Makes the children of a run's list from this index on.
     case makeChildren(RunID, from: Int)
-    /// Stops a run. ``RunEvent/ended(_:)`` follows.
-    case cancel(RunID)
+    /// Stops a run; a download that `keepsPart` can be resumed. ``RunEvent/ended(_:)`` follows.
+    case cancel(RunID, keepsPart: Bool)
+    /// Changes the rate of a running download: bytes per second, or 0 for no limit; nil for the spec's.
+    case setRate(RunID, Int?)
+    /// Tells `hooks.finished` the end of a job.
+    case tellHook(JobID, owner: UInt32)
     case notify([SubscriptionID], JobChange)
     /// Progress of a job's list; nil once it is over.
     case list(JobID, ListRow?)

@@ -107,6 +107,8 @@ package struct RunEnd: Sendable {
     package let received: Int64
     /// The output of its program.
     package let output: BlobReference?
+    /// The URL that it asked for, if expressions made it.
+    package let url: String?
 
     /// The files of its outcome.
     var values: [BlobReference] { [body, outcome.blob].compactMap(\.self) }
@@ -114,11 +116,12 @@ package struct RunEnd: Sendable {
 
     package init(
         _ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0,
-        output: BlobReference? = nil
+        output: BlobReference? = nil, url: String? = nil
     ) {
         self.outcome = outcome
         self.body = body
         self.output = output
+        self.url = url
         self.bytes = bytes
         self.received = received
     }

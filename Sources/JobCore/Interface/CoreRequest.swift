@@ -4,12 +4,11 @@ package import JobModel
 package enum CoreRequest: Sendable {
     /// New jobs. Answered with `submitted` in their order.
     case submit([NewJob])
-    /// Answered with `changed` once the job has ended or, if that takes time, has been told to stop.
-    case cancel(JobID)
-    /// Answered with `changed`.
-    case retry(JobID, from: RetryPoint)
-    /// Answered with `done` once the job and its descendants are gone.
-    case remove(JobID)
+    /// Answered with `changed`: of a cancellation once the job has ended or, if that takes time, has been told to stop; of
+    /// a removal with `done`, once the job and its descendants are gone.
+    case change(JobID, JobAction)
+    /// Changes those of these jobs that exist and whose state allows it, or only counts them. Answered with `counted`.
+    case changeAll([JobID], JobAction, onlyCounts: Bool)
     /// Answered with `done`, then with ``CoreEffect/waitOver(_:)`` once each job has ended or is gone, perhaps at once.
     /// Fails if a job does not exist or belongs to another user.
     case wait([JobID])
@@ -27,12 +26,13 @@ package enum CoreRequest: Sendable {
     case suspendSchedule(ScheduleKey, isSuspended: Bool)
     /// Passes through a round. Answered with `done`.
     case probe
-}
 
-/// Where a manual retry begins.
-package enum RetryPoint: String, Sendable, CaseIterable {
-    case failed
-    case start
+    package var isRemoval: Bool {
+        switch self {
+        case .change(_, let action), .changeAll(_, let action, _): action == .remove
+        default: false
+        }
+    }
 }
 
 /// The answer to a request.
@@ -43,6 +43,7 @@ package enum CoreAnswer: Sendable {
     case submitted([Result<SubmittedJob, CoreError>])
     /// The job has changed and can be read.
     case changed(JobID)
+    case counted(done: Int, skipped: Int)
     case queue(QueueStatus)
 }
 
@@ -91,16 +92,24 @@ package struct NewSchedule: Sendable {
     }
 }
 
-/// Changes to a queue; nil keeps a setting.
+/// Changes to a queue; nil keeps a setting, and one without a value is given back to the configuration.
 package struct QueueChange: Sendable, Hashable {
-    package var concurrency: Int?
-    package var perUser: Int?
-    package var isSuspended: Bool?
+    package var concurrency: Int??
+    package var perUser: Int??
+    package var isSuspended: Bool??
+    package var startRate: StartRate??
+    package var byteRate: Int??
 
-    package init(concurrency: Int? = nil, perUser: Int? = nil, isSuspended: Bool? = nil) {
-        self.concurrency = concurrency
-        self.perUser = perUser
-        self.isSuspended = isSuspended
+    package init() {}
+
+    func applied(to overrides: QueueOverrides) -> QueueOverrides {
+        var changed = overrides
+        changed.concurrency = concurrency ?? overrides.concurrency
+        changed.perUser = perUser ?? overrides.perUser
+        changed.isSuspended = isSuspended ?? overrides.isSuspended
+        changed.startRate = startRate ?? overrides.startRate
+        changed.byteRate = byteRate ?? overrides.byteRate
+        return changed
     }
 }
 

@@ -19,7 +19,7 @@ package struct CoreSettings: Sendable {
     /// The most bytes of finished jobs to keep.
     package var retentionBytes: Int64 = 1 << 30
     /// The most stored bytes per user.
-    package var storedPerUser: Int64 = 1 << 30
+    package var storedPerUser: Int64 = 2 << 30
     package var jobLogging = JobLogging.none
 
     package init() {}

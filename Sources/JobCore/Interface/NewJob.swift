@@ -8,6 +8,8 @@ package struct NewJob: Sendable {
         /// Seconds between submission and the earliest start.
         package let delay: Double?
         package let notBefore: Timestamp?
+        package let isHeld: Bool
+        package let notifies: Bool
         /// The host (name and port) of its source, if known.
         package let host: String?
 
@@ -15,7 +17,8 @@ package struct NewJob: Sendable {
         package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
             lasting = JobTerms(
                 plan: spec.plan, queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
-                tags: spec.tags)
+                keepsKey: spec.keyUntil == .removed, tags: spec.tags, label: spec.label)
+            (isHeld, notifies) = (spec.isHeld, spec.notifies)
             delay = spec.delay
             notBefore = spec.notBefore
             self.host = host
@@ -84,7 +87,10 @@ extension JobRow {
             owner: owner, groups: groups, parent: parent, terms: terms.lasting, specSize: specSize,
             storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
         host = terms.host
-        if let delay = terms.delay, delay > 0 {
+        notifies = terms.notifies
+        if terms.isHeld {
+            state = .held
+        } else if let delay = terms.delay, delay > 0 {
             state = .scheduled
             due = now.steady(after: delay)
             notBefore = now.wall.adding(seconds: delay)

@@ -22,8 +22,8 @@ struct Agenda {
     var hasMoreReady = false
     /// When the oldest finished job expires, by the wall clock.
     var nextExpiry: Timestamp?
-    /// Queues stored by administrators.
-    var storedQueues: Set<String> = []
+    /// What administrators set of queues.
+    var storedQueues: [String: QueueOverrides] = [:]
     /// Outcomes, contained in their specs, of jobs inserted in this round.
     private(set) var immediate: [JobID: Carried] = [:]
 

@@ -5,7 +5,7 @@ import JobModel
 struct Quotas {
     /// The jobs of one owner, or of all.
     struct Holding: Hashable {
-        /// Scheduled and queued jobs.
+        /// Scheduled, held and queued jobs.
         var waiting = 0
         var bytes: Int64 = 0
         var finished = 0
@@ -13,7 +13,7 @@ struct Quotas {
 
         fileprivate mutating func add(_ jobs: Int, _ more: Int64, _ state: JobState) {
             bytes = bytes.saturatingAdding(more)
-            if state == .scheduled || state == .queued { waiting += jobs }
+            if [.scheduled, .held, .queued].contains(state) { waiting += jobs }
             guard state.isTerminal else { return }
             finished += jobs
             finishedBytes = finishedBytes.saturatingAdding(more)
@@ -38,7 +38,7 @@ struct Quotas {
     private var changed: [CountKey] = []
     private var owners: [UInt32: Holding] = [:]
     private(set) var all = Holding()
-    private var schedules: [UInt32: CountValue] = [:]
+    private(set) var schedules: [UInt32: CountValue] = [:]
 
     init() {}
 
@@ -93,6 +93,17 @@ struct Quotas {
     /// Returns the bytes of an owner's jobs and schedules.
     func stored(of owner: UInt32) -> Int64 {
         (owners[owner]?.bytes ?? 0).saturatingAdding(schedules[owner]?.bytes ?? 0)
+    }
+
+    /// Returns the bytes that a run's result may take, which finished jobs make room for.
+    func room(of owner: UInt32, _ settings: CoreSettings) -> Int64 {
+        let kept = stored(of: owner).saturatingSubtracting(holding(of: owner).finishedBytes)
+        return max(0, settings.storedPerUser.saturatingSubtracting(kept))
+    }
+
+    /// Returns, for messages, how much an owner stores.
+    func use(of owner: UInt32, _ settings: CoreSettings) -> String {
+        "your jobs take up \(stored(of: owner)) of \(settings.storedPerUser) bytes"
     }
 
     /// The bytes of each owner's jobs and schedules.

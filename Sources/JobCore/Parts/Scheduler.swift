@@ -35,6 +35,13 @@ final class Scheduler {
         }
 
         var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
+
+        /// When its start rate allows the next start; nil for now.
+        func nextStart(_ starts: [SteadyTime]?, at now: SteadyTime) -> SteadyTime? {
+            guard let rate = settings.startRate, let starts, starts.count >= rate.count else { return nil }
+            let next = starts[starts.count - rate.count].saturatingAdding(Int64((rate.seconds * 1000).rounded(.up)))
+            return next > now ? next : nil
+        }
     }
 
     /// The most absent owners remembered per queue.
@@ -44,6 +51,10 @@ final class Scheduler {
     /// In alphabetical order.
     private(set) var names: [String] = []
     private var hosts: HostPermits
+    /// The last starts in queues with a start rate, at most ``StartRate/most`` of each; not in rows, so they survive a reset.
+    private var starts: [String: [SteadyTime]]
+    /// When a start rate lets a waiting job start.
+    private var nextStart: SteadyTime?
     private let perHost: Int
     private let perHostAndUser: Int
     private var turn: Int64 = 0
@@ -58,6 +69,7 @@ final class Scheduler {
         self.perHost = perHost
         self.perHostAndUser = perHostAndUser
         hosts = HostPermits(keeping: old?.hosts)
+        starts = old?.starts ?? [:]
     }
 
     // MARK: - Queues
@@ -144,6 +156,10 @@ final class Scheduler {
     func next(in transaction: any JobTransaction, at now: SteadyTime) throws(StoreError) -> Turn? {
         self.now = now
         if hosts.endPauses(at: now) { opened(nil) }
+        if let next = nextStart, next <= now {
+            nextStart = nil
+            hasChanged = true
+        }
         // A job may have waited for a host that another queue's job left unused.
         while hasChanged {
             hasChanged = false
@@ -158,6 +174,10 @@ final class Scheduler {
 
     private func next(in name: String, _ transaction: any JobTransaction) throws(StoreError) -> Turn? {
         guard let queue = queues[name], queue.hasRoom, !queue.shares.isEmpty else { return nil }
+        if let next = queue.nextStart(starts[name], at: now) {
+            nextStart = min(nextStart ?? next, next)
+            return nil
+        }
         var passed: Set<UInt32> = []
         while let (owner, share) = fairest(in: queue, except: passed) {
             let row = try share.window.take(
@@ -174,6 +194,7 @@ final class Scheduler {
             turn += 1
             share.served = turn
             take(slotOf: queue, share)
+            noteStart(in: queue)
             if let host = row.host {
                 hosts.acquire(1, host, for: owner)
                 // Owners with more permits no longer wait for this one.
@@ -185,6 +206,14 @@ final class Scheduler {
             return Turn(row: row, queue: name, owner: owner)
         }
         return nil
+    }
+
+    private func noteStart(in queue: Queue) {
+        guard let rate = queue.settings.startRate else { return }
+        var known = starts.removeValue(forKey: queue.settings.name) ?? []
+        if known.count >= rate.count { known.removeFirst(known.count - rate.count + 1) }
+        known.append(now)
+        starts[queue.settings.name] = known
     }
 
     private func take(slotOf queue: Queue, _ share: Share) {
@@ -234,10 +263,14 @@ final class Scheduler {
         opened(host)
     }
 
-    /// Returns whether a job keeps its slot; false if the queue shrank meanwhile.
-    func mayKeepSlot(_ name: String, _ owner: UInt32) -> Bool {
+    /// Starts the next link of a job in its slot; returns false if the queue shrank meanwhile, or its start rate forbids it.
+    func keepSlot(_ name: String, _ owner: UInt32, at now: SteadyTime) -> Bool {
         guard let queue = queues[name], let share = queue.shares[owner] else { return false }
-        return queue.running <= queue.settings.concurrency && share.running <= queue.perUser
+        guard queue.running <= queue.settings.concurrency, share.running <= queue.perUser else { return false }
+        self.now = max(self.now, now)
+        guard queue.nextStart(starts[name], at: now) == nil else { return false }
+        noteStart(in: queue)
+        return true
     }
 
     /// Takes permits for a run with a slot: one, plus free ones that no job waits for; returns 0 if it must wait.
@@ -296,8 +329,8 @@ final class Scheduler {
         hosts.pause(host, for: owner, until: time)
     }
 
-    /// When the first pause ends.
-    var nextPauseEnd: SteadyTime? { hosts.nextEnd }
+    /// When the first pause ends, or a start rate lets a job start.
+    var nextOpening: SteadyTime? { [hosts.nextEnd, nextStart].compactMap(\.self).min() }
 
     // MARK: - Inspection
 

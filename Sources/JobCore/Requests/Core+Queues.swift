@@ -5,8 +5,10 @@ extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
     func takesJobs(_ name: String) -> Bool {
-        settings.queues.contains { $0.name == name } || agenda.storedQueues.contains(name)
+        isConfigured(name) || agenda.storedQueues[name] != nil
     }
+
+    private func isConfigured(_ name: String) -> Bool { settings.queues.contains { $0.name == name } }
 
     package func status(of name: String) -> QueueStatus {
         QueueStatus(
@@ -20,18 +22,16 @@ extension Core {
         guard caller.isAdmin else {
             return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
         }
-        let present = scheduler.settings(of: name)
-        guard present != nil || scheduler.names.count < QueueSettings.most else {
+        guard scheduler.has(queue: name) || scheduler.names.count < QueueSettings.most else {
             let message = "There are \(QueueSettings.most) queues already; use one of them."
             return fail(id, CoreError(.busy(retryAfter: 60), message))
         }
-        var changed = present ?? QueueSettings(name: name, concurrency: 16)
-        changed.concurrency = change.concurrency ?? changed.concurrency
-        changed.perUser = change.perUser ?? changed.perUser
-        changed.isSuspended = change.isSuspended ?? changed.isSuspended
-        try round.transaction.put(changed)
-        agenda.storedQueues.insert(name)
-        scheduler.open(changed, perUser: settings.perUser(changed))
+        let changed = change.applied(to: agenda.storedQueues[name] ?? QueueOverrides())
+        // A queue that is not configured exists because an administrator made it.
+        let isNeeded = changed != QueueOverrides() || !isConfigured(name)
+        try round.transaction.put(isNeeded ? changed : nil, ofQueue: name)
+        agenda.storedQueues[name] = isNeeded ? changed : nil
+        openQueue(name)
         showQueues()
         answer(id, .queue(status(of: name)))
     }
@@ -40,10 +40,8 @@ extension Core {
     func openQueues(_ round: Round) throws(StoreError) {
         scheduler = Scheduler(
             perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
-        for queue in settings.queues { scheduler.open(queue, perUser: settings.perUser(queue)) }
-        let stored = try round.transaction.queues()
-        agenda.storedQueues = Set(stored.map(\.name))
-        for queue in stored { scheduler.open(queue, perUser: settings.perUser(queue)) }
+        agenda.storedQueues = try round.transaction.queues()
+        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) { openQueue(name) }
         // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
         let used = quotas.queues.union(running.all.lazy.map(\.queue))
         for name in used.sorted() where !scheduler.has(queue: name) {
@@ -56,6 +54,13 @@ extension Core {
         for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         for run in running.all { scheduler.hold(run) }
         showQueues()
+    }
+
+    /// Opens a queue of the configuration or of an administrator.
+    private func openQueue(_ name: String) {
+        let configured = settings.queues.first { $0.name == name } ?? QueueSettings(name: name)
+        let queue = agenda.storedQueues[name]?.applied(to: configured) ?? configured
+        scheduler.open(queue, perUser: settings.perUser(queue))
     }
 
     /// Opens an unconfigured queue for its existing jobs, which run one at a time.
@@ -82,11 +87,14 @@ extension Core {
     package struct Status: Sendable {
         package let counts: [CountKey: CountValue]
         package let totals: [UInt32: CoreTotals]
+        package let schedules: [UInt32: CountValue]
         package let shortage: String?
     }
 
     package var status: Status {
-        Status(counts: quotas.counts, totals: experience.totals, shortage: experience.shortage)
+        Status(
+            counts: quotas.counts, totals: experience.totals, schedules: quotas.schedules,
+            shortage: experience.shortage)
     }
 
     /// The intervals of progress reports, in milliseconds.

@@ -8,9 +8,9 @@ extension Core {
         guard phase == .serving else { return refuse(request, id) }
         switch request {
         case .submit(let jobs): try submit(jobs, id, caller, round)
-        case .cancel(let job): try cancel(job, id, caller, round)
-        case .retry(let job, let point): try retry(job, from: point, id, caller, round)
-        case .remove(let job): try remove(job, id, caller, round)
+        case .change(let job, let action): try change(job, action, id, caller, round)
+        case .changeAll(let jobs, let action, let onlyCounts):
+            try change(jobs, action, onlyCounts: onlyCounts, id, caller, round)
         case .wait(let jobs): try wait(for: jobs, id, caller, round)
         case .watch(let scope, let subscription):
             subscribe(subscription, scope, caller)
@@ -62,6 +62,9 @@ extension Core {
         /// The index in `requested` of each row.
         var indexes: [Int] = []
         indexes.reserveCapacity(requested.count)
+        // First, as it must not remove a job that one of these waits for.
+        let size = requested.reduce(Int64(0)) { $0.saturatingAdding($1.document.size + JobRow.fixedSize) }
+        _ = try makeRoom(for: size, of: caller.uid, round)
         var allowance = Allowance(quotas, settings, owner: caller.uid)
         for (index, new) in requested.enumerated() {
             if let refusal = try refusal(of: new, allowance, round) {
@@ -125,6 +128,7 @@ extension Core {
     func submit(
         _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
+        _ = try makeRoom(for: new.document.size + JobRow.fixedSize, of: key.owner, round)
         let allowance = Allowance(quotas, settings, owner: key.owner)
         if let refusal = try refusal(of: new, allowance, round) { return .failure(refusal) }
         var row = row(of: new, owner: key.owner, groups: groups, round)
@@ -155,7 +159,27 @@ extension Core {
         let stored = settings.storedPerUser.saturatingSubtracting(allowance.bytes).saturatingAdding(size)
         return CoreError(
             .busy(retryAfter: 60),
-            "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some finished ones.")
+            "Your unfinished jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; cancel some.")
+    }
+
+    /// The most finished jobs that one input removes for the room of another.
+    private static let mostRemoved = 64
+
+    /// Removes an owner's oldest finished jobs if no more bytes can be stored otherwise; returns whether they can.
+    func makeRoom(for bytes: Int64, of owner: UInt32, _ round: Round) throws(StoreError) -> Bool {
+        func excess() -> Int64 {
+            quotas.stored(of: owner).saturatingAdding(bytes).saturatingSubtracting(settings.storedPerUser)
+        }
+        if excess() <= 0 { return true }
+        // None is removed if that frees too little.
+        guard excess() <= quotas.holding(of: owner).finishedBytes else { return false }
+        /// Bytes of jobs that later rounds remove with their children.
+        var promised: Int64 = 0
+        for row in try round.transaction.finished(owner: owner, before: .distantFuture, limit: Self.mostRemoved) {
+            if try dispose(row, round) != nil { promised += row.size }
+            if excess() <= promised { break }
+        }
+        return excess() <= 0
     }
 
     /// Why requests that need disk space are refused.

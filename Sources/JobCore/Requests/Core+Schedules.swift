@@ -18,7 +18,7 @@ extension Core {
             // Waiting times belonged to the replaced spec.
             schedule.skipped = old.skipped + old.waiting.count
         }
-        if let refusal = refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
+        if let refusal = try refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
         if let zone = new.timing.zone { schedules.use(new.zone, of: zone) }
         try store(schedule, was: old, spec: new.spec, round)
         answer(id, .done)
@@ -26,7 +26,7 @@ extension Core {
 
     private func refusal(
         of new: NewSchedule, _ schedule: Schedule, _ old: Schedule?, _ round: Round
-    ) -> CoreError? {
+    ) throws(StoreError) -> CoreError? {
         if let refusal = refusalWithoutRoom ?? refusal(of: new.queues) { return refusal }
         guard new.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
             return CoreError(
@@ -38,12 +38,10 @@ extension Core {
             return CoreError(
                 .busy(retryAfter: 60), "There are \(limit) schedules already, as many as are allowed; remove one.")
         }
-        let stored = quotas.stored(of: owner).saturatingAdding(schedule.storedSize)
-            .saturatingSubtracting(old?.storedSize ?? 0)
-        guard stored > settings.storedPerUser else { return nil }
+        let more = schedule.storedSize.saturatingSubtracting(old?.storedSize ?? 0)
+        guard try !makeRoom(for: more, of: owner, round) else { return nil }
         return CoreError(
-            .busy(retryAfter: 60),
-            "Your jobs and schedules take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove some.")
+            .busy(retryAfter: 60), "The schedule cannot be stored: \(quotas.use(of: owner, settings)); remove some.")
     }
 
     private func find(

@@ -88,7 +88,7 @@ extension Core {
             let error = JobError(.invalid, "Job \(old.awaits ?? 0) was removed before it had ended; submit it again.")
             return try linkEnded(old, .failure(error), keepingSlot: false, round)
         }
-        if let refusal = refusal(toKeep: RunEnd(outcome.carried, body: outcome.body), old) {
+        if let refusal = try refusal(toKeep: RunEnd(outcome.carried, body: outcome.body), old, round) {
             return try linkEnded(old, .failure(refusal), keepingSlot: false, round)
         }
         guard case .success(let value) = outcome.carried, outcome.needsFiles else {

@@ -61,13 +61,12 @@ extension Core {
             return try made(list, old, live, round)
         }
         let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + JobRow.fixedSize }
-        let used = quotas.stored(of: old.owner)
-        guard used.saturatingAdding(bytes) <= settings.storedPerUser else {
+        guard try makeRoom(for: bytes, of: old.owner, round) else {
             drop(.children(children, isLast: isLast))
             let error = JobError(
                 .tooLarge,
-                "The list's children cannot be stored: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
-                    + "remove some finished ones, then retry it.")
+                "The list's children cannot be stored: \(quotas.use(of: old.owner, settings)); "
+                    + "remove some, then retry it.")
             pending.emit(.yield(live.run))
             release(live)
             try closeList(of: old, round)
@@ -213,7 +212,7 @@ extension Core {
                 RunOrder(
                     live: live, kind: kind, job: row, document: nil, timeout: nil, mayResume: false,
                     mayRetry: false,
-                    room: max(0, settings.storedPerUser.saturatingSubtracting(quotas.stored(of: row.owner))))))
+                    room: quotas.room(of: row.owner, settings))))
     }
 
     /// Fails a list that exceeded its timeout.

@@ -17,8 +17,9 @@ extension Core {
             return drop(event)
         }
         // A run told to stop may only end.
-        if event.isStep, row.isEnding || phase != .serving { return drop(event) }
+        if event.isStep, row.isEnding || row.state == .held || phase != .serving { return drop(event) }
         switch event {
+        case .ended(let end) where row.state == .held && phase == .serving: try heldRunEnded(row, live, end, round)
         case .ended(let end):
             // A source that the stop interrupted is repeated after it; what must not be repeated keeps its outcome.
             guard phase == .serving || row.step?.isRepeatable == false && end.outcome.error?.kind != .cancelled else {
@@ -133,7 +134,7 @@ extension Core {
         if let host = live.host { scheduler.release(live.permits, host, live.owner) }
         var row = old
         // A refused result is not kept.
-        let refusal = refusal(toKeep: end, row)
+        let refusal = try refusal(toKeep: end, row, round)
         if refusal == nil {
             row.blobs += end.values.map { LinkBlob(link: row.link, blob: $0) }
         } else if !end.values.isEmpty {
@@ -144,6 +145,7 @@ extension Core {
             try drop(checkpointOf: &row, round)
         }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
+        if let url = end.url { row.url = url }
         let wasEnding = row.isEnding
         let outcome = refusal.map(Carried.failure) ?? end.outcome
         try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
@@ -213,7 +215,7 @@ extension Core {
             let isOverdue = row.deadline.map { $0 <= round.now.steady } ?? false
             return try stop(row, isOverdue ? .deadline : .cancelled, round)
         }
-        if hasSlot, !mustClean, phase == .serving, scheduler.mayKeepSlot(row.queue, row.owner) {
+        if hasSlot, !mustClean, phase == .serving, scheduler.keepSlot(row.queue, row.owner, at: round.now.steady) {
             return try begin(&row, was: old, host: nil, permits: 0, round)
         }
         if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
@@ -239,6 +241,7 @@ extension Core {
         try settleDependencies(of: row, round)
         if row.parent != nil { return try childEnded(row, bytes: bytes, isInside: isInside, round) }
         noteEnd(of: row, round)
+        if row.notifies { pending.emit(.tellHook(row.id, owner: row.owner)) }
         if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobEnded(row.id, round) }
     }
 
@@ -250,15 +253,13 @@ extension Core {
     }
 
     /// Returns why a result is not kept: its owner has too much stored.
-    func refusal(toKeep end: RunEnd, _ row: JobRow) -> JobError? {
+    func refusal(toKeep end: RunEnd, _ row: JobRow, _ round: Round) throws(StoreError) -> JobError? {
         let size = end.outcome.size.saturatingAdding(end.body?.size ?? 0)
         guard end.outcome.error == nil, size > StoredValue.null.size else { return nil }
-        let used = quotas.stored(of: row.owner)
-        guard used.saturatingAdding(size) > settings.storedPerUser else { return nil }
+        guard try !makeRoom(for: size, of: row.owner, round) else { return nil }
         return JobError(
             .tooLarge,
-            "The result cannot be kept: your jobs take up \(used) of \(settings.storedPerUser) bytes; "
-                + "remove some finished ones, then retry the job.")
+            "The result cannot be kept: \(quotas.use(of: row.owner, settings)); remove some, then retry the job.")
     }
 
     // MARK: - Output of programs

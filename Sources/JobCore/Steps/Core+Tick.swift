@@ -178,5 +178,5 @@ extension Core {
 }
 
 extension Timestamp {
-    fileprivate static let distantFuture = Timestamp(milliseconds: .max)
+    static let distantFuture = Timestamp(milliseconds: .max)
 }

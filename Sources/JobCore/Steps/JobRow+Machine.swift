@@ -3,7 +3,8 @@ import JobModel
 /// The state machine of a job: which event leads to which state and action.
 ///
 /// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (run lost by
-/// a restart); any of these -> cancelled, or failed (deadline); failed or cancelled -> queued (manual retry).
+/// a restart); scheduled, queued or a running download -> held -> queued; any of these -> cancelled, or failed (deadline);
+/// a finished one -> queued (manual retry).
 extension JobRow {
     enum Action: Hashable {
         /// The job waits for a slot of its queue.
@@ -51,7 +52,38 @@ extension JobRow {
         attempt -= 1
     }
 
-    /// Makes the job ready once its time has come.
+    /// Forgets a run that was lost or given up, as if it had not begun.
+    mutating func lose() {
+        run = nil
+        attempt = max(0, attempt - 1)
+    }
+
+    /// Sets when an unfinished job without a run may start.
+    mutating func start(_ start: JobSettings.Start, at now: CoreMoment) {
+        (due, notBefore) = (nil, nil)
+        switch start {
+        case .now: break
+        case .after(let seconds):
+            due = now.steady(after: seconds)
+            notBefore = now.wall.adding(seconds: seconds)
+        case .at(let time): notBefore = time
+        }
+        if state == .held {
+            due = nil
+        } else {
+            state = notBefore.map { $0 > now.wall } == true ? .scheduled : .queued
+        }
+        if state == .queued { (due, notBefore) = (nil, nil) }
+    }
+
+    /// Stops a job from starting, whatever its time.
+    mutating func hold() {
+        state = .held
+        due = nil
+        notBefore = nil
+    }
+
+    /// Makes the job ready once its time has come, or its owner releases it.
     mutating func fellDue() {
         state = .queued
         due = nil
@@ -104,7 +136,7 @@ extension JobRow {
         outcomes.append(
             LinkOutcome(
                 link: link, error: outcome.error, startedAt: linkStartedAt ?? now.wall, finishedAt: now.wall,
-                attempts: max(1, attempt)))
+                attempts: max(1, attempt), url: url))
         if isAtFinally { return }
         // A retry does not resume at a failure that a later link handled.
         failedLink = outcome.error == nil ? nil : FailedLink(link: link, incoming: carried)
@@ -127,6 +159,7 @@ extension JobRow {
         attempt = 0
         linkStartedAt = nil
         host = nil
+        url = nil
     }
 
     private func nextLink(after link: Int) -> Int? {
@@ -141,12 +174,7 @@ extension JobRow {
         due = nil
         notBefore = nil
         deadline = nil
-        switch (stop, carried) {
-        case (.cancelled, _): state = .cancelled
-        case (.deadline, _): state = .failed
-        case (nil, .success): state = .succeeded
-        case (nil, _): state = .failed
-        }
+        state = outcomeSoFar
     }
 
     /// Stops an unfinished job.
@@ -154,6 +182,8 @@ extension JobRow {
         guard stop == nil else { return .none }
         // The deadline has served its purpose; children of a `finally` link do not inherit it.
         deadline = nil
+        // The run of a held download is ending.
+        if run != nil { state = .running }
         let wasRunning = state == .running
         stop = reason
         // A retry resumes at the failure before a `finally` link, not within that link.
@@ -201,7 +231,7 @@ extension JobRow {
         due = nil
         guard isEnding else {
             state = .queued
-            attempt = max(0, attempt - 1)
+            lose()
             restarts += 1
             return .enqueue
         }
@@ -215,7 +245,7 @@ extension JobRow {
         return .enqueue
     }
 
-    /// Restarts a failed or cancelled job from the failed link or the start.
+    /// Restarts a finished job from the failed link or the start.
     mutating func retry(from point: RetryPoint, at now: CoreMoment) {
         let start = point == .failed ? failedLink : nil
         let incoming = start?.incoming
@@ -229,6 +259,7 @@ extension JobRow {
         restarts = 0
         attempt = 0
         linkStartedAt = nil
+        url = nil
         finishedAt = nil
         notBefore = nil
         due = nil

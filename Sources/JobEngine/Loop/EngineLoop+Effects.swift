@@ -25,7 +25,9 @@ extension EngineLoop {
         case .proceed(let id, let host, let connections): proceed(id, host, connections)
         case .yield(let id): forget(id)
         case .makeChildren(let id, let index): makeChildren(id, from: index)
-        case .cancel(let id): cancel(id)
+        case .cancel(let id, let keepsPart): cancel(id, keepsPart: keepsPart)
+        case .setRate(let id, let rate): runs[id]?.setRate(rate)
+        case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
         case .list(let job, let list): engine.board.put(list, of: job)
         case .waitOver(let id): requests.removeValue(forKey: id)?.over?(nil)
@@ -40,7 +42,9 @@ extension EngineLoop {
             }
         case .unlink(let blobs):
             engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }
-        case .queues(let queues): engine.published.withLock { $0.queues = queues }
+        case .queues(let queues):
+            engine.published.withLock { $0.queues = queues }
+            setRates(of: queues)
         case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
         case .readZones(let names): readZones(names)
         case .log(let entry): engine.logger.log(entry)

@@ -85,7 +85,7 @@ extension EngineLoop {
                 continue
             }
             // A full disk has room for removals, and they make more.
-            if case .remove = request, remove(input, id) { continue }
+            if request.isRemoval, remove(input, id) { continue }
             answer(id, .failed(refusal))
         }
         upcoming = kept

@@ -31,6 +31,11 @@ final class EngineRun {
     var isSuspect = false
     let isDownload: Bool
     let progress: RunProgress
+    /// What its download's spec says; nil for no limit.
+    fileprivate var writtenRate: Int?
+    /// Limits its download.
+    fileprivate let rate = RateLimiter(bytesPerSecond: nil)
+    fileprivate let control = Handover<TransferControl>()
     /// Reserves memory for its result until that is stored.
     let memory = Handover<Lease>()
 
@@ -38,6 +43,12 @@ final class EngineRun {
         live = order.live
         isDownload = order.job.step?.source == .download
         progress = RunProgress(of: order, on: board)
+    }
+
+    /// Changes the rate of a download: 0 for no limit, nil for the spec's.
+    func setRate(_ rate: Int?) {
+        let bytes = rate ?? writtenRate ?? 0
+        self.rate.set(bytesPerSecond: bytes > 0 ? bytes : nil)
     }
 
     var isWaitingInCore: Bool { if case .waitingInCore = state { true } else { false } }
@@ -115,7 +126,7 @@ extension EngineLoop {
     }
 
     /// Ends a run; exactly one ``RunEvent/ended(_:)`` follows.
-    func cancel(_ id: RunID) {
+    func cancel(_ id: RunID, keepsPart: Bool = false) {
         guard let run = runs[id] else { return }
         run.live.isStopping = true
         switch run.state {
@@ -124,7 +135,9 @@ extension EngineLoop {
             run.state = .stopping
             if !run.live.endsLater { patience.append((now.steady.saturatingAdding(Self.patienceLength), id)) }
             // A download removes its files, on a file system that may not answer.
-            if run.isDownload {
+            if keepsPart, let control = run.control.take() {
+                control.hold()
+            } else if run.isDownload {
                 engine.library.fileThreads(of: run.live.owner).start { work.cancel() }
             } else {
                 work.cancel()
@@ -191,7 +204,13 @@ extension EngineLoop {
         let body = KeptBody(engine.blobs)
         let type = transfer.parameters.type
         let began = engine.clock.steady()
-        let context = context(of: run, transfer, order, body: body)
+        var context = context(of: run, transfer, order, body: body)
+        context.queueRate = queueRates[run.live.queue]
+        if case .download(let download) = transfer.parameters {
+            run.writtenRate = download.rate
+            run.setRate(order.job.rate)
+            (context.rate, context.control) = (run.rate, run.control)
+        }
         let work = engine.library.start(transfer.parameters, context)
         run.state = .working(work)
         work.onProgress { progress.report($0) }
@@ -202,8 +221,21 @@ extension EngineLoop {
                 let elapsed = engine.clock.steady().saturatingSubtracting(began)
                 engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
                 let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
-                let end = engine.end(outcome, room: room, body: body.reference, bytes: progress.bytes, output: output)
+                let end = engine.end(
+                    outcome, room: room, body: body.reference, bytes: progress.bytes, output: output, url: transfer.url)
                 engine.inbox.put(.task { $0.end(id, end) }, of: owner)
+            }
+        }
+    }
+
+    /// Limits the transfers of the queues that have a byte rate, those that run included.
+    func setRates(of queues: [QueueStatus]) {
+        for queue in queues {
+            let (name, rate) = (queue.settings.name, queue.settings.byteRate)
+            if let limiter = queueRates[name] {
+                limiter.set(bytesPerSecond: rate)
+            } else if rate != nil {
+                queueRates[name] = RateLimiter(bytesPerSecond: rate)
             }
         }
     }

@@ -36,6 +36,8 @@ final class EngineLoop {
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
     /// Inputs that could not be stored by themselves, and when each is tried again, in order.
     var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
+    /// What limits the transfers of each queue with a byte rate.
+    var queueRates: [String: RateLimiter] = [:]
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: PendingRequest] = [:]
     /// Requests of rounds whose fate is unknown until a later round is committed.
@@ -209,6 +211,7 @@ final class EngineLoop {
         engine.published.withLock { published in
             published.counts = status.counts
             published.totalsByOwner = status.totals
+            published.schedules = status.schedules
             published.shortage = status.shortage
             published.storageFailure = failure
             published.watchesByUser = core.watchesByUser

@@ -17,6 +17,8 @@ struct Expansion: Sendable {
     struct Transfer: Sendable {
         let parameters: SourceParameters
         let host: String?
+        /// The URL that it asks for, if expressions made it.
+        let url: String?
         /// The connections that it can use.
         let connections: Int
         let checkpoint: JSON?
@@ -61,9 +63,17 @@ struct Expansion: Sendable {
             if case .download(let download) = parameters { connections = max(1, download.segments) }
             return .transfer(
                 Transfer(
-                    parameters: parameters, host: host, connections: connections,
+                    parameters: parameters, host: host, url: url(of: source, written), connections: connections,
                     checkpoint: try checkpoint()))
         }
+    }
+
+    /// The longest URL that is kept, in bytes.
+    private static let longestURL = 1024
+
+    private func url(of source: JSON, _ written: JSON) -> String? {
+        guard let url = source["url"]?.string, row.parent != nil || url != written["url"]?.string else { return nil }
+        return Masking.masked(log: url).shortened(to: Self.longestURL)
     }
 
     private func checkpoint() throws(JobError) -> JSON? {
@@ -132,7 +142,8 @@ struct Expansion: Sendable {
         var about = JSONObject()
         about.append("id", JSON(Int(row.id)))
         about.append("attempt", JSON(row.attempt))
-        about.append("label", spec["label"] ?? .null)
+        about.append("label", row.label.map(JSON.string) ?? .null)
+        if row.isAtFinally { about.append("outcome", .string(row.outcomeSoFar.rawValue)) }
         var values: [TemplateText.Name: JSON] = [.job: .object(about), .input: .null, .error: .null]
         var cost = 0
         switch row.carried {

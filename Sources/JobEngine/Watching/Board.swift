@@ -1,5 +1,6 @@
 package import DeferredKit
 import Dispatch
+package import JobCore
 package import JobModel
 import Synchronization
 
@@ -14,6 +15,8 @@ package final class Board: Sendable {
 
     fileprivate struct State {
         var runs: [JobID: RunProgress] = [:]
+        /// The runs of each queue and owner.
+        var slots: [String: [UInt32: Int]] = [:]
         var lists: [JobID: List] = [:]
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
@@ -49,7 +52,9 @@ package final class Board: Sendable {
 
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
+            state.remove(row.id)
             state.runs[row.id] = progress
+            state.slots[progress.queue, default: [:]][progress.owner, default: 0] += 1
             guard let parent = row.parent else { return }
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
@@ -61,7 +66,7 @@ package final class Board: Sendable {
     func end(_ progress: RunProgress) {
         state.withLock { state in
             guard state.runs[progress.job] === progress else { return }
-            state.runs[progress.job] = nil
+            state.remove(progress.job)
             if state.lists[progress.job] == nil { state.leave(progress.job) }
         }
         wakeReaders(of: progress.job)
@@ -88,11 +93,22 @@ package final class Board: Sendable {
     /// Removes a job that is over.
     func end(_ job: JobID) {
         state.withLock { state in
-            state.runs[job] = nil
+            state.remove(job)
             state.lists[job] = nil
             state.leave(job)
         }
         wakeReaders(of: job)
+    }
+
+    /// Returns whether a queue has a free slot for an owner, as far as its present runs tell.
+    package func hasFreeSlot(_ queue: QueueStatus, for owner: UInt32) -> Bool {
+        let slots = state.withLock { $0.slots[queue.settings.name] ?? [:] }
+        return slots.values.reduce(0, +) < queue.settings.concurrency && slots[owner, default: 0] < queue.perUser
+    }
+
+    /// The sources of an owner that are at work.
+    package func running(of owner: UInt32) -> Int {
+        state.withLock { $0.slots.values.reduce(0) { $0 + $1[owner, default: 0] } }
     }
 
     // MARK: - Output of programs
@@ -180,6 +196,14 @@ extension Board.State {
         changed.insert(job)
         defer { isAwaited = true }
         return !isAwaited
+    }
+
+    /// Removes the run of a job, if there is one.
+    fileprivate mutating func remove(_ job: JobID) {
+        guard let run = runs.removeValue(forKey: job) else { return }
+        slots[run.queue]?[run.owner, default: 0] -= 1
+        if slots[run.queue]?[run.owner] == 0 { slots[run.queue]?[run.owner] = nil }
+        if slots[run.queue]?.isEmpty == true { slots[run.queue] = nil }
     }
 
     fileprivate mutating func leave(_ job: JobID) {

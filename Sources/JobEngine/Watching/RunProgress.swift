@@ -29,6 +29,8 @@ final class RunProgress: Sendable {
     }
 
     let job: JobID
+    let owner: UInt32
+    let queue: String
     let run: RunID
     let link: Int
     let attempt: Int
@@ -38,6 +40,7 @@ final class RunProgress: Sendable {
 
     init(of order: RunOrder, on board: Board) {
         (job, run, link, attempt) = (order.job.id, order.run, order.job.link, max(1, order.job.attempt))
+        (owner, queue) = (order.job.owner, order.job.queue)
         isProgram = order.job.presentSource == .program
         self.board = board
     }

@@ -1,7 +1,9 @@
-/// The state of a job; `scheduled`, `queued` and `running` are unfinished, the other three terminal.
+/// The state of a job; the last three are terminal.
 package enum JobState: String, Sendable, CaseIterable {
     /// Waits for a time: a delay or a retry.
     case scheduled
+    /// Waits until its owner releases it.
+    case held
     /// Waits for a slot in its queue.
     case queued
     case running
@@ -11,7 +13,7 @@ package enum JobState: String, Sendable, CaseIterable {
 
     package var isTerminal: Bool {
         switch self {
-        case .scheduled, .queued, .running: false
+        case .scheduled, .held, .queued, .running: false
         case .succeeded, .failed, .cancelled: true
         }
     }

@@ -8,7 +8,8 @@ package struct JobView: Sendable {
     /// Nil for a spec that is shown by its size.
     private var spec: JSON?
     private let key: String?
-    private let label: String?
+    /// What the job waits for.
+    private let waitingFor: String?
     /// The progress of a running job.
     private let progress: Progress?
     /// The text of a result that may be shown.
@@ -19,10 +20,11 @@ package struct JobView: Sendable {
     /// `inlineResult` is the maximum size of a result that is shown, in bytes of JSON.
     package init(
         _ row: JobRow, document: NewJobRow.Document?, template: StoredValue? = nil, progress: Progress? = nil,
-        inlineResult: Int = JobLimits().inlineResult
+        waitingFor: String? = nil, inlineResult: Int = JobLimits().inlineResult
     ) {
         self.row = row
         self.progress = progress
+        self.waitingFor = waitingFor ?? row.waitingFor
         switch (document, template) {
         case (.spec(let text), _): spec = JSON(stored: text)
         case (.item(.inline(let item)), .inline(let template)?):
@@ -33,7 +35,6 @@ package struct JobView: Sendable {
         let members = spec.flatMap { try? MemberReader($0, at: JSONPointer(), mode: .expanded, isStored: true) }
         // A child's row has no key, as it is only shown.
         key = (try? members?.string("key")) ?? row.key
-        label = try? members?.string("label")
         guard case .success(let value) = row.carried else { return }
         self.row.carried = nil
         guard row.state == .succeeded else { return }
@@ -86,13 +87,15 @@ package struct JobView: Sendable {
             "job": row.id.json,
             "state": row.state.rawValue.json,
             "specSize": (source == nil ? row.specSize : nil)?.json,
-            "source": source.map(Masking.masked),
+            "source": source.map { Masking.masked(row.rate.map($0.limited(to:)) ?? $0) },
             "then": links.map(Masking.masked),
             "queue": (detail.hasTexts ? row.queue : row.queue.shortened(to: 64)).json,
             "priority": row.priority.json,
             "key": shown(key),
+            "keyUntil": key == nil || row.terms.keepsKey ? JSON?.none : JobSpec.KeyUntil.finished.rawValue.json,
             "tags": tags?.map { Masking.masked(url: $0) }.json,
-            "label": shown(label),
+            "label": shown(row.label),
+            "notify": row.notifies ? JSON.bool(true) : JSON?.none,
             "owner": Int(row.owner).json,
             "parent": row.parent?.job.json,
             "children": (row.children > 0 ? row.children : nil)?.json,
@@ -100,10 +103,12 @@ package struct JobView: Sendable {
             "notBefore": row.notBefore?.json,
             "startedAt": row.startedAt?.json,
             "finishedAt": row.finishedAt?.json,
+            "waitingFor": waitingFor?.json,
             "attempt": row.attempt.json,
             "restarts": (row.restarts > 0 ? row.restarts : nil)?.json,
             "link": row.link.json,
             "links": row.plan.links.count.json,
+            "url": detail.hasTexts ? row.url?.json : nil,
             "progress": detail.hasTexts ? progress?.json : nil,
             "result": result,
             "resultSize": result == nil ? resultSize?.json : nil,
@@ -115,6 +120,30 @@ package struct JobView: Sendable {
     /// The failure of a job that ended, or the reason for another attempt.
     private var error: JobError? {
         row.state.isTerminal ? row.carried?.error : row.state == .scheduled ? row.lastFailure : nil
+    }
+}
+
+extension JobRow {
+    /// What it waits for, as far as its row says.
+    fileprivate var waitingFor: String? {
+        switch (state, waiting) {
+        case (.held, _): "release"
+        case (.scheduled, _): lastFailure?.postponed == nil ? "time" : "room"
+        case (.queued, .gate), (.queued, .suspect), (.queued, .cleaning), (.queued, .nothing): "slot"
+        case (.running, .children): "children"
+        case (.running, .timer), (.running, .timeout): "time"
+        case (.running, .job): "job"
+        default: nil
+        }
+    }
+}
+
+extension JSON {
+    /// Returns the source with the rate of its job: 0 for no limit.
+    fileprivate func limited(to rate: Int) -> JSON {
+        guard var source = object, self["type"] == "download" else { return self }
+        source["rate"] = rate > 0 ? JSON(rate) : nil
+        return .object(source)
     }
 }
 

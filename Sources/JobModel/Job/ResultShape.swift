@@ -16,6 +16,8 @@ package enum ResultShape: Sendable, Equatable {
     ])
     /// The shape of the value of `job`.
     static let job = ResultShape.members(["id", "attempt", "label"])
+    /// The same in a `finally` link.
+    static let jobAtEnd = ResultShape.members(["id", "attempt", "label", "outcome"])
 
     private static let response = ResultShape.members([
         "status", "headers", "mediaType", "size", "notModified", "body", "encoding", "spilled",

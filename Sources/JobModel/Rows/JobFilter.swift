@@ -15,6 +15,14 @@ package struct JobFilter: Sendable, Equatable {
     package var parent: JobID?
     /// The uid whose jobs to list; nil for all.
     package var owner: UInt32?
+    package var key: String?
+    /// A part of the label.
+    package var label: String?
+    /// The first and last id to include.
+    package var ids: ClosedRange<JobID>?
+    /// Jobs submitted at this time or later, and before the other.
+    package var since: Timestamp?
+    package var before: Timestamp?
     /// The job to continue after, in the requested order.
     package var after: JobID?
     package var limit = 100

@@ -72,6 +72,7 @@ package struct JobPlan: Sendable, Hashable {
         steps(number).contains { [.url, .program, .job].contains($0.source) }
     }
 
+    package var downloads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .download } } }
     package func isProgram(_ number: Int) -> Bool { steps(number).contains { $0.source == .program } }
 
     /// Whether it or its children may wait for other jobs.

@@ -11,6 +11,8 @@ package protocol JobReader: AnyObject, Sendable {
     func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding]
     /// The jobs that a filter selects, in its order; ends early if their texts pass 2 MiB, and says so.
     func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool)
+    /// The ids of the jobs that a filter selects, in its order.
+    func ids(_ filter: JobFilter) throws(StoreError) -> [JobID]
     /// The outcomes of a list's children with an index from `index` on, by index.
     func outcomes(of job: JobID, list: Int64, from index: Int, limit: Int) throws(StoreError) -> [ChildOutcome]
 

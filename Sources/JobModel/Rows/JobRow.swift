@@ -76,7 +76,8 @@ package struct JobRow: Sendable, Equatable {
     /// system's databases.
     package let groups: CallerGroups?
     package let parent: Parent?
-    package let terms: JobTerms
+    /// Stored by ``JobTransaction/replaceTerms(of:was:)``.
+    package var terms: JobTerms
     /// The size of its spec, in bytes.
     package let specSize: Int
     /// The size stored with the job, in bytes: less if a template or a file has the rest.
@@ -98,6 +99,10 @@ package struct JobRow: Sendable, Equatable {
     package var hasDependents = false
     /// The job that it waits for.
     package var awaits: JobID?
+    /// Whether its end is told to `hooks.finished`.
+    package var notifies = false
+    /// The bytes per second of its downloads, instead of what the spec says: 0 for no limit.
+    package var rate: Int?
 
     // Times; `due` and `deadline` use the steady clock.
     /// The time at which a scheduled job, a timer, or a list or wait with a timeout continues, or a running suspect is cleared.
@@ -116,6 +121,8 @@ package struct JobRow: Sendable, Equatable {
     package var linkStartedAt: Timestamp?
     /// The host (name and port) that its current link contacts, if known before it runs.
     package var host: String?
+    /// The URL that its current link asked for last, if expressions made it.
+    package var url: String?
     /// The input of the next link, or the outcome of a finished job; nil until the source ends.
     package var carried: Carried?
     package var outcomes: [LinkOutcome] = []
@@ -153,6 +160,9 @@ package struct JobRow: Sendable, Equatable {
     package var priority: Int { terms.priority }
     package var key: String? { terms.key }
     package var tags: [String] { terms.tags }
+    package var label: String? { terms.label }
+    /// Whether no other job of its owner can have its key.
+    package var holdsKey: Bool { key != nil && (terms.keepsKey || !state.isTerminal) }
 }
 
 /// A file of the blob store that belongs to a link: a long value, or the output of an attempt of its program.
@@ -234,6 +244,15 @@ extension JobRow {
 
     /// Whether it may be what kills the daemon, so that it runs alone among its kind.
     package var isSuspect: Bool { crashes >= 2 }
+
+    /// The state in which it will end, as its chain is now.
+    package var outcomeSoFar: JobState {
+        switch (stop, carried) {
+        case (.cancelled, _): .cancelled
+        case (nil, .success): .succeeded
+        default: .failed
+        }
+    }
 
     /// Whether its current link runs in any case, even after a stop.
     package var isAtFinally: Bool { link > 0 && plan.isFinally(link) }

@@ -13,9 +13,14 @@ package protocol JobTransaction: AnyObject {
     func job(_ id: JobID) throws(StoreError) -> JobRow?
     /// The spec or item of a job; nil if there is none.
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document?
-    /// Inserts jobs, with new ids in their order.
+    /// Inserts jobs, with new ids in their order. A key is taken while a job holds it (``JobRow/holdsKey``).
     func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted]
+    /// Stores everything of a job but its ``JobRow/terms``.
     func update(_ job: JobRow) throws(StoreError)
+    /// Stores the terms of a job, except for its key, after it was updated from `old`.
+    func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError)
+    /// The job that holds a key.
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID?
     /// Deletes a job with its spec, tags, key and checkpoints, but not its children.
     func delete(_ job: JobID) throws(StoreError)
     /// Releases the key of a job that is being removed.
@@ -90,9 +95,10 @@ package protocol JobTransaction: AnyObject {
 
     // MARK: Queues, counts and work
 
-    /// Settings of queues that administrators changed.
-    func queues() throws(StoreError) -> [QueueSettings]
-    func put(_ queue: QueueSettings) throws(StoreError)
+    /// What administrators set of queues, by the queue's name.
+    func queues() throws(StoreError) -> [String: QueueOverrides]
+    /// Stores what administrators set of a queue; nil forgets the queue.
+    func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError)
     /// Jobs by owner, queue and state, children included.
     func counts() throws(StoreError) -> [CountKey: CountValue]
     /// Stores counts; deletes those without jobs.

@@ -12,6 +12,11 @@ package final class JobSpec: Sendable {
     package let delay: Double?
     package let notBefore: Timestamp?
     package let key: String?
+    package let keyUntil: KeyUntil
+    /// Whether it waits for its owner's `job.release`.
+    package let isHeld: Bool
+    /// Whether its end is told to `hooks.finished`.
+    package let notifies: Bool
     package let tags: [String]
     package let label: String?
 
@@ -21,9 +26,15 @@ package final class JobSpec: Sendable {
     package let text: [UInt8]?
 
     package static let members = [
-        "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key", "tags",
-        "label",
+        "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key",
+        "keyUntil", "held", "notify", "tags", "label",
     ]
+
+    /// When another job can have the key.
+    package enum KeyUntil: String, Sendable, CaseIterable {
+        case removed
+        case finished
+    }
 
     init(_ reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], isNew: Bool) throws(SpecError) {
         json = .object(reader.object)
@@ -40,14 +51,21 @@ package final class JobSpec: Sendable {
         }
         plan = JobPlan(source: source, links: links, deadline: try Self.duration(reader, "deadline"))
         key = try Self.word(reader, "key", atMost: 256)
+        keyUntil = try reader.choice("keyUntil") ?? .removed
+        isHeld = try reader.flag("held") ?? false
+        notifies = try reader.flag("notify") ?? false
         tags = try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? []
-        label = try Self.word(reader, "label", atMost: 256)
+        label = try Self.label(reader)
+    }
+
+    package static func label(_ reader: MemberReader) throws(SpecError) -> String? {
+        try word(reader, "label", atMost: 256)
     }
 
     /// The longest time in a spec, in seconds: ten years.
-    static let longest = 315_360_000.0
+    package static let longest = 315_360_000.0
 
-    static func duration(_ reader: MemberReader, _ name: String) throws(SpecError) -> Double? {
+    package static func duration(_ reader: MemberReader, _ name: String) throws(SpecError) -> Double? {
         guard let seconds = try reader.number(name, in: 0...longest) else { return nil }
         guard seconds > 0 || reader.isOpen(name) else {
             throw reader.fault(name, "\"\(name)\" must be more than 0 seconds.")

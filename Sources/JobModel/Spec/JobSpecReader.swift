@@ -174,7 +174,7 @@ package struct JobSpecReader {
         for name in ["then", "fail", "both", "finally"] {
             guard let written = reader.value(name) else { continue }
             var inner = context
-            inner.scope?.names[.job] = .job
+            inner.scope?.names[.job] = name == "finally" ? .jobAtEnd : .job
             if name != "fail" { inner.scope?.names[.input] = name == "then" ? shape : .unknown }
             if name != "then" { inner.scope?.names[.error] = name == "fail" ? .error : .unknown }
             steps[name] = try step(written, at: reader.pointer(to: name), inner)

@@ -61,6 +61,12 @@ package struct ProgramSpec: Sendable, Equatable {
     /// The maximum size of an argument or variable, in bytes; the kernel accepts none longer, and bounds their sum.
     static let longestText = 128 << 10
 
+    /// The run of a program with the surroundings that its configuration says.
+    package init(_ subject: Subject, input: Input) {
+        (self.subject, self.input, arguments) = (subject, input, [])
+        (umask, reportsProgress, output) = (0o077, false, .none)
+    }
+
     init(_ reader: MemberReader) throws(SpecError) {
         let command = try reader.strings(
             "command", atMost: .max, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:))

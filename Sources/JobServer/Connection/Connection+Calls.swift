@@ -152,6 +152,7 @@ extension Connection {
         switch method {
         case .serverInfo: try serverInfo(call)
         case .serverStats: try await serverStats(call)
+        case .serverUsage: try await serverUsage(call)
         case .serverBackup: try await serverBackup(call)
         case .jobSubmit:
             // There was no room for it when it was read.
@@ -164,9 +165,18 @@ extension Connection {
         case .jobWait: try await jobWait(call)
         case .jobWatch: try await jobWatch(call)
         case .jobUnwatch: try await jobUnwatch(call)
-        case .jobCancel: try await jobCancel(call)
-        case .jobRetry: try await jobRetry(call)
-        case .jobRemove: try await jobRemove(call)
+        case .jobCancel: try await jobChange(call) { _ in .cancel }
+        case .jobRetry:
+            try await jobChange(call, ["from"]) { (params) throws(SpecError) in
+                .retry(from: try params.choice("from") ?? .failed)
+            }
+        case .jobRemove: try await jobChange(call) { _ in .remove }
+        case .jobHold: try await jobChange(call) { _ in .hold }
+        case .jobRelease: try await jobChange(call) { _ in .release }
+        case .jobSet:
+            try await jobChange(call, JobSettings.members) { (params) throws(SpecError) in
+                .set(try JobSettings(params))
+            }
         case .jobResult: try await jobResult(call)
         case .jobOutput: try await jobOutput(call)
         case .jobExplain: try await jobExplain(call)
@@ -219,11 +229,11 @@ extension MethodName {
     fileprivate var answerBytes: Int {
         switch self {
         case .jobList, .jobWatch, .scheduleList: 4 << 20
-        case .jobGet, .jobResult, .jobOutput, .jobExplain, .jobCancel, .jobRetry, .serverBackup, .scheduleSet,
-            .scheduleGet,
-            .scheduleSuspend, .scheduleResume:
+        case .jobGet, .jobResult, .jobOutput, .jobExplain, .jobCancel, .jobRetry, .jobHold, .jobRelease, .jobSet,
+            .serverBackup, .scheduleSet, .scheduleGet, .scheduleSuspend, .scheduleResume:
             1 << 20
-        case .serverInfo, .serverStats, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList, .queueSet,
+        case .serverInfo, .serverStats, .serverUsage, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList,
+            .queueSet,
             .scheduleRemove, .scheduleRun:
             0
         }

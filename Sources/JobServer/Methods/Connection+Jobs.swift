@@ -4,7 +4,7 @@ import JobModel
 import JobProtocol
 import LoopTasks
 
-/// `job.submit`, `job.explain`, and the methods of one job.
+/// `job.submit`, `job.explain`, `job.get` and `job.list`.
 extension Connection {
     /// Submits jobs with one fsync; answers each in order, then calls `done`.
     func submitJobs(_ submits: [Submit], _ done: @escaping @Sendable () -> Void) {
@@ -118,27 +118,9 @@ extension Connection {
         try await show(id, call)
     }
 
-    func jobCancel(_ call: Call) async throws(ProtocolError) {
-        let id = try readJob(call)
-        try await show(try await ask(.cancel(id), \.changed), call, wasChanged: true)
-    }
-
-    func jobRetry(_ call: Call) async throws(ProtocolError) {
-        let (id, point) = try call.read(["job", "from"]) { (params) throws(SpecError) in
-            (try params.job(), try params.choice("from", of: RetryPoint.self) ?? .failed)
-        }
-        try await show(try await ask(.retry(id, from: point), \.changed), call, wasChanged: true)
-    }
-
     /// Answers with the current state of a job.
-    private func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
+    func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
         call.succeed(job: try await look { $0.view(try $0.job(id)) }, wasChanged: wasChanged)
-    }
-
-    func jobRemove(_ call: Call) async throws(ProtocolError) {
-        let id = try readJob(call)
-        _ = try await ask(.remove(id), \.isDone)
-        call.succeed([:])
     }
 
     private func readJob(_ call: Call) throws(ProtocolError) -> JobID {
@@ -146,8 +128,10 @@ extension Connection {
     }
 
     func jobList(_ call: Call) async throws(ProtocolError) {
-        let names = ["state", "queue", "tag", "source", "parent", "after", "limit", "order"]
-        let filter = try call.read(names) { (params) throws(SpecError) in try JobFilter(params) }
+        let caller = caller
+        let filter = try call.read(JobFilter.listMembers) { (params) throws(SpecError) in
+            try JobFilter(params, caller)
+        }
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
         call.succeed("jobs", page.text, ["next": next?.json ?? .null])
@@ -169,20 +153,14 @@ extension Answer {
 }
 
 extension JobFilter {
-    init(_ params: MemberReader) throws(SpecError) {
+    fileprivate static let listMembers =
+        ["state", "queue", "tag", "source", "parent", "after", "limit", "order"] + selectMembers
+
+    fileprivate init(_ params: MemberReader, _ caller: Caller) throws(SpecError) {
         self.init()
-        for (index, name) in (try params.strings("state", atMost: 6) ?? []).enumerated() {
-            guard let state = JobState(rawValue: name) else {
-                let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
-                throw SpecError(
-                    params.pointer(to: "state").appending(index),
-                    "There is no state \"\(name.echoed)\"; known are \(known).")
-            }
-            states.insert(state)
-        }
-        queue = try params.string("queue")
-        tag = try params.string("tag", flaw: JobSpec.flaw(inTag:))
-        source = try params.choice("source")
+        // An administrator's list has all users' jobs.
+        _ = try read(params, caller)
+        if params.value("owner") == nil { owner = caller.owner }
         parent = try params.integer("parent", in: 1...Int.max).map(JobID.init)
         after = try params.integer("after", in: 0...Int.max).map(JobID.init)
         limit = try params.integer("limit", in: 1...1000) ?? 100

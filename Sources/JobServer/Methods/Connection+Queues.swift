@@ -12,17 +12,12 @@ extension Connection {
     }
 
     func queueSet(_ call: Call) async throws(ProtocolError) {
-        let names = ["queue", "concurrency", "perUser", "suspended"]
+        let names = ["queue", "concurrency", "perUser", "suspended", "startRate", "byteRate"]
         let (name, change) = try call.read(names) { (params) throws(SpecError) in
             let name = try params.requiredString("queue") { name in
                 name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
             }
-            return (
-                name,
-                QueueChange(
-                    concurrency: try params.integer("concurrency", in: 1...100_000),
-                    perUser: try params.integer("perUser", in: 1...100_000), isSuspended: try params.flag("suspended"))
-            )
+            return (name, try QueueChange(params))
         }
         call.succeed(try await ask(.setQueue(name, change), \.queue).json(engine.status, for: caller))
     }
@@ -35,8 +30,32 @@ extension QueueStatus {
         func count(_ state: JobState) -> JSON { JSON(jobs[state, default: 0]) }
         return [
             "queue": .string(settings.name), "concurrency": JSON(settings.concurrency), "perUser": JSON(perUser),
-            "suspended": .bool(settings.isSuspended), "scheduled": count(.scheduled), "queued": count(.queued),
-            "running": count(.running),
+            "startRate": settings.startRate.map { ["count": JSON($0.count), "seconds": JSON($0.seconds)] } ?? .null,
+            "byteRate": settings.byteRate?.json ?? .null, "suspended": .bool(settings.isSuspended),
+            "scheduled": count(.scheduled), "held": count(.held), "queued": count(.queued), "running": count(.running),
         ]
+    }
+}
+
+extension QueueChange {
+    /// Reads the settings that are named; null gives one back to the configuration.
+    fileprivate init(_ params: MemberReader) throws(SpecError) {
+        self.init()
+        func setting<Value>(_ name: String, _ value: Value?) -> Value?? {
+            params.object[name] == nil ? nil : .some(value)
+        }
+        concurrency = setting("concurrency", try params.integer("concurrency", in: 1...100_000))
+        perUser = setting("perUser", try params.integer("perUser", in: 1...100_000))
+        isSuspended = setting("suspended", try params.flag("suspended"))
+        byteRate = setting("byteRate", try params.integer("byteRate", in: 1...1 << 50))
+        startRate = setting("startRate", try Self.startRate(params))
+    }
+
+    private static func startRate(_ params: MemberReader) throws(SpecError) -> StartRate? {
+        guard let written = params.value("startRate") else { return nil }
+        let rate = try MemberReader(written, at: params.pointer(to: "startRate"))
+        try rate.allow(["count", "seconds"])
+        guard let count = try rate.integer("count", in: 1...StartRate.most) else { throw rate.missing("count") }
+        return StartRate(count: count, seconds: try rate.number("seconds", in: 0.001...86_400) ?? 1)
     }
 }

@@ -5,20 +5,62 @@ import JobModel
 import JobProtocol
 import MetricsRegistry
 
-/// `server.info` and `server.stats`.
+/// The names of users.
+private enum UserName {
+    /// Blocks.
+    static func of(_ uid: UInt32) -> String? {
+        var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
+            guard let base = buffer.baseAddress,
+                getpwuid_r(uid, &entry, base, buffer.count, &found) == 0, found != nil, let name = entry.pw_name
+            else { return nil }
+            return String(cString: name)
+        }
+    }
+}
+
+/// `server.info`, `server.stats` and `server.usage`.
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read([]) { _ in }
         var limits = self.limits.json.object ?? [:]
         limits["storedPerUser"] = engine.settings.core.storedPerUser.json
-        call.succeed([
-            "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
-            "startedAt": .string(server.startedAt.description),
-            "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
-            "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
-            "limits": .object(limits),
-            "you": ["uid": JSON(Int(caller.uid)), "admin": .bool(caller.isAdmin)],
-        ])
+        limits["minimumFree"] = engine.settings.minimumFree.json
+        let refused = caller.isAdmin ? server.refusedConfiguration : nil
+        call.succeed(
+            .object([
+                "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
+                "startedAt": .string(server.startedAt.description),
+                "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
+                "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
+                "limits": .object(limits),
+                "you": ["uid": JSON(Int(caller.uid)), "admin": .bool(caller.isAdmin)],
+                "configuration": refused.map { ["refused": .string($0.reason), "at": $0.at.json] },
+            ]))
+    }
+
+    /// What each user makes the daemon store and run.
+    func serverUsage(_ call: Call) async throws(ProtocolError) {
+        let (after, limit) = try call.read(["after", "limit"]) { (params) throws(SpecError) in
+            (try params.integer("after", in: 0...Int(UInt32.max)), try params.integer("limit", in: 1...1000) ?? 100)
+        }
+        let (status, server, caller) = (engine.status, server, caller)
+        let users = caller.isAdmin ? status.owners.union(server.users) : [caller.uid]
+        let next = users.filter { Int($0) > after ?? -1 }.sorted()
+        let shown = next.prefix(limit)
+        let rows = await engine.blocking(for: caller.uid) { [board = engine.board] in
+            shown.map { uid -> JSON in
+                let jobs = status.jobs(of: uid)
+                return .object([
+                    "uid": JSON(Int(uid)), "name": UserName.of(uid)?.json,
+                    "jobs": .object(
+                        JobState.allCases.reduce(into: JSONObject()) { $0[$1.rawValue] = JSON(jobs[$1] ?? 0) }),
+                    "running": JSON(board.running(of: uid)), "stored": status.stored(of: uid).json,
+                    "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.schedules[uid]?.jobs ?? 0),
+                ])
+            }
+        }
+        call.succeed(["users": .array(rows), "next": next.count > limit ? JSON(Int(shown.last ?? 0)) : .null])
     }
 
     func serverStats(_ call: Call) async throws(ProtocolError) {

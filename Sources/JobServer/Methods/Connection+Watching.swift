@@ -45,10 +45,16 @@ extension Connection {
     private static let mostAwaited = 1000
 
     func jobWait(_ call: Call) async throws(ProtocolError) {
-        let (ids, timeout, isList) = try call.read(["job", "jobs", "timeout"]) { (params) throws(SpecError) in
+        let caller = caller
+        let (target, timeout) = try call.read(JobTarget.members + ["timeout"]) { (params) throws(SpecError) in
             let timeout = try params.number("timeout", in: 0...315_360_000)
-            guard let ids = try params.jobs(atMost: Self.mostAwaited) else { throw params.missing("job") }
-            return (ids, timeout, params.value("jobs") != nil)
+            return (try JobTarget(params, caller, atMost: Self.mostAwaited), timeout)
+        }
+        let (ids, isList): ([JobID], Bool)
+        switch target {
+        case .selected(let filter): return try waitForAll(call, filter, timeout: timeout)
+        case .one(let id): (ids, isList) = ([id], false)
+        case .many(let many): (ids, isList) = (many, true)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {

@@ -19,6 +19,7 @@ extension JobSpec {
             "links": plan.links.count.json, "queue": queue.json, "priority": priority.json,
             "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": plan.source.timeout?.json ?? .null,
             "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": key?.json,
+            "keyUntil": key.map { _ in keyUntil.rawValue.json }, "held": isHeld.json, "notify": notifies.json,
             "tags": tags.json, "label": label?.json,
         ])
     }

@@ -19,7 +19,15 @@ struct Lookup: Sendable {
         JobView(
             job.row, document: job.document, template: job.template,
             progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
-            inlineResult: inlineResult)
+            waitingFor: job.row.isReady ? reason(of: job.row) : nil, inlineResult: inlineResult)
+    }
+
+    /// What keeps a ready job from running.
+    private func reason(of row: JobRow) -> String {
+        guard let queue = engine.status.queues.first(where: { $0.settings.name == row.queue }) else { return "slot" }
+        if queue.settings.isSuspended { return "suspended" }
+        guard engine.board.hasFreeSlot(queue, for: row.owner) else { return "slot" }
+        return queue.settings.startRate != nil ? "rate" : row.host != nil ? "host" : "slot"
     }
 
     // MARK: - Jobs
@@ -160,7 +168,7 @@ struct Lookup: Sendable {
 
     private func addUnfinished(_ filter: JobFilter, to beginning: inout Beginning) throws {
         var filter = filter
-        filter.states = [.scheduled, .queued, .running]
+        filter.states = [.scheduled, .held, .queued, .running]
         filter.order = .oldest
         while true {
             filter.limit = beginning.left

@@ -1,7 +1,7 @@
 /// The tables of the database.
 ///
 /// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
-/// `JobState.code`; 3 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
+/// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
 /// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
 /// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted` and `life` have everything
 /// that no query asks for (``JobColumns``). The columns of the key come first in a table without row ids, as the integrity
@@ -9,7 +9,7 @@
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 5
+    static let version: Int64 = 6
 
     static let tables = """
         CREATE TABLE jobs (
@@ -24,6 +24,9 @@ enum Schema {
             parent_link INTEGER,
             list INTEGER,
             parent_index INTEGER,
+            created_at INTEGER NOT NULL,
+            keeps_key INTEGER NOT NULL,
+            label TEXT,
             submitted BLOB NOT NULL,
             state INTEGER NOT NULL,
             waiting INTEGER NOT NULL,
@@ -47,18 +50,19 @@ enum Schema {
             WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, state, waiting, removing, priority DESC)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
-        CREATE INDEX jobs_due ON jobs (due) WHERE state < 3 AND due IS NOT NULL AND removing = 0;
+        CREATE INDEX jobs_due ON jobs (due) WHERE state < 4 AND due IS NOT NULL AND removing = 0;
         CREATE INDEX jobs_due_by_wall ON jobs (not_before)
             WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0;
-        CREATE INDEX jobs_by_deadline ON jobs (deadline) WHERE state < 3 AND deadline IS NOT NULL AND removing = 0;
+        CREATE INDEX jobs_by_deadline ON jobs (deadline) WHERE state < 4 AND deadline IS NOT NULL AND removing = 0;
         CREATE INDEX jobs_by_life ON jobs (run_life) WHERE run_life IS NOT NULL;
-        CREATE INDEX jobs_suspected ON jobs (id) WHERE crashes > 0 AND state < 3;
+        CREATE INDEX jobs_suspected ON jobs (id) WHERE crashes > 0 AND state < 4;
         CREATE INDEX jobs_finished ON jobs (owner, finished_at)
-            WHERE state >= 3 AND parent IS NULL AND removing = 0 AND awaited = 0;
+            WHERE state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0;
         CREATE INDEX jobs_by_parent ON jobs (parent, list, parent_index) WHERE parent IS NOT NULL;
-        CREATE INDEX jobs_unfinished_children ON jobs (parent, list) WHERE parent IS NOT NULL AND state < 3;
-        CREATE INDEX jobs_gated ON jobs (parent, list) WHERE waiting = 1 AND state < 3;
-        CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key) WHERE key IS NOT NULL;
+        CREATE INDEX jobs_unfinished_children ON jobs (parent, list) WHERE parent IS NOT NULL AND state < 4;
+        CREATE INDEX jobs_gated ON jobs (parent, list) WHERE waiting = 1 AND state < 4;
+        CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key)
+            WHERE key IS NOT NULL AND (keeps_key = 1 OR state < 4);
 
         CREATE TABLE documents (job INTEGER PRIMARY KEY, is_item INTEGER NOT NULL, text BLOB NOT NULL) STRICT;
         CREATE TABLE tags (
@@ -102,7 +106,8 @@ enum Schema {
         CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
 
         CREATE TABLE queues (
-            name TEXT PRIMARY KEY, concurrency INTEGER NOT NULL, per_user INTEGER, is_suspended INTEGER NOT NULL
+            name TEXT PRIMARY KEY, concurrency INTEGER, per_user INTEGER, is_suspended INTEGER, start_count INTEGER,
+            start_milliseconds INTEGER, byte_rate INTEGER
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE counts (
             owner INTEGER NOT NULL, queue TEXT NOT NULL, state INTEGER NOT NULL, jobs INTEGER NOT NULL,

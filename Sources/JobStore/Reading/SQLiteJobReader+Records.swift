@@ -52,7 +52,7 @@ extension SQLiteJobReader {
                 """
                 SELECT checkpoints.job, jobs.owner, checkpoints.link, text, jobs.parent FROM checkpoints \
                 CROSS JOIN jobs ON jobs.id = checkpoints.job WHERE \(job == nil ? "" : "checkpoints.job = ?1 AND ")\
-                state < 3 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
+                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
                 """, job)
             return try select.rows(atMost: limit) { row throws(StoreError) -> UnfinishedTransfer? in
                 if let parent = row.optionalInteger(4), try snapshot.isHidden(parent) { return nil }

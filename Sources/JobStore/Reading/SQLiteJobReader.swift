@@ -49,11 +49,27 @@ package final class SQLiteJobReader: JobReader {
         var filter = filter
         // Each snapshot tests a bounded number of jobs, however few of them fit.
         while page.mayGrow {
-            let end = try read { snapshot throws(StoreError) in try snapshot.fill(&page, filter) }
+            let end = try read { snapshot throws(StoreError) -> JobID? in
+                let (ids, end) = try snapshot.ids(filter, atMost: page.left)
+                try snapshot.add(ids, to: &page)
+                return end
+            }
             guard let end else { break }
             filter.after = end
         }
         return (page.jobs, page.isFull)
+    }
+
+    package func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
+        var (ids, filter): ([JobID], JobFilter) = ([], filter)
+        while ids.count < filter.limit {
+            let left = filter.limit - ids.count
+            let (found, end) = try read { snapshot throws(StoreError) in try snapshot.ids(filter, atMost: left) }
+            ids += found
+            guard let end else { break }
+            filter.after = end
+        }
+        return ids
     }
 
     package func outcomes(

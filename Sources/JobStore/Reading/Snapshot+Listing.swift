@@ -6,9 +6,11 @@ extension Snapshot {
     /// Jobs of one selection that are tested in one snapshot.
     private static let mostLookedAt = 4_000
 
-    /// Adds the first jobs that a filter selects; returns the last one that was tested, nil if there are no more.
-    mutating func fill(_ page: inout SnapshotPage, _ filter: JobFilter) throws(StoreError) -> JobID? {
-        if let parent = filter.parent, try isHidden(parent) { return nil }
+    /// The first jobs that a filter selects, and the last one that was tested; nil if there are no more.
+    mutating func ids(
+        _ filter: JobFilter, atMost limit: Int
+    ) throws(StoreError) -> (ids: [JobID], end: JobID?) {
+        if let parent = filter.parent, try isHidden(parent) { return ([], nil) }
         var found: [JobID] = []
         var end: JobID?
         func comesBefore(_ left: JobID, _ right: JobID) -> Bool {
@@ -17,18 +19,17 @@ extension Snapshot {
         for var selection in try selections(filter) {
             // Jobs behind it are for the next snapshot.
             if let end { selection.limit(to: end) }
-            let (ids, last) = try look(selection, page.left)
+            let (ids, last) = try look(selection, limit)
             if let last { end = last }
             found += ids
             found.sort(by: comesBefore)
             if let end { found.removeAll { comesBefore(end, $0) } }
-            if found.count > page.left {
-                found.removeLast(found.count - page.left)
+            if found.count > limit {
+                found.removeLast(found.count - limit)
                 end = found.last
             }
         }
-        try add(found, to: &page)
-        return end
+        return (found, end)
     }
 
     private func selections(_ filter: JobFilter) throws(StoreError) -> [Selection] {
@@ -104,8 +105,15 @@ private struct Selection {
             conditions = [Self.isListed, "owner = \(parameter(owner))", "state = \(parameter(state?.code))"]
         }
         if let after = filter.after { conditions.append("\(id) \(isBehind) \(parameter(after))") }
+        if let ids = filter.ids {
+            conditions.append("\(id) BETWEEN \(parameter(ids.lowerBound)) AND \(parameter(ids.upperBound))")
+        }
         if let queue = filter.queue { tests.append("queue = \(parameter(queue))") }
         if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
+        if let key = filter.key { tests.append("key = \(parameter(key))") }
+        if let label = filter.label { tests.append("coalesce(instr(label, \(parameter(label))), 0)") }
+        if let since = filter.since { tests.append("created_at >= \(parameter(since))") }
+        if let before = filter.before { tests.append("created_at < \(parameter(before))") }
         if let owner = filter.owner { tests.append("jobs.owner = \(parameter(owner))") }
         guard !filter.states.isEmpty else { return }
         // One parameter keeps the number of statements small.

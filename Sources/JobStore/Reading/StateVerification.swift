@@ -113,7 +113,7 @@ package struct StateVerification {
     /// Flaws, and queries for the jobs that have them. While a tree of jobs is being removed, its root may be gone first.
     private static let rules =
         [
-            ("is over, but it is not known since when", "id FROM jobs WHERE state >= 3 AND finished_at IS NULL"),
+            ("is over, but it is not known since when", "id FROM jobs WHERE state >= 4 AND finished_at IS NULL"),
             (
                 "waits for a time, but it is not known for which",
                 "id FROM jobs WHERE state = 0 AND waiting = 0 AND due IS NULL AND not_before IS NULL"

@@ -2,9 +2,10 @@ import JobModel
 
 /// How a job is written into a row of the table `jobs`.
 enum JobColumns {
-    /// The columns in the order of the table; those before `state` never change.
+    /// The columns in the order of the table; of those before `state`, only the terms can be replaced.
     private enum Column: Int32, CaseIterable {
-        case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, submitted
+        case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, createdAt, keepsKey
+        case label, submitted
         case state, waiting, removing, awaited, crashes, version, link, host, runLife, due, notBefore, deadline
         case finishedAt, life, carried
 
@@ -23,6 +24,9 @@ enum JobColumns {
         "UPDATE jobs SET "
         + Column.allCases.filter { $0.rawValue >= Column.state.rawValue }
         .map { "\($0.name) = ?\($0.rawValue + 1)" }.joined(separator: ", ") + " WHERE id = ?1"
+
+    /// Stores the terms in the row ?1.
+    static let replaceTerms = "UPDATE jobs SET queue = ?2, priority = ?3, label = ?4, submitted = ?5 WHERE id = ?1"
 
     /// The form of the blobs.
     private static let form: UInt8 = 1
@@ -48,6 +52,9 @@ enum JobColumns {
             bind(parent.list, .list)
             bind(parent.index, .parentIndex)
         }
+        bind(row.createdAt, .createdAt)
+        bind(row.terms.keepsKey, .keepsKey)
+        bind(row.label, .label)
         bind(submitted(row), .submitted)
         bindChanging(row, to: statement, behind: start)
     }
@@ -75,10 +82,9 @@ enum JobColumns {
         bind(row.carried?.encoded, .carried)
     }
 
-    private static func submitted(_ row: JobRow) -> [UInt8] {
+    static func submitted(_ row: JobRow) -> [UInt8] {
         var writer = ByteWriter(reserving: 64)
         writer.byte(form)
-        writer.time(row.createdAt)
         writer.number(row.specSize)
         writer.number(row.storedSpecSize)
         writer.number(row.parent?.depth ?? 0)
@@ -94,6 +100,9 @@ enum JobColumns {
         writer.number(row.run?.number ?? 0)
         writer.optional(row.stop) { $0.text($1.rawValue) }
         writer.optional(row.awaits) { $0.number($1) }
+        writer.byte(row.notifies ? 1 : 0)
+        writer.optional(row.rate) { $0.number($1) }
+        writer.optional(row.url) { $0.text($1) }
         writer.optional(row.startedAt) { $0.time($1) }
         writer.optional(row.linkStartedAt) { $0.time($1) }
         writer.number(row.attempt)
@@ -106,6 +115,7 @@ enum JobColumns {
             writer.time(outcome.finishedAt)
             writer.number(outcome.attempts)
             writer.optional(outcome.error) { $0.error($1) }
+            writer.optional(outcome.url) { $0.text($1) }
         }
         writer.optional(row.failedLink) { writer, failed in
             writer.number(failed.link)
@@ -165,7 +175,7 @@ enum JobColumns {
         let (link, index) = (try row.count(Column.parentLink.rawValue), try row.count(Column.parentIndex.rawValue))
         return try row.decoded(Column.submitted.rawValue) { reader throws(DamagedRow) in
             guard try reader.byte() == form else { throw DamagedRow() }
-            let createdAt = try reader.time()
+            guard let createdAt = row.time(Column.createdAt.rawValue) else { throw DamagedRow() }
             let (specSize, storedSpecSize, depth) = (try reader.count(), try reader.count(), try reader.count())
             let groups = try reader.optional { reader throws(DamagedRow) in
                 CallerGroups(stored: try reader.text())
@@ -173,7 +183,8 @@ enum JobColumns {
             let tags = try reader.list { reader throws(DamagedRow) in try reader.text() }
             let terms = JobTerms(
                 plan: try reader.plan(), queue: queue, priority: Int(row.integer(Column.priority.rawValue)),
-                key: row.text(Column.key.rawValue), tags: tags)
+                key: row.text(Column.key.rawValue), keepsKey: row.integer(Column.keepsKey.rawValue) != 0, tags: tags,
+                label: row.text(Column.label.rawValue))
             let parent = row.optionalInteger(Column.parent.rawValue).map {
                 JobRow.Parent(
                     job: $0, link: link, list: row.integer(Column.list.rawValue), index: index, depth: depth)
@@ -195,6 +206,9 @@ enum JobColumns {
             return stop
         }
         job.awaits = try reader.optional { reader throws(DamagedRow) in try reader.number() }
+        job.notifies = try reader.byte() != 0
+        job.rate = try reader.optional { reader throws(DamagedRow) in try reader.count() }
+        job.url = try reader.optional { reader throws(DamagedRow) in try reader.text() }
         job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
         job.attempt = try reader.count()
@@ -205,8 +219,9 @@ enum JobColumns {
             let link = try reader.count()
             let (startedAt, finishedAt, attempts) = (try reader.time(), try reader.time(), try reader.count())
             let error = try reader.optional { reader throws(DamagedRow) in try reader.error() }
+            let url = try reader.optional { reader throws(DamagedRow) in try reader.text() }
             return LinkOutcome(
-                link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts)
+                link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts, url: url)
         }
         job.failedLink = try reader.optional { reader throws(DamagedRow) in
             let link = try reader.count()

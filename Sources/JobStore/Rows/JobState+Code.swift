@@ -7,9 +7,10 @@ extension JobState {
         case .scheduled: 0
         case .queued: 1
         case .running: 2
-        case .succeeded: 3
-        case .failed: 4
-        case .cancelled: 5
+        case .held: 3
+        case .succeeded: 4
+        case .failed: 5
+        case .cancelled: 6
         }
     }
 

@@ -7,6 +7,7 @@ final class JobWrites {
     private let tags: RowInserts
     private let blobs: RowInserts
     private let update: PreparedStatement
+    private let replaceTerms: PreparedStatement
     private let deletes: [PreparedStatement]
     private let deleteTag: PreparedStatement
     private let connection: SQLiteConnection
@@ -22,6 +23,7 @@ final class JobWrites {
         blobs = try RowInserts(
             "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], on: connection)
         update = try connection.prepare(JobColumns.update)
+        replaceTerms = try connection.prepare(JobColumns.replaceTerms)
         deletes = try [
             "jobs WHERE id = ?1", "documents WHERE job = ?1", "checkpoints WHERE job = ?1",
             "blobs WHERE job = ?1 AND list_link = \(Self.ownRow)",
@@ -54,9 +56,17 @@ final class JobWrites {
             case nil: break
             }
         }
-        var tagged: [(owner: UInt32, tag: String, job: JobID)] = []
+        try insertTags(of: new.map(\.row))
         for entry in new {
-            for tag in entry.row.tags { tagged.append((entry.row.owner, tag, entry.row.id)) }
+            try insert(entry.row.references, of: entry.row.id)
+            if case .item(.file(let blob)) = entry.document { try insert([blob], of: entry.row.id) }
+        }
+    }
+
+    private func insertTags(of rows: [JobRow]) throws(StoreError) {
+        var tagged: [(owner: UInt32, tag: String, job: JobID)] = []
+        for row in rows {
+            for tag in row.tags { tagged.append((row.owner, tag, row.id)) }
         }
         tagged.sort { ($0.owner, $0.tag, $0.job) < ($1.owner, $1.tag, $1.job) }
         try tags.insert(tagged) { row, statement, start in
@@ -64,10 +74,19 @@ final class JobWrites {
             statement.bind(row.tag, at: start + 2)
             statement.bind(row.job, at: start + 3)
         }
-        for entry in new {
-            try insert(entry.row.references, of: entry.row.id)
-            if case .item(.file(let blob)) = entry.document { try insert([blob], of: entry.row.id) }
-        }
+    }
+
+    /// Replaces the terms of a job that is in the database, with these tags.
+    func replaceTerms(of row: JobRow, tags: [String]) throws(StoreError) {
+        replaceTerms.bind(row.id, at: 1)
+        replaceTerms.bind(row.queue, at: 2)
+        replaceTerms.bind(row.priority, at: 3)
+        replaceTerms.bind(row.label, at: 4)
+        replaceTerms.bind(JobColumns.submitted(row), at: 5)
+        try replaceTerms.run()
+        guard tags != row.tags else { return }
+        try delete(tags, of: row)
+        try insertTags(of: [row])
     }
 
     private func update(_ row: JobRow) throws(StoreError) {
@@ -95,7 +114,11 @@ final class JobWrites {
             statement.bind(row.id, at: 1)
             try statement.run()
         }
-        for tag in row.tags {
+        try delete(row.tags, of: row)
+    }
+
+    private func delete(_ tags: [String], of row: JobRow) throws(StoreError) {
+        for tag in tags {
             deleteTag.bind(row.owner, at: 1)
             deleteTag.bind(tag, at: 2)
             deleteTag.bind(row.id, at: 3)

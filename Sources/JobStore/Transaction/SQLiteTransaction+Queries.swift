@@ -15,8 +15,8 @@ extension SQLiteTransaction {
         try flushJobs()
         guard limit > 0 else { return [] }
         let times = [
-            ("due", "jobs_due WHERE state < 3 AND removing = 0", steady),
-            ("deadline", "jobs_by_deadline WHERE state < 3 AND removing = 0", steady),
+            ("due", "jobs_due WHERE state < 4 AND removing = 0", steady),
+            ("deadline", "jobs_by_deadline WHERE state < 4 AND removing = 0", steady),
             ("not_before", "jobs_due_by_wall WHERE state = 0 AND due IS NULL AND removing = 0", wall.milliseconds),
         ]
         return try legible { () throws(StoreError) in
@@ -38,8 +38,8 @@ extension SQLiteTransaction {
         func first(_ sql: String) throws(StoreError) -> Int64? { try statement(sql).number() }
         var times = DueTimes()
         times.steady = [
-            try first("SELECT min(due) FROM jobs WHERE state < 3 AND due IS NOT NULL AND removing = 0"),
-            try first("SELECT min(deadline) FROM jobs WHERE state < 3 AND deadline IS NOT NULL AND removing = 0"),
+            try first("SELECT min(due) FROM jobs WHERE state < 4 AND due IS NOT NULL AND removing = 0"),
+            try first("SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline IS NOT NULL AND removing = 0"),
         ].compactMap(\.self).min()
         times.wall = [
             try first(
@@ -66,7 +66,7 @@ extension SQLiteTransaction {
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
-        return try rows("jobs_suspected WHERE crashes > 0 AND state < 3 AND id > ?1 ORDER BY id", after, atMost: limit)
+        return try rows("jobs_suspected WHERE crashes > 0 AND state < 4 AND id > ?1 ORDER BY id", after, atMost: limit)
     }
 
     func children(
@@ -82,9 +82,9 @@ extension SQLiteTransaction {
                 AND parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = ?3), 0) ORDER BY parent_index
                 """
             case .unfinished:
-                "jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 3 AND id > ?3 ORDER BY id"
+                "jobs_unfinished_children WHERE parent = ?1 AND list = ?2 AND state < 4 AND id > ?3 ORDER BY id"
             case .gated:
-                "jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 3 AND waiting = 1 AND id > ?3 ORDER BY id"
+                "jobs_gated WHERE parent = ?1 AND list = ?2 AND state < 4 AND waiting = 1 AND id > ?3 ORDER BY id"
             }
         return try rows(condition, job, list, after, atMost: limit)
     }
@@ -110,7 +110,7 @@ extension SQLiteTransaction {
     }
 
     /// The condition of the index on finished root jobs.
-    private static let isFinished = "state >= 3 AND parent IS NULL AND removing = 0 AND awaited = 0"
+    private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()

@@ -30,19 +30,36 @@ extension SQLiteTransaction {
         ).run()
     }
 
-    func queues() throws(StoreError) -> [QueueSettings] {
-        try statement("SELECT name, concurrency, per_user, is_suspended FROM queues ORDER BY name").rows {
-            row throws(StoreError) in
-            QueueSettings(
-                name: row.text(0) ?? "", concurrency: Int(row.integer(1)),
-                perUser: row.optionalInteger(2).map(Int.init), isSuspended: row.integer(3) != 0)
+    private static let queueColumns =
+        "name, concurrency, per_user, is_suspended, start_count, start_milliseconds, byte_rate"
+
+    func queues() throws(StoreError) -> [String: QueueOverrides] {
+        let rows = try statement("SELECT \(Self.queueColumns) FROM queues").rows {
+            row throws(StoreError) -> (String, QueueOverrides) in
+            func number(_ column: Int32) -> Int? { row.optionalInteger(column).map(Int.init) }
+            var overrides = QueueOverrides()
+            overrides.concurrency = number(1)
+            overrides.perUser = number(2)
+            overrides.isSuspended = number(3).map { $0 != 0 }
+            if let count = number(4), let milliseconds = number(5) {
+                overrides.startRate = StartRate(count: count, seconds: Double(milliseconds) / 1000)
+            }
+            overrides.byteRate = number(6)
+            return (row.text(0) ?? "", overrides)
         }
+        return Dictionary(rows) { $1 }
     }
 
-    func put(_ queue: QueueSettings) throws(StoreError) {
+    func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError) {
+        guard let overrides else {
+            try statement("DELETE FROM queues WHERE name = ?1", name).run()
+            return
+        }
+        let rate = overrides.startRate
         try statement(
-            "INSERT OR REPLACE INTO queues (name, concurrency, per_user, is_suspended) VALUES (?1, ?2, ?3, ?4)",
-            queue.name, queue.concurrency, queue.perUser, queue.isSuspended
+            "INSERT OR REPLACE INTO queues (\(Self.queueColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            name, overrides.concurrency, overrides.perUser, overrides.isSuspended, rate?.count,
+            rate.map { Int64(($0.seconds * 1000).rounded()) }, overrides.byteRate
         ).run()
     }
 

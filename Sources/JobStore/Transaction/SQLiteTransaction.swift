@@ -26,7 +26,11 @@ final class SQLiteTransaction: JobTransaction {
         self.state = (state, state)
         writes = try JobWrites(connection)
         select = try connection.prepare("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1")
-        selectKey = try connection.prepare("SELECT id, digest FROM jobs WHERE owner = ?1 AND key = ?2")
+        selectKey = try connection.prepare(
+            """
+            SELECT id, digest FROM jobs INDEXED BY jobs_by_key \
+            WHERE owner = ?1 AND key = ?2 AND key IS NOT NULL AND (keeps_key = 1 OR state < 4)
+            """)
         selectDocument = try connection.prepare("SELECT is_item, text FROM documents WHERE job = ?1")
     }
 
@@ -106,8 +110,8 @@ final class SQLiteTransaction: JobTransaction {
         var results: [Inserted] = []
         results.reserveCapacity(new.count)
         for job in new {
-            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner, digest: job.digest) {
-                results.append(taken)
+            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner) {
+                results.append(.taken(taken.job, isSame: taken.digest == job.digest))
             } else {
                 state.present.lastJob += 1
                 jobs.insert(job, as: state.present.lastJob)
@@ -117,23 +121,34 @@ final class SQLiteTransaction: JobTransaction {
         return results
     }
 
-    /// What becomes of a job whose key is taken.
-    private func holder(of key: String, owner: UInt32, digest: UInt64) throws(StoreError) -> Inserted? {
-        if let entry = jobs.holder(of: key, owner: owner) {
-            return .taken(entry.row.id, isSame: entry.digest == digest)
-        }
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
+        try check()
+        return try holder(of: key, owner: owner)?.job
+    }
+
+    private func holder(of key: String, owner: UInt32) throws(StoreError) -> (job: JobID, digest: UInt64)? {
+        if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey { return (entry.row.id, entry.digest) }
         selectKey.bind(owner, at: 1)
         selectKey.bind(key, at: 2)
         let found = try selectKey.row { row throws(StoreError) in
             (id: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
         }
-        guard let found, jobs.entries[found.id]?.change != .delete else { return nil }
-        return .taken(found.id, isSame: found.digest == digest)
+        guard let found, let entry = jobs.entries[found.id] else { return found.map { ($0.id, $0.digest) } }
+        if entry.change == .delete { return nil }
+        if entry.row.holdsKey { return (found.id, found.digest) }
+        // The index must not have two jobs with the key, not even for a moment.
+        try flushJobs()
+        return nil
     }
 
     func update(_ job: JobRow) throws(StoreError) {
         try check()
         jobs.update(job)
+    }
+
+    func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
+        try flushJobs()
+        try writes.replaceTerms(of: job, tags: old.tags)
     }
 
     func delete(_ id: JobID) throws(StoreError) {

@@ -32,7 +32,9 @@ package final class StateBody: Sendable {
         let store = try SQLiteStore(path: directory)
         for number in 1...Self.transactions {
             try Self.round(store) { (transaction) throws(StoreError) in
-                try transaction.put(QueueSettings(name: "log", concurrency: number))
+                var overrides = QueueOverrides()
+                overrides.concurrency = number
+                try transaction.put(overrides, ofQueue: "log")
             }
         }
         original = Files(
@@ -162,7 +164,7 @@ package final class StateBody: Sendable {
             let caller = Caller(uid: 0, isAdmin: true)
             for request in 1...10 {
                 try step { (transaction) throws(StoreError) in
-                    let remove = CoreInput.request(RequestID(request), .remove(JobID(request)), caller)
+                    let remove = CoreInput.request(RequestID(request), .change(JobID(request), .remove), caller)
                     try core.handle(remove, at: now, in: transaction)
                     try core.handle(.tick, at: now, in: transaction)
                 }

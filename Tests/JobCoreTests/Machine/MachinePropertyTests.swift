@@ -28,7 +28,8 @@ import Testing
         switch job.state {
         case _ where !job.state.isTerminal && chance < 0.15:
             return job.stop(generator.pick([.cancelled, .deadline]), at: now)
-        case .scheduled: job.fellDue()
+        case .scheduled where chance < 0.3, .queued where chance < 0.3: job.hold()
+        case .scheduled, .held: job.fellDue()
         case .queued: job.begin(RunID(life: 1, number: now.steady), at: now)
         case .running where chance < 0.25: return job.restart(at: now)
         case .running where chance < 0.35 && !job.isEnding && job.run != nil: job.unbegin(waitingFor: "h:80")
@@ -74,7 +75,7 @@ import Testing
         check(job.waiting == .nothing || job.state == .running, "only what runs waits for children")
         check((job.deadline == nil) || job.stop == nil && !job.state.isTerminal, "what is stopped passes no deadline")
         switch job.state {
-        case .scheduled, .queued, .running:
+        case .scheduled, .held, .queued, .running:
             check(job.step != nil || job.isEnding, "there is something to run")
             check((job.carried != nil) == (job.link > 0), "what comes in is there behind the source")
             check(job.outcomes.allSatisfy { $0.link < job.link }, "only links before this one have ended")

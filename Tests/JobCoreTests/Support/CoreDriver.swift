@@ -94,7 +94,7 @@ final class CoreDriver {
                 live[run]?.permits = connections
             case .yield(let run): drop(run)
             case .makeChildren(let run, let from): next += makeChildren(run, from: from)
-            case .cancel(let run): cancelled.insert(run)
+            case .cancel(let run, _): cancelled.insert(run)
             default: break
             }
         }

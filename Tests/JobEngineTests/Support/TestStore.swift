@@ -122,6 +122,8 @@ extension TestStore: JobReader {
         }
     }
 
+    func ids(_ filter: JobFilter) -> [JobID] { [] }
+
     func page(_ filter: JobFilter) -> (jobs: [StoredJob], endsEarly: Bool) { ([], false) }
 
     func outcomes(of job: JobID, list: Int64, from index: Int, limit: Int) -> [ChildOutcome] {

@@ -5,7 +5,8 @@ import Testing
 @Suite struct JobJSONTests {
     private static let everyMember = [
         "job", "state", "source", "then", "queue", "priority", "key", "tags", "label", "owner", "parent", "children",
-        "createdAt", "notBefore", "startedAt", "finishedAt", "attempt", "link", "links", "progress", "result", "error",
+        "createdAt", "notBefore", "startedAt", "finishedAt", "waitingFor", "attempt", "link", "links", "progress",
+        "result", "error",
         "outcomes",
     ]
 
@@ -19,13 +20,13 @@ import Testing
         let job = try ExampleJob.chain()
         #expect(
             job.json().object?.names == [
-                "job", "state", "source", "then", "queue", "priority", "owner", "createdAt", "attempt", "link", "links",
-                "outcomes",
+                "job", "state", "source", "then", "queue", "priority", "owner", "createdAt", "waitingFor",
+                "attempt", "link", "links", "outcomes",
             ])
         #expect(
             job.json().description
                 == #"{"job":7,"state":"queued","source":{"type":"value","value":1},"then":[],"queue":"default","#
-                + #""priority":0,"owner":1000,"createdAt":"\#(Timestamp.after(0))","attempt":0,"link":0,"links":0,"#
+                + #""priority":0,"owner":1000,"createdAt":"\#(Timestamp.after(0))","waitingFor":"slot","attempt":0,"link":0,"links":0,"#
                 + #""outcomes":[]}"#)
         for text in [
             #"{"source":{"type":"error"}}"#, #"{"source":{"type":"error"},"then":null,"tags":null,"key":null}"#,

@@ -18,7 +18,8 @@ struct ExampleJob {
         parent: JobID? = nil
     ) {
         let terms = JobTerms(
-            plan: spec.plan, queue: spec.queue, priority: spec.priority, key: spec.key, tags: spec.tags)
+            plan: spec.plan, queue: spec.queue, priority: spec.priority, key: spec.key, tags: spec.tags,
+            label: spec.label)
         row = JobRow(
             id: id, owner: owner, groups: nil,
             parent: parent.map { JobRow.Parent(job: $0, link: 0, list: 1, index: 0, depth: 1) }, terms: terms,

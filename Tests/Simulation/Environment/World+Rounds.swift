@@ -269,9 +269,10 @@ extension World {
         case .makeChildren(let run, let from):
             trace.add(.makeChildren, at: clock.elapsed, run.number, Int64(from))
             schedule(.makeChildren(run, from: from), in: random.spread(0.000_1, 0.01))
-        case .cancel(let run):
+        case .cancel(let run, _):
             trace.add(.cancel, at: clock.elapsed, run.number)
             cancel(run)
+        case .setRate, .tellHook: break
         case .notify(let subscribers, let change):
             trace.add(.notify, at: clock.elapsed, change.row.id, change.row.version)
             oracle.notified(subscribers, change, self)

@@ -51,5 +51,5 @@ extension Oracle {
 }
 
 extension JobState {
-    fileprivate var isWaiting: Bool { self == .scheduled || self == .queued }
+    fileprivate var isWaiting: Bool { self == .scheduled || self == .held || self == .queued }
 }

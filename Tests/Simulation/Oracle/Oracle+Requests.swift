@@ -24,8 +24,11 @@ extension Oracle {
     func asks(_ id: RequestID, _ request: CoreRequest, _ caller: Caller, user: Int?) {
         requests[id] = Asked(request: request, caller: caller, user: user)
         switch request {
-        case .remove(let job): removals.insert(job)
-        case .retry(let job, _): retries.insert(job)
+        case .change(let job, .set): changed.insert(job)
+        case .changeAll(let jobs, .set, onlyCounts: false): changed.formUnion(jobs)
+        case .change(let job, .remove): removals.insert(job)
+        case .change(let job, .retry): retries.insert(job)
+        case .changeAll(let jobs, .remove, onlyCounts: false): removals.formUnion(jobs)
         case .watch(let scope, let subscription):
             watches[subscription] = Watch(scope: scope, caller: caller, isCertain: false)
         case .submit(let jobs):
@@ -78,13 +81,13 @@ extension Oracle {
         case (.watch(_, let subscription), .done): watches[subscription]?.isCertain = true
         case (.runSchedule, .submitted(let jobs)):
             for case .success(let job) in jobs { untold.remove(job.job) }
-        case (.cancel(let job), .changed):
+        case (.change(let job, .cancel), .changed):
             if let row = world.store.job(job) {
                 world.expect(
                     row.state.isTerminal || row.stop != nil || retries.contains(job), 9,
                     "Job \(job) was cancelled, and goes on.")
             }
-        case (.remove(let job), .done):
+        case (.change(let job, .remove), .done):
             world.expect(
                 world.store.job(job) == nil || world.store.isDamaged(job), 1, "Job \(job) was removed, and is there.")
         case (_, .failed): break

@@ -46,9 +46,15 @@ extension Oracle {
     private func checkWhatStays(_ old: JobRow, _ new: JobRow, _ world: World) {
         world.expect(new.version > old.version, 7, "The version of job \(new.id) fell or stayed.")
         world.expect(
-            new.owner == old.owner && new.plan == old.plan && new.queue == old.queue && new.key == old.key
-                && new.tags == old.tags && new.parent == old.parent && new.createdAt == old.createdAt, 1,
+            new.owner == old.owner && new.key == old.key && new.parent == old.parent && new.createdAt == old.createdAt
+                && (new.terms == old.terms || changed.contains(new.id)), 1,
             "What was submitted of job \(new.id) changed.")
+        if old.state == .held, old.run != nil, new.run == nil, new.state == .held {
+            world.expect(new.attempt == old.attempt - 1, 2, "Job \(new.id) was held, and that counts as an attempt.")
+        }
+        world.expect(
+            old.state != .held || old.run == nil || new.state != .queued, 3,
+            "Job \(new.id) was released while its run was stopping.")
     }
 
     /// Checks that an unfinished job waits for exactly one thing.
@@ -72,6 +78,10 @@ extension Oracle {
             case .suspect: expect(row.isSuspect, "waits for suspects, and is none")
             case .children, .timer, .timeout, .job: expect(false, "waits for \(row.waiting)")
             }
+        case .held:
+            expect(row.run == nil || row.run?.life == world.life, "has a run of another life")
+            expect(row.due == nil && row.notBefore == nil || row.run == nil, "waits for a time")
+            expect(![.children, .timer, .timeout, .job].contains(row.waiting), "waits for \(row.waiting)")
         case .running:
             switch row.waiting {
             case .nothing:
@@ -111,7 +121,8 @@ extension Oracle {
             let age = old.finishedAt.map { world.clock.wall.seconds(since: $0) } ?? 0
             world.expect(
                 age >= settings.retentionAge - 1 || old.isRemoving
-                    || finished.jobs > settings.retentionCount || finished.bytes > settings.retentionBytes, 1,
+                    || finished.jobs > settings.retentionCount || finished.bytes > settings.retentionBytes
+                    || mayMakeRoom(old.owner, settings), 1,
                 "Job \(id) was purged after \(Int(age)) seconds, with \(finished.jobs) finished ones of \(finished.bytes) bytes."
             )
             return
@@ -121,6 +132,12 @@ extension Oracle {
             above.isRemoving || world.store.list(of: above.id)?.id != parent.list || above.state.isTerminal
                 || isBelowRemoved(above, world), 1,
             "Job \(id) was removed from below job \(above.id), which goes on.")
+    }
+
+    /// Whether an owner stores so much that the oldest finished jobs go.
+    private func mayMakeRoom(_ owner: UInt32, _ settings: CoreSettings) -> Bool {
+        let stored = counts.reduce(Int64(0)) { $1.key.owner == owner ? $0 + $1.value.bytes : $0 }
+        return settings.storedPerUser < 1 << 20 || stored > settings.storedPerUser / 2
     }
 
     private func isBelowRemoved(_ row: JobRow, _ world: World) -> Bool {

@@ -39,7 +39,10 @@ extension Oracle {
 
     /// Notes a round's changes that affect shares.
     func noteShares(isReset: Bool) {
-        if isReset { turns.forget() }
+        if isReset {
+            turns.forget()
+            starts = [:]
+        }
         fresh = []
         continuing = []
         movedShares = []

@@ -22,6 +22,10 @@ final class Oracle {
     /// Jobs with a requested removal, and with a requested retry.
     var removals: Set<JobID> = []
     var retries: Set<JobID> = []
+    /// Jobs whose settings a request changes.
+    var changed: Set<JobID> = []
+    /// The last starts in queues with a start rate, by elapsed time.
+    var starts: [String: [Int64]] = [:]
     /// Waits abandoned by their clients.
     var abandoned: Set<RequestID> = []
     var unsubscribed: Set<SubscriptionID> = []
@@ -76,7 +80,9 @@ final class Oracle {
     /// Checks a committed round with these inputs; none for a reset.
     func committed(_ inputs: [CoreInput], _ world: World) {
         changes = world.store.changes
-        for queue in world.store.rows.allQueues { queues[queue.name] = queue }
+        for (name, overrides) in world.store.rows.allQueues {
+            queues[name] = overrides.applied(to: queues[name] ?? QueueSettings(name: name))
+        }
         for input in inputs { hasHeard(input, world) }
         noteShares(isReset: inputs.isEmpty || inputs.contains { if case .configure = $0 { true } else { false } })
         touched = []
@@ -230,7 +236,8 @@ final class Oracle {
         for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
             ($0.queue, $0.owner) < ($1.queue, $1.owner)
         }) {
-            guard let queue = queues[key.queue], !queue.isSuspended else { continue }
+            // The starts of jobs that ended at once are not seen.
+            guard let queue = queues[key.queue], !queue.isSuspended, queue.startRate == nil else { continue }
             let slots = slots(of: key.queue, world)
             let (all, own) = (slots.values.reduce(0, +), slots[key.owner] ?? 0)
             guard all < queue.concurrency, own < perUser(queue, world) else { continue }
@@ -264,6 +271,18 @@ final class Oracle {
         return max(1, Int((Double(all) * world.scenario.settings.ownersShare).rounded(.down)))
     }
 
+    /// Checks the start rate of a queue; a commit takes less than two seconds.
+    private func checkStartRate(of queue: QueueSettings, _ world: World) {
+        guard let rate = queue.startRate else { return }
+        let known = Array((starts[queue.name] ?? []).suffix(rate.count))
+        starts[queue.name] = known + [world.clock.elapsed]
+        guard known.count == rate.count, let first = known.first else { return }
+        let elapsed = Double(world.clock.elapsed - first) / Double(SimulatedClock.second)
+        world.expect(
+            elapsed >= rate.seconds - 2, 4,
+            "\(rate.count + 1) jobs of the queue \(queue.name) started in \(elapsed) seconds.")
+    }
+
     /// Checks the start of a run.
     func starts(_ order: RunOrder, _ world: World) {
         let job = order.job
@@ -284,6 +303,7 @@ final class Oracle {
         world.expect(
             !cleaning.values.contains(job.id), 10, "Job \(job.id) starts while its files are being removed.")
         guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
+        checkStartRate(of: queue, world)
         let slots = slots(of: job.queue, world)
         let (all, own) = (slots.values.reduce(0, +), slots[job.owner] ?? 0)
         world.expect(

@@ -42,6 +42,8 @@ struct SpecMaker {
         if random.chance(0.15) { job.append("timeout", JSON(random.spread(0.2, 200))) }
         if random.chance(0.3) { job.append("retry", Self.retry(&random)) }
         if level == 0, random.chance(0.06) { job.append("key", .string("key-\(random.below(12))")) }
+        if level == 0, random.chance(0.3) { job.append("keyUntil", "finished") }
+        if random.chance(0.02) { job.append("held", true) }
         if random.chance(0.2) { job.append("tags", [.string("t\(random.below(4))")]) }
         if random.chance(0.1) { job.append("label", .string(Self.text(&random, 250))) }
         return .object(job)

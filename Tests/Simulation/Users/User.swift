@@ -12,6 +12,7 @@ final class User {
         case watch
         case wait
         case trees
+        case minds
     }
 
     let profile: UserProfile

@@ -55,23 +55,40 @@ extension World {
         case .greedy: user.actsLeft = random.within(1...8)
         case .hostile:
             user.actsLeft = random.within(10...80)
-            user.bout = random.pick([.mixed, .flood, .cancel, .retry, .remove, .watch, .wait, .trees])
+            user.bout = random.pick([.mixed, .flood, .cancel, .retry, .remove, .watch, .wait, .trees, .minds])
         }
     }
 
     // MARK: - Acts
 
     private func honestAct(_ user: User, _ index: Int) {
-        switch random.choose([55, 10, 7, 6, 4, 5, 4, 4]) {
+        switch random.choose([51, 10, 7, 6, 4, 5, 4, 4, 4]) {
         case 0: submitTree(user, index)
         case 1: submitMany(user, index, random.within(2...12))
         case 2: wait(user, index)
         case 3: watch(user, index)
         case 4: endWatch(user)
         case 5: cancel(user, index)
-        case 6: act(user, index) { .remove($0) }
-        default: retry(user, index)
+        case 6: act(user, index) { .change($0, .remove) }
+        case 7: retry(user, index)
+        default: changeMind(user, index)
         }
+    }
+
+    /// Holds, releases or sets jobs, one or several.
+    private func changeMind(_ user: User, _ index: Int) {
+        var settings = JobSettings()
+        switch random.below(5) {
+        case 0: settings.priority = random.within(-1000...1000)
+        case 1: settings.queue = random.pick(scenario.queues)
+        case 2: settings.start = random.pick([.now, .after(30), .at(clock.wall.adding(seconds: 20))])
+        case 3: (settings.tags, settings.label) = (["t\(random.below(4))"], "new")
+        default: (settings.deadline, settings.rate) = (random.pick([nil, 600]), 1000)
+        }
+        let action = random.pick([JobAction.hold, .hold, .release, .set(settings)])
+        guard random.chance(0.3) else { return act(user, index) { .change($0, action) } }
+        let jobs = Array(user.jobs.suffix(random.within(1...40)))
+        ask(.changeAll(jobs, action, onlyCounts: random.chance(0.2)), by: user.caller, user: index)
     }
 
     private func hostileAct(_ user: User, _ index: Int) {
@@ -79,14 +96,15 @@ extension World {
         switch user.bout {
         case .mixed: honestAct(user, index)
         case .flood: flood(user, index)
-        case .cancel: act(user, index) { .cancel($0) }
+        case .cancel: act(user, index) { .change($0, .cancel) }
         case .retry: retry(user, index)
-        case .remove: act(user, index) { .remove($0) }
+        case .remove: act(user, index) { .change($0, .remove) }
         case .watch: if random.chance(0.6) { watch(user, index) } else { endWatch(user) }
         case .wait: wait(user, index)
+        case .minds: changeMind(user, index)
         case .trees:
             submitTree(user, index)
-            if random.chance(0.5) { act(user, index) { .cancel($0) } }
+            if random.chance(0.5) { act(user, index) { .change($0, .cancel) } }
         }
     }
 
@@ -98,13 +116,13 @@ extension World {
     /// Cancels a job, sometimes followed by a change of mind.
     private func cancel(_ user: User, _ index: Int) {
         guard let job = random.element(of: Array(user.jobs.suffix(20))) else { return }
-        ask(.cancel(job), by: user.caller, user: index)
-        if random.chance(0.4) { ask(.retry(job, from: .failed), by: user.caller, user: index) }
+        ask(.change(job, .cancel), by: user.caller, user: index)
+        if random.chance(0.4) { ask(.change(job, .retry(from: .failed)), by: user.caller, user: index) }
     }
 
     private func retry(_ user: User, _ index: Int) {
         let point: RetryPoint = random.chance(0.6) ? .failed : .start
-        act(user, index) { .retry($0, from: point) }
+        act(user, index) { .change($0, .retry(from: point)) }
     }
 
     private func maker(_ user: User) -> SpecMaker {

@@ -37,7 +37,9 @@ struct Scenario {
         settings.queues = queues.map { name in
             QueueSettings(
                 name: name, concurrency: random.pick([1, 2, 4, 8, 16]),
-                perUser: random.chance(0.4) ? random.within(1...6) : nil)
+                perUser: random.chance(0.4) ? random.within(1...6) : nil,
+                startRate: damages.chance(0.3)
+                    ? StartRate(count: damages.within(1...20), seconds: damages.spread(5, 60)) : nil)
         }
         hosts = (0..<random.within(3...8)).map { HostProfile(number: $0, random: &random) }
         users = UserProfile.all(random: &random)

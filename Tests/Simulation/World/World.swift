@@ -157,7 +157,9 @@ final class World {
             for id in user.waits { feed(.abandon(id)) }
         }
         for queue in scenario.settings.queues {
-            ask(.setQueue(queue.name, QueueChange(isSuspended: false)), by: administrator.caller, user: nil)
+            var change = QueueChange()
+            change.isSuspended = false
+            ask(.setQueue(queue.name, change), by: administrator.caller, user: nil)
         }
         removeSchedules()
         for id in engine.runs.keys.sorted() { schedule(.runEnds(id), in: 1) }
@@ -167,8 +169,12 @@ final class World {
             looks += 1
             if looks % 64 == 0, isAtRest { break }
             let isQuiet = events.nextTime.map { $0 > clock.elapsed + 86_400 * SimulatedClock.second } ?? false
-            if isQuiet || looks % 4096 == 0 { leapToFarJobs() }
-            guard clock.elapsed < end, happens() else { break }
+            if isQuiet || looks % 4096 == 0 {
+                leapToFarJobs()
+                _ = releaseHeldJobs()
+            }
+            guard clock.elapsed < end else { break }
+            if !happens(), !releaseHeldJobs() { break }
         }
         guard failure == nil else { return }
         oracle.end(self)
@@ -182,6 +188,12 @@ final class World {
         clock.setWrong(by: clock.error + last.milliseconds - clock.wall.milliseconds)
         clockSetAt = clock.elapsed
         feed(.tick)
+    }
+
+    private func releaseHeldJobs() -> Bool {
+        let held = store.allJobs.filter { $0.state == .held }.map(\.id)
+        guard !held.isEmpty else { return false }
+        return ask(.changeAll(held, .release, onlyCounts: false), by: administrator.caller, user: nil) != nil
     }
 
     private var isAtRest: Bool {

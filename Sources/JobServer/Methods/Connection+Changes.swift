@@ -1,0 +1,283 @@
+import JobCore
+import JobEngine
+import JobModel
+import JobProtocol
+
+/// The jobs that a call names.
+enum JobTarget: Sendable {
+    case one(JobID)
+    case many([JobID])
+    /// The jobs of a selection, by id.
+    case selected(JobFilter)
+
+    /// The most ids in one call.
+    private static let most = 10_000
+    static let members = ["job", "jobs", "select"]
+
+    init(_ params: MemberReader, _ caller: Caller, atMost most: Int = most) throws(SpecError) {
+        let given = Self.members.filter { params.value($0) != nil }
+        guard given.count <= 1 else {
+            throw params.fault(given[1], "Give only one of \"job\", \"jobs\" and \"select\".")
+        }
+        if let select = params.value("select") {
+            let members = try MemberReader(select, at: params.pointer(to: "select"))
+            try members.allow(["state", "queue", "tag", "source"] + JobFilter.selectMembers)
+            var filter = JobFilter()
+            guard try filter.read(members, caller) else {
+                throw params.fault("select", "Say which jobs: give at least one member, or \"all\": true.")
+            }
+            filter.order = .oldest
+            self = .selected(filter)
+        } else if let ids = try params.jobs(atMost: most) {
+            self = params.value("jobs") == nil ? .one(ids[0]) : .many(ids)
+        } else {
+            throw params.missing("job")
+        }
+    }
+}
+
+/// `job.cancel`, `job.retry`, `job.remove`, `job.hold`, `job.release` and `job.set`: of one job, or of many.
+extension Connection {
+    /// Jobs of one piece of a call for many; each piece is stored before the next.
+    private static let piece = 256
+
+    func jobChange(
+        _ call: Call, _ further: [String] = [], _ read: (MemberReader) throws(SpecError) -> JobAction
+    ) async throws(ProtocolError) {
+        let caller = caller
+        let (target, action, onlyCounts) = try call.read(JobTarget.members + ["dryRun"] + further) {
+            (params) throws(SpecError) in
+            (try JobTarget(params, caller), try read(params), try params.flag("dryRun") ?? false)
+        }
+        switch target {
+        case .one(let id) where !onlyCounts:
+            guard action != .remove else {
+                _ = try await ask(.change(id, action), \.isDone)
+                return call.succeed([:])
+            }
+            try await show(try await ask(.change(id, action), \.changed), call, wasChanged: true)
+        case .one(let id): try changeAll(call, .many([id]), action, onlyCounts)
+        case .many, .selected: try changeAll(call, target, action, onlyCounts)
+        }
+    }
+
+    /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
+    private func changeAll(
+        _ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool
+    ) throws(ProtocolError) {
+        let id = try beginWait(call, jobs: 0, timeout: nil)
+        // The wait owns the task, and ends with it.
+        Task(executorPreference: loop) { [self] in
+            do throws(ProtocolError) {
+                var pieces = JobPieces(target, size: Self.piece)
+                var (done, skipped) = (0, 0)
+                while let ids = try await next(&pieces), isWaiting(id) {
+                    let counts = try await ask(
+                        .changeAll(ids, action, onlyCounts: onlyCounts),
+                        { if case .counted(let done, let skipped) = $0 { (done, skipped) } else { nil } })
+                    done += counts.0
+                    skipped += counts.1
+                }
+                endWait(id)?.succeed(["count": JSON(done), "skipped": JSON(skipped)])
+            } catch {
+                endWait(id)?.fail(error)
+            }
+        }
+    }
+
+    /// The ids of the next piece of jobs; nil at the end.
+    private func next(_ pieces: inout JobPieces) async throws(ProtocolError) -> [JobID]? {
+        let present = pieces
+        let (next, later) = try await look { lookup in
+            var pieces = present
+            return (try pieces.next(lookup.engine.reader), pieces)
+        }
+        pieces = later
+        return next
+    }
+
+    // MARK: - Waiting for many
+
+    /// Waits for the jobs of a selection, piece by piece; `isPatient` is false if it may not wait.
+    func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws(ProtocolError) {
+        let isPatient = timeout != 0
+        let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
+        goOn(Waited(id: id, pieces: JobPieces(.selected(filter), size: Self.piece), isPatient: isPatient))
+    }
+
+    private struct Waited: Sendable {
+        let id: RequestID
+        var pieces: JobPieces
+        let isPatient: Bool
+        /// The present piece.
+        var ids: [JobID] = []
+        var ends: [JobState: Int] = [:]
+    }
+
+    /// Goes on until jobs are unfinished; the core's wait for them continues it.
+    private func goOn(_ waited: Waited) {
+        // The wait owns the task, and ends with it.
+        Task(executorPreference: loop) { [self] in
+            do throws(ProtocolError) {
+                var waited = waited
+                while isWaiting(waited.id) {
+                    let ids = waited.ids
+                    let standings = try await look { try $0.engine.reader.standings(of: ids) }
+                    let open = ids.filter { standings[$0]?.state.isTerminal == false }
+                    if !open.isEmpty { return try wait(for: open, waited) }
+                    for id in ids { if let end = standings[id]?.state { waited.ends[end, default: 0] += 1 } }
+                    guard let next = try await next(&waited.pieces) else {
+                        let members = [JobState.succeeded, .failed, .cancelled].map { state in
+                            (state.rawValue, JSON(waited.ends[state, default: 0]))
+                        }
+                        var answer = JSONObject()
+                        for (name, count) in members { answer[name] = count }
+                        endWait(waited.id)?.succeed(.object(answer))
+                        return
+                    }
+                    waited.ids = next
+                }
+            } catch {
+                endWait(waited.id)?.fail(error)
+            }
+        }
+    }
+
+    private func wait(for open: [JobID], _ waited: Waited) throws(ProtocolError) {
+        guard waited.isPatient else { throw Self.outOfTime }
+        engine.ask(
+            .wait(open), for: caller, id: waited.id,
+            over: { [weak self] error in
+                guard let self else { return }
+                if let error { endWait(waited.id)?.fail(ProtocolError(error)) } else { goOn(waited) }
+            }
+        ) { [weak self] answer in
+            guard let self, case .failed(let error) = answer else { return }
+            // One was removed meanwhile.
+            if error.code == .notFound { goOn(waited) } else { endWait(waited.id)?.fail(ProtocolError(error)) }
+        }
+    }
+}
+
+/// The jobs of a call in pieces.
+private struct JobPieces: Sendable {
+    private var rest: [JobID]
+    private var filter: JobFilter?
+    private let size: Int
+    /// Whether the newest job at the call is known.
+    private var isBounded = false
+
+    init(_ target: JobTarget, size: Int) {
+        self.size = size
+        switch target {
+        case .one(let id): (rest, filter) = ([id], nil)
+        case .many(let ids): (rest, filter) = (ids, nil)
+        case .selected(let filter): (rest, self.filter) = ([], filter)
+        }
+    }
+
+    /// The next piece; nil at the end. Jobs that are submitted after the first are not visited.
+    mutating func next(_ reader: any JobReader) throws -> [JobID]? {
+        guard var filter else {
+            let piece = Array(rest.prefix(size))
+            rest.removeFirst(piece.count)
+            return piece.isEmpty ? nil : piece
+        }
+        if !isBounded {
+            var newest = JobFilter()
+            newest.owner = filter.owner
+            newest.limit = 1
+            guard let last = try reader.ids(newest).first else { return nil }
+            let ids = filter.ids ?? 1...JobID.max
+            guard ids.lowerBound <= last else { return nil }
+            filter.ids = ids.clamped(to: ids.lowerBound...last)
+            isBounded = true
+        }
+        filter.limit = size
+        let ids = try reader.ids(filter)
+        filter.after = ids.last
+        self.filter = filter
+        return ids.isEmpty ? nil : ids
+    }
+}
+
+extension JobSettings {
+    static let members = [
+        "priority", "queue", "notBefore", "delay", "deadline", "rate", "label", "tags", "notify",
+    ]
+
+    /// Reads new settings; null takes a value away.
+    init(_ params: MemberReader) throws(SpecError) {
+        self.init()
+        func isNull(_ name: String) -> Bool { params.object[name]?.isNull == true }
+        guard Self.members.contains(where: { params.object[$0] != nil }) else {
+            throw params.fault("priority", "Say what to set: \(Self.members.joined(separator: ", ")).")
+        }
+        priority = isNull("priority") ? 0 : try params.integer("priority", in: -1000...1000)
+        queue = isNull("queue") ? "default" : try params.string("queue", atMost: 64)
+        if let seconds = try params.number("delay", in: 0...JobSpec.longest) {
+            guard params.value("notBefore") == nil else {
+                throw params.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
+            }
+            start = seconds > 0 ? .after(seconds) : .now
+        } else if let time = try params.time("notBefore") {
+            start = .at(time)
+        } else if isNull("delay") || isNull("notBefore") {
+            start = .now
+        }
+        deadline = isNull("deadline") ? .some(nil) : try JobSpec.duration(params, "deadline").map { $0 }
+        rate = isNull("rate") ? 0 : try params.integer("rate", in: 1...1 << 50)
+        label = isNull("label") ? .some(nil) : try JobSpec.label(params).map { $0 }
+        tags = isNull("tags") ? [] : try params.strings("tags", atMost: 32, flaw: JobSpec.flaw(inTag:))
+        notifies = isNull("notify") ? false : try params.flag("notify")
+    }
+}
+
+extension JobFilter {
+    /// The members of a selection besides those that `job.list` has too.
+    static let selectMembers = ["label", "key", "since", "before", "ids", "all", "owner"]
+
+    /// Reads a selection; returns whether it has a member. Without `owner`, it is of the caller's jobs.
+    mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) -> Bool {
+        let names = ["state", "queue", "tag", "source"] + Self.selectMembers
+        let isEmpty = !names.contains { $0 != "owner" && params.value($0) != nil }
+        for (index, name) in (try params.strings("state", atMost: JobState.allCases.count) ?? []).enumerated() {
+            guard let state = JobState(rawValue: name) else {
+                let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
+                throw SpecError(
+                    params.pointer(to: "state").appending(index),
+                    "There is no state \"\(name.echoed)\"; known are \(known).")
+            }
+            states.insert(state)
+        }
+        queue = try params.string("queue")
+        tag = try params.string("tag", flaw: JobSpec.flaw(inTag:))
+        source = try params.choice("source")
+        label = try params.string("label")
+        key = try params.string("key")
+        since = try params.time("since")
+        before = try params.time("before")
+        if let ends = try params.array("ids", atMost: 2) {
+            guard ends.count == 2, let first = ends[0].int, let last = ends[1].int, first > 0, last >= first else {
+                throw params.fault("ids", "\"ids\" must be the first and the last id, such as [3, 9].")
+            }
+            ids = JobID(first)...JobID(last)
+        }
+        if try params.flag("all") == false {
+            throw params.fault("all", "\"all\" can only be true; leave it out to select fewer jobs.")
+        }
+        owner = caller.uid
+        guard let value = params.value("owner") else { return !isEmpty }
+        guard caller.isAdmin else {
+            throw SpecError(
+                params.pointer(to: "owner"), "Only administrators select the jobs of other users; leave \"owner\" out.",
+                isForbidden: true)
+        }
+        if value == "all" {
+            owner = nil
+        } else {
+            owner = try params.integer("owner", in: 0...Int(UInt32.max)).map { UInt32($0) }
+        }
+        return !isEmpty
+    }
+}

@@ -1,0 +1,104 @@
+import JobCore
+import JobModel
+import Testing
+
+/// Holds, start rates, and room that finished jobs make.
+@Suite struct ChangeTests {
+    private let url: JSON = ["source": ["type": "url", "url": "http://h/"], "retry": ["max": 0]]
+
+    @Test func starts_keepToTheirRate_alsoInSlotsThatAreKept() throws {
+        var settings = CoreSettings()
+        settings.queues = [
+            QueueSettings(name: "default", concurrency: 10, startRate: StartRate(count: 2, seconds: 10))
+        ]
+        let driver = try CoreDriver(settings)
+        let step: JSON = ["source": ["type": "url", "url": "http://h/"]]
+        let chain: JSON = ["source": ["type": "url", "url": "http://h/"], "then": [["then": step]]]
+        let first = try driver.submit(chain)
+        driver.advance(by: 4)
+        for _ in 0..<3 { _ = try driver.submit(url) }
+        #expect(driver.live.count == 2)
+        // The next link would be a third start.
+        try driver.succeed(first)
+        #expect(driver.live.count == 1)
+        #expect(try driver.row(first).state == .queued)
+        driver.advance(by: 5.9)
+        #expect(driver.live.count == 1)
+        #expect(driver.core.nextTick.steady == driver.now.steady + 100)
+        driver.advance(by: 0.1)
+        #expect(driver.live.values.contains { $0.job == first } && driver.live.count == 2)
+        driver.advance(by: 4)
+        #expect(driver.live.count == 3)
+        driver.send(.configure(CoreSettings()))
+        #expect(driver.live.count == 4)
+    }
+
+    @Test func heldJob_startsWhenReleased_whateverItWaitedFor() throws {
+        let driver = try CoreDriver()
+        let delayed = try driver.submit(["source": ["type": "url", "url": "http://h/"], "delay": 100])
+        let retried = try driver.submit(["source": ["type": "url", "url": "http://h/"], "retry": ["initial": 100]])
+        try driver.fail(retried, JobError(.network, "It broke.", retryable: true))
+        driver.ask(.changeAll([delayed, retried], .hold, onlyCounts: false))
+        driver.advance(by: 1000)
+        #expect(driver.live.isEmpty)
+        driver.ask(.changeAll([delayed, retried], .release, onlyCounts: false))
+        #expect(Set(driver.live.values.map(\.job)) == [delayed, retried])
+        #expect(try driver.row(retried).attempt == 2)
+    }
+
+    @Test func deadline_isNotSet_forAJobThatIsBeingStopped() throws {
+        let driver = try CoreDriver()
+        let last: JSON = ["finally": ["source": ["type": "url", "url": "http://h/"]]]
+        let job = try driver.submit(["source": ["type": "timer", "seconds": 1000], "then": [last]])
+        driver.ask(.change(job, .cancel))
+        var settings = JobSettings()
+        settings.deadline = .some(5)
+        driver.ask(.change(job, .set(settings)))
+        driver.advance(by: 10)
+        #expect(!driver.core.wantsTick)
+        try driver.succeed(job)
+        #expect(try driver.row(job).state == .cancelled)
+    }
+
+    @Test func oldestFinishedJobs_makeRoom_forResultsAndSubmissions() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 6000
+        let driver = try CoreDriver(settings)
+        let text = "\"" + String(repeating: "x", count: 1000) + "\""
+        let others = try driver.submit(url, as: 2)
+        try driver.succeed(others, text)
+        var jobs: [JobID] = []
+        for _ in 0..<10 {
+            jobs.append(try driver.submit(url))
+            try driver.succeed(jobs[jobs.count - 1], text)
+        }
+        let kept = jobs.filter(driver.exists)
+        #expect(kept == jobs.suffix(kept.count) && (3...5).contains(kept.count), "\(kept)")
+        #expect(try driver.row(jobs[9]).state == .succeeded)
+        #expect(driver.exists(others))
+        // What frees too little removes nothing.
+        let huge = try driver.submit(url)
+        let before = jobs.filter(driver.exists)
+        try driver.succeed(huge, "\"" + String(repeating: "x", count: 7000) + "\"")
+        #expect(try driver.row(huge).carried?.error?.kind == .tooLarge)
+        #expect(jobs.filter(driver.exists) == before)
+    }
+
+    @Test func submission_keepsTheJob_thatItWaitsFor() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 2500
+        let driver = try CoreDriver(settings)
+        let target = try driver.submit(url)
+        try driver.succeed(target, "\"" + String(repeating: "x", count: 1000) + "\"")
+        let spec: JSON = [
+            "source": ["type": "job", "job": JSON(Int(target))], "label": .string(String(repeating: "l", count: 200)),
+            "tags": .array((0..<8).map { .string("\($0)" + String(repeating: "t", count: 150)) }),
+        ]
+        guard case .submitted(let answers)? = driver.ask(.submit([try driver.new(spec)])) else {
+            return #expect(Bool(false), "It got another answer.")
+        }
+        // The target was removed for its room, so there is no job to wait for.
+        #expect(throws: CoreError.self) { try answers[0].get() }
+        #expect(!driver.exists(target))
+    }
+}
