@@ -4,14 +4,6 @@ import Testing
 
 /// The features of Big Nerd Ranch's Deferred, written with DeferredKit.
 @Suite struct BNRDeferredTests {
-    @Test func fill_resolves_andFillIfUnfilledTellsWhetherItDid() {
-        let promise = Promise<Int, Never>()
-        #expect(promise.deferred.outcome == nil)
-        #expect(promise.succeed(1))
-        #expect(!promise.succeed(2))
-        #expect(promise.deferred.outcome == .success(1))
-    }
-
     @Test func wait_givesNil_whenTheTimeIsOver() {
         let promise = Promise<Int, any Error>()
         #expect(promise.deferred.wait(timeout: .milliseconds(1)) == nil)

@@ -40,18 +40,6 @@ import Testing
         }
     }
 
-    @Test func massUpon_runsEveryCallbackOnce() {
-        let promise = Promise<Int, any Error>()
-        let calls = Atomic(0)
-        race(4) { index in
-            for step in 0..<20_000 {
-                if index == 0, step == 10_000 { promise.succeed(1) }
-                promise.deferred.upon { _ in calls.add(1, ordering: .relaxed) }
-            }
-        }
-        #expect(calls.load(ordering: .relaxed) == 80_000)
-    }
-
     @Test func cancelAgainstResolve_agreeOnOneOutcome() {
         for _ in 0..<Self.rounds {
             let cancels = Atomic(0)
@@ -77,20 +65,6 @@ import Testing
             #expect(cancels.load(ordering: .relaxed) == 1)
             #expect(links.allSatisfy { $0.isCancelled })
             #expect(promise.isCancelled)
-        }
-    }
-
-    @Test func cancelAgainstPause_neverLosesTheInnerOne() {
-        for _ in 0..<Self.rounds {
-            let inner = Promise<Int, any Error>()
-            let outer = Promise<Int, any Error>()
-            let link = outer.deferred.flatMap { _ in inner.deferred }.map { $0 }
-            race(2) { index in
-                if index == 0 { outer.succeed(1) } else { link.cancel() }
-            }
-            #expect(link.isCancelled)
-            #expect(outer.isCancelled || inner.isCancelled || inner.deferred.outcome == nil)
-            inner.succeed(1)
         }
     }
 

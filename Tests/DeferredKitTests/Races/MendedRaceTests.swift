@@ -105,19 +105,6 @@ import Testing
         }
     }
 
-    @Test func callbackAddedWhileResolving_runs() {
-        duel(Rounds.named) { _ in
-            let promise = Promise<Int, any Error>()
-            let (before, after) = (Tally(), Tally())
-            promise.deferred.upon { _ in before.note(0) }
-            return Duel(
-                first: { promise.succeed(1) },
-                second: { promise.deferred.upon { _ in after.note(0) } },
-                verdict: { before.count == 1 && after.count == 1 ? nil : "\(before.count) and \(after.count) calls" }
-            )
-        }
-    }
-
     @Test func mapAddedWhilePausing_runs() {
         pauseAgainstAdd("map") { deferred, tally in
             let link = deferred.map { tally.note($0) }
