@@ -99,38 +99,6 @@ import TestOrigin
         }
     }
 
-    /// The same for what is fetched over several connections; `{}` stands for what was asked for.
-    @Test(arguments: [
-        "bytes {}/99999999999999999999", "bytes {}/9223372036854775807", "bytes {}/-1", "bytes {}/0", "bytes {}/",
-        "bytes 9223372036854775807-9223372036854775807/*", "bytes 0-9223372036854775806/9223372036854775807",
-        "bytes 0-0/0", "bytes 5-4/10", "bytes -1-5/262144", "bytes */262144", "{}", "",
-    ])
-    func segments_becomeOneConnection_whenRangesCannotBe(range: String) async throws {
-        let body = Workbench.bytes(1 << 18)
-        let script: ScriptedOrigin.Script = { request, _ in
-            guard let (start, last) = request.range else {
-                return [.head("200 OK", [("Content-Length", "\(body.count)"), ("ETag", "\"a\"")]), .send(body)]
-            }
-            let value = range.split(separator: "{}", omittingEmptySubsequences: false).joined(
-                separator: "\(start)-\(last)")
-            return [
-                .head(
-                    "206 Partial Content",
-                    [("Content-Range", value), ("Content-Length", "\(last - start + 1)"), ("ETag", "\"a\"")]),
-                .send([UInt8](repeating: 0, count: last - start + 1)),
-            ]
-        }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "segments": 4,
-                ])
-                #expect(bench.bytes(of: bench.downloads + "/x") == body)
-                #expect(result["size"] == JSON(body.count))
-            }
-        }
-    }
-
     /// Nothing that was asked for as a whole is a part, whatever the part is said to be.
     @Test(arguments: ["bytes 0-5/6", "bytes 3-5/6", "bytes */99999999999999999999", ""])
     func download_fails_whenItIsAnsweredWithAPart(range: String) async throws {
@@ -170,37 +138,6 @@ import TestOrigin
                     #expect(error.http?.status == 503)
                     #expect(error.retryAfter == seconds, "\(value.prefix(40))")
                 }
-            }
-        }
-    }
-
-    @Test(
-        arguments: types,
-        [
-            "http://127.0.0.1:99999999999999999999/", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/",
-            "http://127.0.0.1:+80/", "http://127.0.0.1:0x50/", "http://4294967296.0.0.1/", "http://[::fffff]/",
-            "http://127.0.0.1:8 0/",
-        ])
-    func redirect_isRefused_whenItsNumbersFitNoURL(type: String, location: String) async throws {
-        try await ScriptedOrigin.run({ _, _ in
-            [.head("307 Moved", [("Location", location), ("Content-Length", "0")])]
-        }) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(source(type, origin, bench))
-                #expect([.http, .dns].contains(error.kind), "\(error.message)")
-                #expect(origin.log.count() == 1)
-            }
-        }
-    }
-
-    @Test(arguments: types) func failure_isTooLarge_whenLocationIsAMegabyte(type: String) async throws {
-        let location = String(repeating: "x", count: 1 << 20)
-        try await ScriptedOrigin.run({ _, _ in
-            [.head("307 Moved", [("Location", location), ("Content-Length", "0")]), .close]
-        }) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(source(type, origin, bench))
-                #expect(error.kind == .tooLarge)
             }
         }
     }

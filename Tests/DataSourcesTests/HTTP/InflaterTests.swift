@@ -62,18 +62,4 @@ import Testing
             }
         }
     }
-
-    /// The answer to HEAD says what GET would bring.
-    @Test func head_hasNoBody_whateverItsCoding() async throws {
-        try await ScriptedOrigin.run({ _, _ in
-            [.head("200 OK", [("Content-Encoding", "gzip"), ("Content-Length", "100")])]
-        }) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result([
-                    "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
-                ])
-                #expect(result["status"] == 200 && result["size"] == 0)
-            }
-        }
-    }
 }

@@ -8,7 +8,6 @@ import TestOrigin
     private static let names = Workbench.Names { name in
         switch name {
         case "proxy.example": .success([IPAddress(bytes: [127, 0, 0, 1])])
-        case "inside.example": .success([IPAddress(bytes: [8, 8, 8, 8]), IPAddress(bytes: [169, 254, 169, 254])])
         default: .failure(NameResolver.Failure(reason: "no such name"))
         }
     }
@@ -35,20 +34,6 @@ import TestOrigin
                     #expect(entries.last?.headers["host"] == host)
                     #expect(entries.last?.headers["proxy-authorization"] == nil)
                 }
-            }
-        }
-    }
-
-    /// What the policy denies is denied behind a proxy too, as far as that can be told here.
-    @Test(arguments: ["http://inside.example/", "http://169.254.169.254/", "http://2852039166/"])
-    func request_isRefused_whenItsAddressIsDenied(url: String) async throws {
-        try await ScriptedOrigin.run(Self.script) { proxy in
-            try await Workbench.run(names: Self.names) {
-                $0.http.proxy = "http://127.0.0.1:\(proxy.port)"
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(url)])
-                #expect(error.kind == .policy)
-                #expect(proxy.connectionCount == 0)
             }
         }
     }

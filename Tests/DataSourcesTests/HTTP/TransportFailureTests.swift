@@ -128,30 +128,4 @@ import TestOrigin
             }
         }
     }
-
-    @Test(arguments: ["url", "download"]) func cancel_endsTransferAtOnce(type: String) async throws {
-        let script: ScriptedOrigin.Script = { _, _ in
-            [.head("200 OK", [("Content-Length", "10000000"), ("ETag", "\"a\"")]), .stream(5_000_000), .hold]
-        }
-        try await ScriptedOrigin.run(script) { origin in
-            // However long this takes on a busy machine, it is not the server's silence that ends the transfer.
-            try await Workbench.run({ $0.http.idleTimeout = 86_400 }) { bench in
-                var source = JSONObject()
-                source["type"] = .string(type)
-                source["url"] = .string(origin.url("/x"))
-                if type == "download" { source["path"] = "new/directory/x" }
-                let deferred = try bench.start(.object(source))
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 5_000_000 { break }
-                #expect(!bench.names(below: bench.directory).filter { $0.hasSuffix(".part") || $0 == "body" }.isEmpty)
-                deferred.cancel()
-                // The file of a download is removed at once, a body when the transfer ends.
-                if type == "url" { await bench.library.shutdown() }
-                #expect(bench.names(below: bench.directory).allSatisfy { $0 == "downloads" || $0 == "root" })
-                await origin.clientLeaves()
-                await #expect(throws: CancellationError.self) { try await deferred.get() }
-            }
-        }
-    }
 }

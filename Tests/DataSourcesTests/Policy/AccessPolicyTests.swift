@@ -55,39 +55,12 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: [
-        "file:///etc/passwd", "file:/etc/passwd", "data:,x", "ftp://127.0.0.1/x", "unix:/run/x", "JAVASCRIPT:1",
-    ])
-    func redirect_isForbidden_whenItsSchemeIs(location: String) async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = .redirect(302, to: location)
-            try await Workbench.run { bench in
-                for type in ["url", "json", "download"] {
-                    var source = JSONObject()
-                    source["type"] = .string(type)
-                    source["url"] = .string(origin.url("/x"))
-                    if type == "download" { source["path"] = "x" }
-                    let error = try await bench.failure(.object(source))
-                    #expect(error.kind == .policy)
-                    #expect(!error.isRetryable)
-                }
-            }
-        }
-    }
-
-    @Test func error_showsTheURL_asItWasWritten() async throws {
+    @Test func error_showsTheURL_asItWasWritten_butNoPassword() async throws {
         try await Workbench.run { bench in
             let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: "ftp://example.org/x") }
             #expect(error?.message.contains("\"ftp://example.org/x\"") == true, "\(error?.message ?? "")")
-        }
-    }
-
-    @Test func error_hidesCredentials() async throws {
-        try await Workbench.run { bench in
-            let error = #expect(throws: JobError.self) {
-                try bench.library.rules.check(url: "ftp://user:secret@example.org/")
-            }
-            #expect(error?.message.contains("secret") == false)
+            let other = #expect(throws: JobError.self) { try bench.library.rules.check(url: "ftp://u:secret@h/") }
+            #expect(other?.message.contains("secret") == false)
         }
     }
 
@@ -121,27 +94,6 @@ import TestOrigin
             try await Workbench.run(change) { _ in }
         }
         #expect(error?.kind == .invalid)
-    }
-
-    /// The name is allowed, and what it leads to is found out only by connecting.
-    @Test(arguments: ["url", "json", "download"])
-    func request_isNotSent_whenNameLeadsToForbiddenAddress(type: String) async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = .json("1")
-            try await Workbench.run {
-                $0.policy.denyAddresses = ["127.0.0.0/8", "::1"]
-            } _: { bench in
-                var source: JSONObject = JSONObject()
-                source["type"] = .string(type)
-                source["url"] = .string(origin.url("/x", host: "localhost"))
-                if type == "download" { source["path"] = "x" }
-                let error = try await bench.failure(.object(source))
-                #expect(error.kind == .policy)
-                #expect(!error.isRetryable)
-                #expect(origin.log.count() == 0)
-                #expect(bench.names(below: bench.downloads) == [])
-            }
-        }
     }
 
     @Test func redirect_isRefused_whenItLeadsToForbiddenHost() async throws {

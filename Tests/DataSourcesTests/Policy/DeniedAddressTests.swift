@@ -48,7 +48,8 @@ import Testing
 
     private static let insideNames = Workbench.Names { name in
         name == "inside.example"
-            ? .success([IPAddress(bytes: [169, 254, 169, 254])]) : .failure(NameResolver.Failure(reason: "unknown"))
+            ? .success([IPAddress(bytes: [8, 8, 8, 8]), IPAddress(bytes: [169, 254, 169, 254])])
+            : .failure(NameResolver.Failure(reason: "unknown"))
     }
 
     /// A proxy is not even connected to for what is denied, whoever wants it.
@@ -58,7 +59,7 @@ import Testing
             $0.http.proxy = "\(scheme)://127.0.0.1:\(proxy.port)"
         } _: { bench in
             try bench.write([1], to: bench.downloads + "/sent")
-            for url in ["http://inside.example/", "http://169.254.169.254/", "http://0xa9fea9fe/"] {
+            for url in ["http://inside.example/", "http://169.254.169.254/", "http://2852039166/"] {
                 let sources: [JSON] = [
                     ["type": "url", "url": .string(url)], ["type": "json", "url": .string(url)],
                     ["type": "download", "url": .string(url), "path": "x", "segments": 4],

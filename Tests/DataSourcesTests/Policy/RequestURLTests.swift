@@ -25,7 +25,8 @@ import Testing
         "http://example.org:0/", "http://example.org:65536/", "http://example.org:8x/", "http://exa%6dple.org/",
         "http://a..b/", "http://[::1/", "http://[127.0.0.1]/", "http://256.1.1.1/", "http://1.2.3.4.5/", "http://a.08/",
         "http://good.example\\@evil.example/", "http://example.org/\u{0}", "http://example.org/\r\nX: y", " http://a/",
-        "1http://example.org/",
+        "1http://example.org/", "http://a:99999999999999999999/", "http://a:-1/", "http://a:+80/", "http://a:0x50/",
+        "http://4294967296.0.0.1/", "http://[::fffff]/", "http://a:8 0/",
     ])
     func text_isNoURL_whenMalformed(text: String) {
         #expect(RequestURL(text) == nil)
