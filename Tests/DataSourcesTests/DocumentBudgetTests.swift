@@ -69,31 +69,25 @@ import TestOrigin
 
     @Test func document_isTooLarge_whenItsValuesAre() async throws {
         let tiny = "[" + String(repeating: #"{"":0},"#, count: 40_000) + "5]"
-        try await TestOrigin.run { origin in
-            origin["/tiny"] = .json(tiny)
-            try await Workbench.run({ $0.limits.body = 1 << 20 }) { bench in
-                let url = JSON.string(origin.url("/tiny"))
-                let error = try await bench.failure(["type": "json", "url": url])
-                #expect(error.kind == .tooLarge && !error.isRetryable)
-                // What is not selected takes no memory.
-                #expect(try await bench.result(["type": "json", "url": url, "select": "/40000"]) == 5)
-                #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
-            }
+        try await Workbench.run(serving: ["/tiny": .json(tiny)], { $0.limits.body = 1 << 20 }) { origin, bench in
+            let url = JSON.string(origin.url("/tiny"))
+            let error = try await bench.failure(["type": "json", "url": url])
+            #expect(error.kind == .tooLarge && !error.isRetryable)
+            // What is not selected takes no memory.
+            #expect(try await bench.result(["type": "json", "url": url, "select": "/40000"]) == 5)
+            #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
         }
     }
 
     @Test(arguments: [60_000, 200_000, 3_000_000]) func document_isTheSame_howeverLongItIs(_ size: Int) async throws {
         let text = String(repeating: "x", count: size)
-        try await TestOrigin.run { origin in
-            origin["/long"] = .json("\u{FEFF}[1, \"\(text)\"]")
-            try await Workbench.run { bench in
-                let url = JSON.string(origin.url("/long"))
-                let whole = try await bench.result(["type": "json", "url": url])
-                #expect(whole == [1, .string(text)])
-                #expect(try await bench.result(["type": "json", "url": url, "select": "/0"]) == 1)
-                #expect(try await bench.failure(["type": "json", "url": url, "select": "/2"]).kind == .select)
-                #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
-            }
+        try await Workbench.run(serving: ["/long": .json("\u{FEFF}[1, \"\(text)\"]")]) { origin, bench in
+            let url = JSON.string(origin.url("/long"))
+            let whole = try await bench.result(["type": "json", "url": url])
+            #expect(whole == [1, .string(text)])
+            #expect(try await bench.result(["type": "json", "url": url, "select": "/0"]) == 1)
+            #expect(try await bench.failure(["type": "json", "url": url, "select": "/2"]).kind == .select)
+            #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
         }
     }
 }

@@ -28,18 +28,14 @@ import TestOrigin
         // In one piece, so that once the head is there nothing is waited for but the rate.
         let answer =
             "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"a\"\r\n\r\n" + String(repeating: "x", count: 800)
-        try await ScriptedOrigin.run({ _, _ in [.send(answer), .hold] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(download(origin, ["rate": 1]), timeout: 50)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await _ in sizes { break }
-                try await bench.end(deferred, by: end, clock)
-                // What had come in is kept for another attempt.
-                let part = bench.bytes(of: bench.downloads + "/x.part")
-                #expect(part?.count == (end == .cancel ? nil : 800))
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { _, _ in [.send(answer), .hold] }, timers: clock) { origin, bench in
+            let deferred = try bench.start(download(origin, ["rate": 1]), timeout: 50)
+            await deferred.progress(reaches: 0)
+            try await bench.end(deferred, by: end, clock)
+            // What had come in is kept for another attempt.
+            let part = bench.bytes(of: bench.downloads + "/x.part")
+            #expect(part?.count == (end == .cancel ? nil : 800))
         }
     }
 
@@ -52,15 +48,13 @@ import TestOrigin
             return buffer.count
         }
         let clock = NIOAsyncTestingEventLoop()
-        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
-            try await Workbench.run { first in
-                try await first.restarted(files: files, timers: clock) { bench in
-                    try bench.write([], to: bench.downloads + "/x")
-                    truncate(bench.downloads + "/x", 1 << 42)
-                    let deferred = try bench.start(download(origin, ["exists": "skip"]), timeout: 50)
-                    for await _ in reads.stream { break }
-                    try await bench.end(deferred, by: end, clock)
-                }
+        try await Workbench.run(against: { _, _ in [.hold] }) { origin, first in
+            try await first.restarted(files: files, timers: clock) { bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", 1 << 42)
+                let deferred = try bench.start(download(origin, ["exists": "skip"]), timeout: 50)
+                for await _ in reads.stream { break }
+                try await bench.end(deferred, by: end, clock)
             }
         }
     }
@@ -84,13 +78,11 @@ import TestOrigin
 
     @Test(arguments: TransferEnd.allCases) func transfer_endsAtOnce_whileServerIsSilent(end: TransferEnd) async throws {
         let clock = NIOAsyncTestingEventLoop()
-        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(download(origin), timeout: 50)
-                await origin.log.reaches(1)
-                try await bench.end(deferred, by: end, clock)
-                await origin.clientLeaves()
-            }
+        try await Workbench.run(against: { _, _ in [.hold] }, timers: clock) { origin, bench in
+            let deferred = try bench.start(download(origin), timeout: 50)
+            await origin.log.reaches(1)
+            try await bench.end(deferred, by: end, clock)
+            await origin.clientLeaves()
         }
     }
 
@@ -98,30 +90,28 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { request, count in
             Misbehaviour.cut(Self.body, at: .middle, times: 1, etag: "\"a\"")(request, count)
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                #expect(try await bench.failure(download(origin)).kind == .network)
-                var files = FileOperations.real
-                let reads = AsyncStream.makeStream(of: Void.self)
-                let turnstile = DispatchSemaphore(value: 0)
-                files.readAt = { file, offset, buffer throws(Errno) in
-                    reads.continuation.yield()
-                    turnstile.wait()
-                    return try FileOperations.real.readAt(file, offset, buffer)
-                }
-                let clock = NIOAsyncTestingEventLoop()
-                try await bench.restarted(files: files, timers: clock) { second in
-                    let deferred = try second.start(download(origin), timeout: 50)
-                    for await _ in reads.stream { break }
-                    await clock.advanceTime(by: .seconds(50))
-                    turnstile.signal()
-                    #expect(try await second.failure(of: deferred).kind == .timeout)
-                    #expect(bench.names(below: bench.downloads) == ["x.part"])
-                }
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["resumedFrom"] == 100_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+        try await Workbench.run(against: script) { origin, bench in
+            #expect(try await bench.failure(download(origin)).kind == .network)
+            var files = FileOperations.real
+            let reads = AsyncStream.makeStream(of: Void.self)
+            let turnstile = DispatchSemaphore(value: 0)
+            files.readAt = { file, offset, buffer throws(Errno) in
+                reads.continuation.yield()
+                turnstile.wait()
+                return try FileOperations.real.readAt(file, offset, buffer)
             }
+            let clock = NIOAsyncTestingEventLoop()
+            try await bench.restarted(files: files, timers: clock) { second in
+                let deferred = try second.start(download(origin), timeout: 50)
+                for await _ in reads.stream { break }
+                await clock.advanceTime(by: .seconds(50))
+                turnstile.signal()
+                #expect(try await second.failure(of: deferred).kind == .timeout)
+                #expect(bench.names(below: bench.downloads) == ["x.part"])
+            }
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["resumedFrom"] == 100_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
         }
     }
 
@@ -140,23 +130,21 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", "200000")]), .send(Array(Self.body.dropLast())), .hold]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { first in
-                try await first.restarted(files: files, timers: clock) { bench in
-                    let deferred = try bench.start(download(origin))
-                    for await _ in writes.stream { break }
-                    let isStopped = Mutex(false)
-                    let stopping = Task {
-                        await bench.library.shutdown()
-                        isStopped.withLock { $0 = true }
-                    }
-                    await clock.turn(by: .seconds(1)) { !isStopped.withLock { $0 } }
-                    await stopping.value
-                    #expect(deferred.outcome == nil)
-                    answers.withLock { $0 = true }
-                    turnstile.signal()
-                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
+        try await Workbench.run(against: script) { origin, first in
+            try await first.restarted(files: files, timers: clock) { bench in
+                let deferred = try bench.start(download(origin))
+                for await _ in writes.stream { break }
+                let isStopped = Mutex(false)
+                let stopping = Task {
+                    await bench.library.shutdown()
+                    isStopped.withLock { $0 = true }
                 }
+                await clock.turn(by: .seconds(1)) { !isStopped.withLock { $0 } }
+                await stopping.value
+                #expect(deferred.outcome == nil)
+                answers.withLock { $0 = true }
+                turnstile.signal()
+                #expect(try await bench.failure(of: deferred).kind == .cancelled)
             }
         }
     }

@@ -33,39 +33,31 @@ import TestOrigin
     @Test(arguments: [64 << 10, (64 << 10) + 1, 1_000_000], ["url", "json"])
     func body_arrivesWhole_howeverLongItIs(_ size: Int, type: String) async throws {
         let body = String(repeating: "0123456789", count: size / 10 + 1).prefix(size)
-        try await TestOrigin.run { origin in
-            // It is sent again from its beginning.
-            origin["/a"] = .redirect(307, to: "/b")
-            origin["/b"] = .json("1")
-            try await Workbench.run { bench in
-                let source = Self.put(origin.url("/a"), .string(String(body)), type)
-                // The second time over a connection that is there.
-                for _ in 0..<2 {
-                    _ = try await bench.result(source)
-                    #expect(origin.log.last("/b")?.body == Array(body.utf8))
-                }
-                #expect(!bench.names(below: bench.directory).contains { $0.hasSuffix(".sent") }, "nothing stays behind")
+        // It is sent again from its beginning.
+        try await Workbench.run(serving: ["/a": .redirect(307, to: "/b"), "/b": .json("1")]) { origin, bench in
+            let source = Self.put(origin.url("/a"), .string(String(body)), type)
+            // The second time over a connection that is there.
+            for _ in 0..<2 {
+                _ = try await bench.result(source)
+                #expect(origin.log.last("/b")?.body == Array(body.utf8))
             }
+            #expect(!bench.names(below: bench.directory).contains { $0.hasSuffix(".sent") }, "nothing stays behind")
         }
     }
 
     @Test func body_isNotKeptInMemory_whileServerDoesNotRead() async {
         // In a process of its own, as the memory belongs to the whole process.
         await #expect(processExitsWith: .success) {
-            try await ScriptedOrigin.run(readsBodies: false) { _, _ in
-                [.stopReading, .hold]
-            } _: { origin in
-                try await Workbench.run { bench in
-                    let before = SentMemoryTests.resident()
-                    let running = try (1...4).map { job in
-                        try bench.start(
-                            SentMemoryTests.put(origin.url("/x"), SentMemoryTests.long()), job: JobID(job))
-                    }
-                    await origin.log.reaches(4)
-                    let growth = SentMemoryTests.resident() - before
-                    #expect(growth < SentMemoryTests.most, "\(growth) KiB are kept")
-                    for one in running { one.cancel() }
+            try await Workbench.run(against: { _, _ in [.stopReading, .hold] }, readsBodies: false) { origin, bench in
+                let before = SentMemoryTests.resident()
+                let running = try (1...4).map { job in
+                    try bench.start(
+                        SentMemoryTests.put(origin.url("/x"), SentMemoryTests.long()), job: JobID(job))
                 }
+                await origin.log.reaches(4)
+                let growth = SentMemoryTests.resident() - before
+                #expect(growth < SentMemoryTests.most, "\(growth) KiB are kept")
+                for one in running { one.cancel() }
             }
         }
     }
@@ -96,24 +88,20 @@ import TestOrigin
 
     /// A server that reads nothing keeps a body's file for as long as the attempt may take.
     @Test func bodiesInFiles_countAsStored_ofOneUser() async throws {
-        try await ScriptedOrigin.run(readsBodies: false) { _, _ in
-            [.stopReading, .hold]
-        } _: { origin in
-            try await Workbench.run { bench in
-                bench.roomForBody.withLock { $0 = 1_500_000 }
-                let source = Self.put(origin.url("/x"), .string(String(repeating: "x", count: 1_000_000)))
-                let first = try bench.start(source)
-                await origin.log.reaches(1)
-                let second = try await bench.failure(source, job: 2)
-                #expect(second.kind == .storage && second.postponed == 5 && second.isRetryable, "\(second)")
-                // Others have room of their own.
-                let others = try bench.start(source, job: 3, owner: 1001)
-                await origin.log.reaches(2)
-                bench.roomForBody.withLock { $0 = 999_999 }
-                let third = try await bench.failure(source, job: 4, owner: 1002)
-                #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
-                for one in [first, others] { one.cancel() }
-            }
+        try await Workbench.run(against: { _, _ in [.stopReading, .hold] }, readsBodies: false) { origin, bench in
+            bench.roomForBody.withLock { $0 = 1_500_000 }
+            let source = Self.put(origin.url("/x"), .string(String(repeating: "x", count: 1_000_000)))
+            let first = try bench.start(source)
+            await origin.log.reaches(1)
+            let second = try await bench.failure(source, job: 2)
+            #expect(second.kind == .storage && second.postponed == 5 && second.isRetryable, "\(second)")
+            // Others have room of their own.
+            let others = try bench.start(source, job: 3, owner: 1001)
+            await origin.log.reaches(2)
+            bench.roomForBody.withLock { $0 = 999_999 }
+            let third = try await bench.failure(source, job: 4, owner: 1002)
+            #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
+            for one in [first, others] { one.cancel() }
         }
     }
 
@@ -148,16 +136,15 @@ import TestOrigin
     @Test func body_isPutOff_whileTheDiskOfTheStateHasLittleRoom() async throws {
         let free = Mutex<Int64>(1_000_099)
         let body = JSON.string(String(repeating: "x", count: 1_000_000))
-        try await TestOrigin.run { origin in
-            origin["/x"] = .json("1")
-            var files = FileOperations.real
-            files.freeBytes = { _ in free.withLock(\.self) }
-            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
-                let error = try await bench.failure(Self.put(origin.url("/x"), body))
-                #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
-                free.withLock { $0 += 1 }
-                #expect(try await bench.result(Self.put(origin.url("/x"), body))["status"] == 200)
-            }
+        var files = FileOperations.real
+        files.freeBytes = { _ in free.withLock(\.self) }
+        try await Workbench.run(
+            serving: ["/x": .json("1")], files: files, { $0.downloads.minimumFree = 100 }
+        ) { origin, bench in
+            let error = try await bench.failure(Self.put(origin.url("/x"), body))
+            #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
+            free.withLock { $0 += 1 }
+            #expect(try await bench.result(Self.put(origin.url("/x"), body))["status"] == 200)
         }
     }
 

@@ -20,15 +20,12 @@ struct CallerRightsTests {
     private func run(
         files: FileOperations = .real, _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
     ) async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "new", etag: "\"1\"")
-            var files = files
-            files.groups = { user in user == Self.ann ? [Self.staff] : [] }
-            try await Workbench.run(files: files) {
-                $0.downloads.isSystemInstance = true
-            } _: { bench in
-                try await body(origin, bench)
-            }
+        var files = files
+        files.groups = { user in user == Self.ann ? [Self.staff] : [] }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new", etag: "\"1\"")], files: files) {
+            $0.downloads.isSystemInstance = true
+        } _: { origin, bench in
+            try await body(origin, bench)
         }
     }
 
@@ -119,48 +116,42 @@ struct CallerRightsTests {
     }
 
     @Test func rootBelowACallersDirectory_isNotFollowed_whenItBecomesALink() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "new")
-            let home = Mutex("")
-            try await Workbench.run {
-                $0.downloads.isSystemInstance = true
-                let parent = ($0.downloads.directory as NSString).deletingLastPathComponent + "/home"
-                home.withLock { $0 = parent }
-                directory(parent, owner: Self.ann, mode: 0o755)
-                directory(parent + "/files", owner: Self.ann, mode: 0o755)
-                $0.downloads.roots = [parent + "/files"]
-            } _: { bench in
-                let parent = home.withLock { $0 }
-                let outside = bench.directory + "/outside"
-                directory(outside, mode: 0o777)
-                rename(parent + "/files", parent + "/before")
-                symlink(outside, parent + "/files")
-                // The same holds for a link further up.
-                for user in [Self.ann, 0] {
-                    let error = try await bench.failure(source(origin, parent + "/files/x"), owner: user)
-                    #expect(error.kind == .policy)
-                }
-                #expect(bench.names(below: outside) == [])
-                #expect(origin.log.count() == 0)
+        let home = Mutex("")
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) {
+            $0.downloads.isSystemInstance = true
+            let parent = ($0.downloads.directory as NSString).deletingLastPathComponent + "/home"
+            home.withLock { $0 = parent }
+            directory(parent, owner: Self.ann, mode: 0o755)
+            directory(parent + "/files", owner: Self.ann, mode: 0o755)
+            $0.downloads.roots = [parent + "/files"]
+        } _: { origin, bench in
+            let parent = home.withLock { $0 }
+            let outside = bench.directory + "/outside"
+            directory(outside, mode: 0o777)
+            rename(parent + "/files", parent + "/before")
+            symlink(outside, parent + "/files")
+            // The same holds for a link further up.
+            for user in [Self.ann, 0] {
+                let error = try await bench.failure(source(origin, parent + "/files/x"), owner: user)
+                #expect(error.kind == .policy)
             }
+            #expect(bench.names(below: outside) == [])
+            #expect(origin.log.count() == 0)
         }
     }
 
     @Test func root_isTheDirectoryItsLinkNamed_whenTheDaemonStarted() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "new")
-            let link = Mutex("")
-            try await Workbench.run {
-                let directory = ($0.downloads.directory as NSString).deletingLastPathComponent
-                symlink(directory + "/root", directory + "/link")
-                link.withLock { $0 = directory + "/link" }
-                $0.downloads.roots = [directory + "/link"]
-            } _: { bench in
-                let path = link.withLock { $0 } + "/x"
-                let result = try await bench.result(source(origin, path))
-                #expect(result["path"]?.string == path)
-                #expect(bench.names(below: bench.root) == ["x"])
-            }
+        let link = Mutex("")
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) {
+            let directory = ($0.downloads.directory as NSString).deletingLastPathComponent
+            symlink(directory + "/root", directory + "/link")
+            link.withLock { $0 = directory + "/link" }
+            $0.downloads.roots = [directory + "/link"]
+        } _: { origin, bench in
+            let path = link.withLock { $0 } + "/x"
+            let result = try await bench.result(source(origin, path))
+            #expect(result["path"]?.string == path)
+            #expect(bench.names(below: bench.root) == ["x"])
         }
     }
 
@@ -293,25 +284,22 @@ struct CallerRightsTests {
     }
 
     @Test func download_failsWithStorage_whenItsPartIsSwapped() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "new")
-            var files = FileOperations.real
-            let root = Mutex("")
-            files.sync = { (file) throws(Errno) in
-                try FileOperations.real.sync(file)
-                // The last thing before the file gets its name.
-                let part = root.withLock { $0 } + "/x.part"
-                guard let status = try? FileOperations.real.statusOfOpen(file), status.isRegular else { return }
-                rename(part, part + ".away")
-                _ = FileManager.default.createFile(atPath: part, contents: Data("evil".utf8))
-            }
-            try await Workbench.run(files: files) { bench in
-                root.withLock { $0 = bench.root }
-                let error = try await bench.failure(source(origin, bench.root + "/x"))
-                #expect(error.kind == .storage)
-                // It is not the daemon's to remove.
-                #expect(bench.bytes(of: bench.root + "/x") == Array("evil".utf8))
-            }
+        var files = FileOperations.real
+        let root = Mutex("")
+        files.sync = { (file) throws(Errno) in
+            try FileOperations.real.sync(file)
+            // The last thing before the file gets its name.
+            let part = root.withLock { $0 } + "/x.part"
+            guard let status = try? FileOperations.real.statusOfOpen(file), status.isRegular else { return }
+            rename(part, part + ".away")
+            _ = FileManager.default.createFile(atPath: part, contents: Data("evil".utf8))
+        }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")], files: files) { origin, bench in
+            root.withLock { $0 = bench.root }
+            let error = try await bench.failure(source(origin, bench.root + "/x"))
+            #expect(error.kind == .storage)
+            // It is not the daemon's to remove.
+            #expect(bench.bytes(of: bench.root + "/x") == Array("evil".utf8))
         }
     }
 

@@ -18,12 +18,9 @@ import TestOrigin
     private static let digest = "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437"
 
     private func run(_ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void) async throws {
-        try await TestOrigin.run { origin in
-            origin["/tool"] = OriginResource(text: "new", etag: "\"1\"")
-            try await Workbench.run { bench in
-                try bench.write(Array("old".utf8), to: bench.downloads + "/tool.tar.gz")
-                try await body(origin, bench)
-            }
+        try await Workbench.run(serving: ["/tool": OriginResource(text: "new", etag: "\"1\"")]) { origin, bench in
+            try bench.write(Array("old".utf8), to: bench.downloads + "/tool.tar.gz")
+            try await body(origin, bench)
         }
     }
 
@@ -82,29 +79,25 @@ import TestOrigin
             let head = OriginStep.head("200 OK", [("Content-Length", "6"), ("ETag", "\"a\"")])
             return count == 0 ? [head, .send("abc"), .hold] : [head, .send("ABCDEF")]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let source: JSON = [
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
-                ]
-                let first = try bench.start(source)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                first.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 3 { break }
-                if exists == "rename" {
-                    let result = try await bench.result(source, job: 2)
-                    #expect(result["path"]?.string == bench.downloads + "/x-1")
-                } else {
-                    let error = try await bench.failure(source, job: 2)
-                    #expect(error.kind == .exists)
-                    #expect(error.message.contains("job 1"))
-                }
-                first.cancel()
-                // The path is free at once.
-                let result = try await bench.result(source, job: 3)
-                #expect(result["path"]?.string == bench.downloads + "/x")
-                #expect(bench.bytes(of: bench.downloads + "/x") == Array("ABCDEF".utf8))
+        try await Workbench.run(against: script) { origin, bench in
+            let source: JSON = [
+                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
+            ]
+            let first = try bench.start(source)
+            await first.progress(reaches: 3)
+            if exists == "rename" {
+                let result = try await bench.result(source, job: 2)
+                #expect(result["path"]?.string == bench.downloads + "/x-1")
+            } else {
+                let error = try await bench.failure(source, job: 2)
+                #expect(error.kind == .exists)
+                #expect(error.message.contains("job 1"))
             }
+            first.cancel()
+            // The path is free at once.
+            let result = try await bench.result(source, job: 3)
+            #expect(result["path"]?.string == bench.downloads + "/x")
+            #expect(bench.bytes(of: bench.downloads + "/x") == Array("ABCDEF".utf8))
         }
     }
 
@@ -114,32 +107,28 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", "6")]), .send("abc"), .wait(gate), .send("def")]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let source: JSON = [
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
-                ]
-                let deferred = try bench.start(source)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 3 { break }
-                try bench.write(Array("other".utf8), to: bench.downloads + "/x")
-                gate.open()
-                switch exists {
-                case "fail":
-                    let error = await #expect(throws: JobError.self) { try await deferred.get() }
-                    #expect(error?.kind == .exists)
-                case "rename":
-                    let result = try await deferred.get()
-                    #expect(result["path"]?.string == bench.downloads + "/x-1")
-                    #expect(bench.bytes(of: bench.downloads + "/x-1") == Array("abcdef".utf8))
-                default:
-                    let result = try await deferred.get()
-                    #expect(result["size"] == 5)
-                }
-                #expect(bench.bytes(of: bench.downloads + "/x") == Array("other".utf8))
-                #expect(!bench.names(below: bench.downloads).contains("x.part"))
+        try await Workbench.run(against: script) { origin, bench in
+            let source: JSON = [
+                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
+            ]
+            let deferred = try bench.start(source)
+            await deferred.progress(reaches: 3)
+            try bench.write(Array("other".utf8), to: bench.downloads + "/x")
+            gate.open()
+            switch exists {
+            case "fail":
+                let error = await #expect(throws: JobError.self) { try await deferred.get() }
+                #expect(error?.kind == .exists)
+            case "rename":
+                let result = try await deferred.get()
+                #expect(result["path"]?.string == bench.downloads + "/x-1")
+                #expect(bench.bytes(of: bench.downloads + "/x-1") == Array("abcdef".utf8))
+            default:
+                let result = try await deferred.get()
+                #expect(result["size"] == 5)
             }
+            #expect(bench.bytes(of: bench.downloads + "/x") == Array("other".utf8))
+            #expect(!bench.names(below: bench.downloads).contains("x.part"))
         }
     }
 }

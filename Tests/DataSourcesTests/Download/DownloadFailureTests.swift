@@ -25,13 +25,12 @@ import TestOrigin
         files: FileOperations = .real, timers: (any EventLoop)? = nil, idleTimeout: Double = 60,
         _ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void
     ) async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(Self.body, etag: "\"1\"")
-            try await Workbench.run(files: files, timers: timers) {
-                $0.http.idleTimeout = idleTimeout
-            } _: { bench in
-                try await body(origin, bench)
-            }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(Self.body, etag: "\"1\"")], files: files, timers: timers
+        ) {
+            $0.http.idleTimeout = idleTimeout
+        } _: { origin, bench in
+            try await body(origin, bench)
         }
     }
 
@@ -116,23 +115,19 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", "2000000"), ("ETag", "\"a\"")]), .stream(1_000_000), .hold]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            // Longer than the clock turns.
-            try await Workbench.run(files: Self.failing("syncData", EIO), timers: clock) {
-                $0.http.idleTimeout = 86_400
-            } _: { bench in
-                let deferred = try bench.start([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
-                ])
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await count in sizes where count == 1_000_000 { break }
-                await clock.turn(by: .milliseconds(10)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
-                #expect(error.kind == .storage)
-                #expect(bench.names(below: bench.downloads) == [])
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        // Longer than the clock turns.
+        try await Workbench.run(against: script, files: Self.failing("syncData", EIO), timers: clock) {
+            $0.http.idleTimeout = 86_400
+        } _: { origin, bench in
+            let deferred = try bench.start([
+                "type": "download", "url": .string(origin.url("/x")), "path": "x",
+            ])
+            await deferred.progress(reaches: 1_000_000)
+            await clock.turn(by: .milliseconds(10)) { deferred.outcome == nil }
+            let error = try await bench.failure(of: deferred)
+            #expect(error.kind == .storage)
+            #expect(bench.names(below: bench.downloads) == [])
         }
     }
 
@@ -197,17 +192,17 @@ import TestOrigin
 
     @Test func mirror_resumesItsOwnPart() async throws {
         let body = Workbench.bytes(100_000)
-        try await ScriptedOrigin.run(Misbehaviour.cut(body, at: .middle, times: 1, etag: "\"a\"")) { origin in
-            try await Workbench.run { bench in
-                let source: JSON = [
-                    "type": "download", "url": "http://no-such-host.invalid/x",
-                    "mirrors": [.string(origin.url("/x"))], "path": "x",
-                ]
-                _ = try await bench.failure(source)
-                let result = try await bench.result(source, attempt: 2)
-                #expect(result["resumedFrom"] == 50_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == body)
-            }
+        try await Workbench.run(
+            against: Misbehaviour.cut(body, at: .middle, times: 1, etag: "\"a\"")
+        ) { origin, bench in
+            let source: JSON = [
+                "type": "download", "url": "http://no-such-host.invalid/x",
+                "mirrors": [.string(origin.url("/x"))], "path": "x",
+            ]
+            _ = try await bench.failure(source)
+            let result = try await bench.result(source, attempt: 2)
+            #expect(result["resumedFrom"] == 50_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == body)
         }
     }
 
@@ -231,49 +226,39 @@ import TestOrigin
     @Test func rate_isNoIdleness() async throws {
         // In one piece, so that once the head is there nothing is waited for but the rate.
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 800\r\n\r\n" + String(repeating: "x", count: 800)
-        try await ScriptedOrigin.run({ _, _ in [.send(answer)] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) {
-                $0.http.lowSpeed.bytes = 1_000_000
-                $0.http.lowSpeed.seconds = 10
-            } _: { bench in
-                let deferred = try bench.start([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 1,
-                ])
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await _ in sizes { break }
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                #expect(try await deferred.get()["size"] == 800)
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { _, _ in [.send(answer)] }, timers: clock) {
+            $0.http.lowSpeed.bytes = 1_000_000
+            $0.http.lowSpeed.seconds = 10
+        } _: { origin, bench in
+            let deferred = try bench.start([
+                "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 1,
+            ])
+            await deferred.progress(reaches: 0)
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            #expect(try await deferred.get()["size"] == 800)
         }
     }
 
     @Test func file_isEmpty_whenBodyIs() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource([])
-            try await Workbench.run { bench in
-                let result = try await bench.result(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
-                #expect(result["size"] == 0)
-                #expect(result["sha256"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-                #expect(bench.bytes(of: bench.downloads + "/x") == [])
-            }
+        try await Workbench.run(serving: ["/x": OriginResource([])]) { origin, bench in
+            let result = try await bench.result(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+            #expect(result["size"] == 0)
+            #expect(result["sha256"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+            #expect(bench.bytes(of: bench.downloads + "/x") == [])
         }
     }
 
     @Test func file_isWhole_whenLengthIsNotAnnounced() async throws {
-        try await TestOrigin.run { origin in
-            var resource = OriginResource(Self.body)
-            resource.hidesLength = true
-            origin["/x"] = resource
-            try await Workbench.run { bench in
-                let deferred = try bench.start(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
-                let totals = Mutex<Set<Int64?>>([])
-                deferred.onProgress { update in totals.withLock { _ = $0.insert(update.total) } }
-                _ = try await deferred.get()
-                #expect(totals.withLock { $0 } == [nil])
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-            }
+        var resource = OriginResource(Self.body)
+        resource.hidesLength = true
+        try await Workbench.run(serving: ["/x": resource]) { origin, bench in
+            let deferred = try bench.start(["type": "download", "url": .string(origin.url("/x")), "path": "x"])
+            let totals = Mutex<Set<Int64?>>([])
+            deferred.onProgress { update in totals.withLock { _ = $0.insert(update.total) } }
+            _ = try await deferred.get()
+            #expect(totals.withLock { $0 } == [nil])
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
         }
     }
 
@@ -295,43 +280,42 @@ import TestOrigin
 
     @Test func download_isPutOff_whileItsDiskHasLittleRoom() async throws {
         let free = Mutex<Int64?>(99)
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(Workbench.bytes(1000))
-            var files = FileOperations.real
-            files.freeBytes = { _ in free.withLock { $0 } }
-            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
-                let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
-                let error = try await bench.failure(source)
-                #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
-                #expect(error.message.contains("99 bytes free"))
-                #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
-                for enough in [100, nil] as [Int64?] {
-                    free.withLock { $0 = enough }
-                    let result = try await bench.result([
-                        "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
-                    ])
-                    #expect(result["size"] == 1000)
-                }
+        var files = FileOperations.real
+        files.freeBytes = { _ in free.withLock { $0 } }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(Workbench.bytes(1000))], files: files, { $0.downloads.minimumFree = 100 }
+        ) { origin, bench in
+            let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
+            let error = try await bench.failure(source)
+            #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
+            #expect(error.message.contains("99 bytes free"))
+            #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
+            for enough in [100, nil] as [Int64?] {
+                free.withLock { $0 = enough }
+                let result = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
+                ])
+                #expect(result["size"] == 1000)
             }
         }
     }
 
     @Test func download_endsWithStorage_whenItsDiskRunsFullMeanwhile() async throws {
         let free = Mutex<[Int64]>([100, 50, 50])
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(Workbench.bytes(8 << 20), etag: "\"a\"")
-            var files = FileOperations.real
-            // Others take what there was when it began.
-            files.freeBytes = { _ in free.withLock { $0.isEmpty ? 49 : $0.removeFirst() } }
-            try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench in
-                let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
-                let error = try await bench.failure(source)
-                #expect(error.kind == .storage && error.postponed == nil && error.isRetryable)
-                #expect(error.message.contains("49 bytes free"))
-                for name in ["x", "x.part"] { #expect(bench.bytes(of: bench.downloads + "/" + name) == nil) }
-                free.withLock { $0 = Array(repeating: 100, count: 20) }
-                #expect(try await bench.result(source)["size"]?.int == 8 << 20)
-            }
+        var files = FileOperations.real
+        // Others take what there was when it began.
+        files.freeBytes = { _ in free.withLock { $0.isEmpty ? 49 : $0.removeFirst() } }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(Workbench.bytes(8 << 20), etag: "\"a\"")],
+            files: files, { $0.downloads.minimumFree = 100 }
+        ) { origin, bench in
+            let source: JSON = ["type": "download", "url": .string(origin.url("/x")), "path": "x"]
+            let error = try await bench.failure(source)
+            #expect(error.kind == .storage && error.postponed == nil && error.isRetryable)
+            #expect(error.message.contains("49 bytes free"))
+            for name in ["x", "x.part"] { #expect(bench.bytes(of: bench.downloads + "/" + name) == nil) }
+            free.withLock { $0 = Array(repeating: 100, count: 20) }
+            #expect(try await bench.result(source)["size"]?.int == 8 << 20)
         }
     }
 }

@@ -62,43 +62,37 @@ import TestOrigin
     }
 
     @Test func download_tellsWhatIsMissing_whereARootIsNotThere() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run {
-                $0.downloads.roots.append($0.downloads.directory + "-gone")
-            } _: { bench in
-                let root = bench.downloads + "-gone"
-                let error = try await bench.failure(
-                    ["type": "download", "url": .string(origin.url("/x")), "path": .string(root + "/x")])
-                #expect(error.kind == .storage && error.message.contains("\"\(root)\""))
-                #expect(error.message.hasSuffix("make what is missing, or give another path."))
-            }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) {
+            $0.downloads.roots.append($0.downloads.directory + "-gone")
+        } _: { origin, bench in
+            let root = bench.downloads + "-gone"
+            let error = try await bench.failure(
+                ["type": "download", "url": .string(origin.url("/x")), "path": .string(root + "/x")])
+            #expect(error.kind == .storage && error.message.contains("\"\(root)\""))
+            #expect(error.message.hasSuffix("make what is missing, or give another path."))
         }
     }
 
     @Test(.enabled(if: getuid() == 0, "giving files to other users needs root"))
     func callersFolder_isReadableByCallerAlone_inSystemInstance() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run {
-                $0.downloads.isSystemInstance = true
-            } _: { bench in
-                // One directory is there already, too open, and the caller's.
-                try FileManager.default.createDirectory(
-                    atPath: bench.downloads + "/1234", withIntermediateDirectories: true)
-                chown(bench.downloads + "/1234", 1234, 1234)
-                for owner in [UInt32(1234), 1235] {
-                    let result = try await bench.result(
-                        ["type": "download", "url": .string(origin.url("/x")), "path": "deep/x"], owner: owner)
-                    let directory = bench.downloads + "/\(owner)"
-                    #expect(result["path"]?.string == directory + "/deep/x")
-                    for path in ["", "/deep", "/deep/x"] {
-                        let attributes = try FileManager.default.attributesOfItem(atPath: directory + path)
-                        #expect(attributes[.ownerAccountID] as? Int == Int(geteuid()))
-                        let rights: AccessList.Rights =
-                            path == "/deep/x" ? [.read, .write] : [.read, .write, .execute]
-                        #expect(try bench.accessList(of: directory + path) == AccessList(rights, for: [owner]))
-                    }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) {
+            $0.downloads.isSystemInstance = true
+        } _: { origin, bench in
+            // One directory is there already, too open, and the caller's.
+            try FileManager.default.createDirectory(
+                atPath: bench.downloads + "/1234", withIntermediateDirectories: true)
+            chown(bench.downloads + "/1234", 1234, 1234)
+            for owner in [UInt32(1234), 1235] {
+                let result = try await bench.result(
+                    ["type": "download", "url": .string(origin.url("/x")), "path": "deep/x"], owner: owner)
+                let directory = bench.downloads + "/\(owner)"
+                #expect(result["path"]?.string == directory + "/deep/x")
+                for path in ["", "/deep", "/deep/x"] {
+                    let attributes = try FileManager.default.attributesOfItem(atPath: directory + path)
+                    #expect(attributes[.ownerAccountID] as? Int == Int(geteuid()))
+                    let rights: AccessList.Rights =
+                        path == "/deep/x" ? [.read, .write] : [.read, .write, .execute]
+                    #expect(try bench.accessList(of: directory + path) == AccessList(rights, for: [owner]))
                 }
             }
         }
@@ -106,109 +100,98 @@ import TestOrigin
 
     @Test(arguments: ["link/x", "deep/link/x", "deep/within/new/x"])
     func download_isRefused_whenThereIsALinkInItsPath(path: String) async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run { bench in
-                let (outside, within) = (bench.directory + "/outside", bench.downloads + "/c")
-                for directory in [outside, within, bench.downloads + "/deep"] {
-                    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-                }
-                try FileManager.default.createSymbolicLink(
-                    atPath: bench.downloads + "/link", withDestinationPath: outside)
-                try FileManager.default.createSymbolicLink(
-                    atPath: bench.downloads + "/deep/link", withDestinationPath: "../../outside")
-                try FileManager.default.createSymbolicLink(
-                    atPath: bench.downloads + "/deep/within", withDestinationPath: "../c")
-                let error = try await bench.failure([
-                    "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
-                ])
-                #expect(error.kind == .policy)
-                #expect(bench.names(below: outside) == [] && bench.names(below: within) == [])
+        try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) { origin, bench in
+            let (outside, within) = (bench.directory + "/outside", bench.downloads + "/c")
+            for directory in [outside, within, bench.downloads + "/deep"] {
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             }
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.downloads + "/link", withDestinationPath: outside)
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.downloads + "/deep/link", withDestinationPath: "../../outside")
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.downloads + "/deep/within", withDestinationPath: "../c")
+            let error = try await bench.failure([
+                "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
+            ])
+            #expect(error.kind == .policy)
+            #expect(bench.names(below: outside) == [] && bench.names(below: within) == [])
         }
     }
 
     /// Who owns the directory above can put a link in the place of a directory that was just made.
     @Test func download_isRefused_whenLinkIsSwappedIn() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            let target = Mutex("")
-            var files = FileOperations.real
-            files.makeDirectory = { directory, name, mode throws(Errno) in
-                try FileOperations.real.makeDirectory(directory, name, mode)
-                guard name == "new" else { return }
-                try FileOperations.real.removeDirectory(directory, name)
-                _ = target.withLock { symlinkat($0, directory, name) }
-            }
-            try await Workbench.run(files: files) { bench in
-                let outside = bench.directory + "/outside"
-                try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
-                for inside in [bench.root, bench.downloads] {
-                    for link in [outside, ".", "../outside"] {
-                        target.withLock { $0 = link }
-                        let error = try await bench.failure([
-                            "type": "download", "url": .string(origin.url("/x")),
-                            "path": .string(inside + "/new/sub/x"),
-                        ])
-                        #expect(error.kind == .policy)
-                        unlink(inside + "/new")
-                    }
+        let target = Mutex("")
+        var files = FileOperations.real
+        files.makeDirectory = { directory, name, mode throws(Errno) in
+            try FileOperations.real.makeDirectory(directory, name, mode)
+            guard name == "new" else { return }
+            try FileOperations.real.removeDirectory(directory, name)
+            _ = target.withLock { symlinkat($0, directory, name) }
+        }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "x")], files: files) { origin, bench in
+            let outside = bench.directory + "/outside"
+            try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
+            for inside in [bench.root, bench.downloads] {
+                for link in [outside, ".", "../outside"] {
+                    target.withLock { $0 = link }
+                    let error = try await bench.failure([
+                        "type": "download", "url": .string(origin.url("/x")),
+                        "path": .string(inside + "/new/sub/x"),
+                    ])
+                    #expect(error.kind == .policy)
+                    unlink(inside + "/new")
                 }
-                #expect(bench.names(below: outside) == [])
-                #expect(origin.log.count() == 0)
             }
+            #expect(bench.names(below: outside) == [])
+            #expect(origin.log.count() == 0)
         }
     }
 
     @Test(arguments: [1000, 1001] as [UInt32]) func error_namesOtherJob_ofSameUserOnly(owner: UInt32) async throws {
-        try await ScriptedOrigin.run({ _, _ in [.hold] }) { origin in
-            try await Workbench.run { bench in
-                let source: JSON = [
-                    "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/x"),
-                ]
-                let first = try bench.start(source, job: 123_456)
-                await origin.log.reaches(1)
-                let error = try await bench.failure(source, job: 2, owner: owner)
-                #expect(error.kind == .exists)
-                #expect(error.message.contains("job 123456") == (owner == 1000))
-                first.cancel()
-            }
+        try await Workbench.run(against: { _, _ in [.hold] }) { origin, bench in
+            let source: JSON = [
+                "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/x"),
+            ]
+            let first = try bench.start(source, job: 123_456)
+            await origin.log.reaches(1)
+            let error = try await bench.failure(source, job: 2, owner: owner)
+            #expect(error.kind == .exists)
+            #expect(error.message.contains("job 123456") == (owner == 1000))
+            first.cancel()
         }
     }
 
     @Test func path_isBounded_inItsDepth() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run { bench in
-                for count in [99, 100] {
-                    let source: JSON = [
-                        "type": "download", "url": .string(origin.url("/x")),
-                        "path": .string(String(repeating: "d/", count: count) + "x"),
-                    ]
-                    guard count > 99 else {
-                        _ = try await bench.result(source)
-                        continue
-                    }
-                    let error = try await bench.failure(source)
-                    #expect(error.kind == .policy && error.message.contains("100"), "\(error)")
+        try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) { origin, bench in
+            for count in [99, 100] {
+                let source: JSON = [
+                    "type": "download", "url": .string(origin.url("/x")),
+                    "path": .string(String(repeating: "d/", count: count) + "x"),
+                ]
+                guard count > 99 else {
+                    _ = try await bench.result(source)
+                    continue
                 }
+                let error = try await bench.failure(source)
+                #expect(error.kind == .policy && error.message.contains("100"), "\(error)")
             }
         }
     }
 
     /// All that was made for a download goes with it, and none of it is kept open.
     @Test func madeDirectories_areRemoved_fromTheInnermostOn() async throws {
-        try await ScriptedOrigin.run({ _, _ in [.head("404 Not Found", [("Content-Length", "0")])] }) { origin in
-            try await Workbench.run { bench in
-                try FileManager.default.createDirectory(
-                    atPath: bench.root + "/here", withIntermediateDirectories: true)
-                let path = bench.root + "/here/" + String(repeating: "d/", count: 60) + "x"
-                let error = try await bench.failure([
-                    "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
-                ])
-                #expect(error.kind == .http)
-                #expect(bench.names(below: bench.root) == ["here"])
-            }
+        try await Workbench.run(
+            against: { _, _ in [.head("404 Not Found", [("Content-Length", "0")])] }
+        ) { origin, bench in
+            try FileManager.default.createDirectory(
+                atPath: bench.root + "/here", withIntermediateDirectories: true)
+            let path = bench.root + "/here/" + String(repeating: "d/", count: 60) + "x"
+            let error = try await bench.failure([
+                "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
+            ])
+            #expect(error.kind == .http)
+            #expect(bench.names(below: bench.root) == ["here"])
         }
     }
 
@@ -225,19 +208,16 @@ import TestOrigin
 
     /// What was there under the name stays as it was, wherever a link in its place leads.
     @Test func download_replacesLinkItself() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "new")
-            try await Workbench.run { bench in
-                try bench.write(Array("old".utf8), to: bench.directory + "/outside")
-                try FileManager.default.createDirectory(atPath: bench.downloads, withIntermediateDirectories: true)
-                try FileManager.default.createSymbolicLink(
-                    atPath: bench.downloads + "/x", withDestinationPath: bench.directory + "/outside")
-                _ = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
-                ])
-                #expect(bench.bytes(of: bench.directory + "/outside") == Array("old".utf8))
-                #expect(bench.bytes(of: bench.downloads + "/x") == Array("new".utf8))
-            }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) { origin, bench in
+            try bench.write(Array("old".utf8), to: bench.directory + "/outside")
+            try FileManager.default.createDirectory(atPath: bench.downloads, withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.downloads + "/x", withDestinationPath: bench.directory + "/outside")
+            _ = try await bench.result([
+                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
+            ])
+            #expect(bench.bytes(of: bench.directory + "/outside") == Array("old".utf8))
+            #expect(bench.bytes(of: bench.downloads + "/x") == Array("new".utf8))
         }
     }
 }

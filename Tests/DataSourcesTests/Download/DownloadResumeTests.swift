@@ -24,43 +24,38 @@ import TestOrigin
 
     @Test(arguments: [true, false]) func retry_resumes_whenValidatorIsStrong(resetting: Bool) async throws {
         let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"", resetting: resetting)
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(download(origin))
-                #expect(error.kind == .network)
-                let kept = try #require(part(bench)).count
-                #expect(resetting || kept == 100_000)
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["resumedFrom"]?.int == (kept > 0 ? kept : 0))
-                #expect(result["status"] == (kept > 0 ? 206 : 200))
-                #expect(result["attempts"] == 2)
-                #expect(result["size"] == 200_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
-                #expect(bench.names(below: bench.downloads) == ["x"])
-                guard kept > 0 else { return }
-                #expect(origin.log.last("/x")?.headers["range"] == "bytes=\(kept)-")
-                #expect(origin.log.last("/x")?.headers["if-range"] == "\"a\"")
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            let error = try await bench.failure(download(origin))
+            #expect(error.kind == .network)
+            let kept = try #require(part(bench)).count
+            #expect(resetting || kept == 100_000)
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["resumedFrom"]?.int == (kept > 0 ? kept : 0))
+            #expect(result["status"] == (kept > 0 ? 206 : 200))
+            #expect(result["attempts"] == 2)
+            #expect(result["size"] == 200_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+            #expect(bench.names(below: bench.downloads) == ["x"])
+            guard kept > 0 else { return }
+            #expect(origin.log.last("/x")?.headers["range"] == "bytes=\(kept)-")
+            #expect(origin.log.last("/x")?.headers["if-range"] == "\"a\"")
         }
     }
 
     /// It is no failure that an administrator could do something about.
     @Test func record_isNotMissed_whereTheDownloadWasCancelled() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(Self.first, etag: "\"a\"")
-            try await Workbench.run { bench in
-                func fetch(_ path: JSON) async throws {
-                    _ = try await bench.result([
-                        "type": "download", "url": .string(origin.url("/x")), "path": path,
-                    ])
-                }
-                bench.recordFailure.withLock { $0 = CancellationError() }
-                try await fetch("x")
-                #expect(bench.warnings.messages == [])
-                bench.recordFailure.withLock { $0 = JobError(.storage, "The disk is full.") }
-                try await fetch("y")
-                #expect(bench.warnings.messages == ["A download could not be remembered."])
+        try await Workbench.run(serving: ["/x": OriginResource(Self.first, etag: "\"a\"")]) { origin, bench in
+            func fetch(_ path: JSON) async throws {
+                _ = try await bench.result([
+                    "type": "download", "url": .string(origin.url("/x")), "path": path,
+                ])
             }
+            bench.recordFailure.withLock { $0 = CancellationError() }
+            try await fetch("x")
+            #expect(bench.warnings.messages == [])
+            bench.recordFailure.withLock { $0 = JobError(.storage, "The disk is full.") }
+            try await fetch("y")
+            #expect(bench.warnings.messages == ["A download could not be remembered."])
         }
     }
 
@@ -76,41 +71,37 @@ import TestOrigin
             }
             return Misbehaviour.correct(body, etag: nil, to: request)
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                // The script's origin takes any If-Range but a tag's, so ask without one.
-                #expect(part(bench)?.count == 70_000)
-                _ = try await bench.result(download(origin), attempt: 2)
-                #expect(origin.log.last("/x")?.headers["if-range"] == date)
-                #expect(bench.bytes(of: bench.downloads + "/x") == body)
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            // The script's origin takes any If-Range but a tag's, so ask without one.
+            #expect(part(bench)?.count == 70_000)
+            _ = try await bench.result(download(origin), attempt: 2)
+            #expect(origin.log.last("/x")?.headers["if-range"] == date)
+            #expect(bench.bytes(of: bench.downloads + "/x") == body)
         }
     }
 
     @Test(arguments: [nil, "W/\"a\""]) func failure_keepsNothing_whenValidatorIsNotStrong(etag: String?) async throws {
-        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: etag)) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                #expect(bench.names(below: bench.downloads) == [])
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["resumedFrom"] == 0)
-                #expect(origin.log.last("/x")?.headers["range"] == nil)
-            }
+        try await Workbench.run(
+            against: Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: etag)
+        ) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            #expect(bench.names(below: bench.downloads) == [])
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["resumedFrom"] == 0)
+            #expect(origin.log.last("/x")?.headers["range"] == nil)
         }
     }
 
     @Test func retry_startsOver_whenFileHasChanged() async throws {
         let script = Misbehaviour.changes(Self.first, to: Self.second, etags: ("\"a\"", "\"b\""))
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["resumedFrom"] == 0)
-                #expect(result["etag"] == "\"b\"")
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
-                #expect(origin.log.count() == 2)
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["resumedFrom"] == 0)
+            #expect(result["etag"] == "\"b\"")
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.second)
+            #expect(origin.log.count() == 2)
         }
     }
 
@@ -136,15 +127,13 @@ import TestOrigin
                 .send(Array(second[100_000...])),
             ]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["resumedFrom"] == 0)
-                #expect(result["status"] == 200)
-                #expect(bench.bytes(of: bench.downloads + "/x") == second)
-                #expect(origin.log.count() == 3)
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["resumedFrom"] == 0)
+            #expect(result["status"] == 200)
+            #expect(bench.bytes(of: bench.downloads + "/x") == second)
+            #expect(origin.log.count() == 3)
         }
     }
 
@@ -161,13 +150,11 @@ import TestOrigin
             let fields = [("ETag", "\"a\""), ("Content-Range", "bytes \(request.range?.start ?? 0)-199999/*")]
             return [.head("206 Partial Content", fields), .send([1]), .close]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                let result = try await bench.result(download(origin), attempt: 2)
-                #expect(result["size"] == 200_000 && result["resumedFrom"] == 0, "\(result)")
-                #expect(bench.bytes(of: bench.downloads + "/x") == body)
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["size"] == 200_000 && result["resumedFrom"] == 0, "\(result)")
+            #expect(bench.bytes(of: bench.downloads + "/x") == body)
         }
     }
 
@@ -180,41 +167,39 @@ import TestOrigin
             default: Misbehaviour.correct(body, etag: "\"a\"", to: request)
             }
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                _ = try await bench.failure(download(origin))
-                let error = try await bench.failure(download(origin), attempt: 2)
-                #expect(error.http?.status == 503)
-                #expect(error.retryAfter == 3)
-                let result = try await bench.result(download(origin), attempt: 3)
-                #expect(result["resumedFrom"] == 100_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == body)
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            let error = try await bench.failure(download(origin), attempt: 2)
+            #expect(error.http?.status == 503)
+            #expect(error.retryAfter == 3)
+            let result = try await bench.result(download(origin), attempt: 3)
+            #expect(result["resumedFrom"] == 100_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == body)
         }
     }
 
     @Test func part_isOnlyTrustedAsFarAsSynced_afterReboot() async throws {
-        try await ScriptedOrigin.run(Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")) { origin in
-            var files = FileOperations.real
-            files.bootID = "an earlier boot"
-            try await Workbench.run(files: files) { bench in
-                _ = try await bench.failure(download(origin))
-                var note = try #require(bench[checkpoint: 1]?.object)
-                for (synced, start) in [(0, 0), (40_000, 40_000)] {
-                    note["synced"] = synced > 0 ? .string("0-\(synced)") : ""
-                    note["boot"] = "another boot"
-                    bench[checkpoint: 1] = .object(note)
-                    // What was not synced may be anything.
-                    let handle = try #require(FileHandle(forWritingAtPath: bench.downloads + "/x.part"))
-                    try handle.seek(toOffset: UInt64(max(synced, 1)))
-                    try handle.write(contentsOf: Data(repeating: 0, count: 10_000))
-                    try handle.close()
-                    guard synced > 0 else { continue }
-                    let result = try await bench.result(download(origin), attempt: 2)
-                    #expect(result["resumedFrom"]?.int == start)
-                }
-                #expect(bench.bytes(of: bench.downloads + "/x")?.count == 200_000)
+        var files = FileOperations.real
+        files.bootID = "an earlier boot"
+        try await Workbench.run(
+            against: Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\""), files: files
+        ) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            var note = try #require(bench[checkpoint: 1]?.object)
+            for (synced, start) in [(0, 0), (40_000, 40_000)] {
+                note["synced"] = synced > 0 ? .string("0-\(synced)") : ""
+                note["boot"] = "another boot"
+                bench[checkpoint: 1] = .object(note)
+                // What was not synced may be anything.
+                let handle = try #require(FileHandle(forWritingAtPath: bench.downloads + "/x.part"))
+                try handle.seek(toOffset: UInt64(max(synced, 1)))
+                try handle.write(contentsOf: Data(repeating: 0, count: 10_000))
+                try handle.close()
+                guard synced > 0 else { continue }
+                let result = try await bench.result(download(origin), attempt: 2)
+                #expect(result["resumedFrom"]?.int == start)
             }
+            #expect(bench.bytes(of: bench.downloads + "/x")?.count == 200_000)
         }
     }
 
@@ -228,21 +213,17 @@ import TestOrigin
                     .send(Array(body.prefix(2_000_000))), .hold,
                 ] : Misbehaviour.correct(body, etag: "\"a\"", to: request)
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let killed = try bench.start(download(origin))
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                killed.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 2_000_000 { break }
-                #expect(bench[checkpoint: 1] != nil)
-                try await bench.restarted { second in
-                    let result = try await second.result(download(origin))
-                    #expect(result["resumedFrom"] == 2_000_000)
-                    #expect(second.bytes(of: second.downloads + "/x") == body)
-                }
-                killed.cancel()
-                #expect(bench.names(below: bench.downloads) == ["x"])
+        try await Workbench.run(against: script) { origin, bench in
+            let killed = try bench.start(download(origin))
+            await killed.progress(reaches: 2_000_000)
+            #expect(bench[checkpoint: 1] != nil)
+            try await bench.restarted { second in
+                let result = try await second.result(download(origin))
+                #expect(result["resumedFrom"] == 2_000_000)
+                #expect(second.bytes(of: second.downloads + "/x") == body)
             }
+            killed.cancel()
+            #expect(bench.names(below: bench.downloads) == ["x"])
         }
     }
 
@@ -257,80 +238,71 @@ import TestOrigin
     }
 
     @Test func retry_resumes_afterAttemptTimedOut() async throws {
-        try await ScriptedOrigin.run(Self.held(Self.first)) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let timedOut = try bench.start(download(origin), timeout: 5)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                timedOut.onProgress { report.yield($0.completed) }
-                for await size in sizes where size == 100_000 { break }
-                await clock.advanceTime(by: .seconds(5))
-                let error = try await bench.failure(of: timedOut)
-                #expect(error.kind == .timeout)
-                #expect(error.isRetryable)
-                await origin.clientLeaves()
-                let result = try await bench.result(download(origin), attempt: 2, timeout: 100)
-                #expect(result["resumedFrom"] == 100_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: Self.held(Self.first), timers: clock) { origin, bench in
+            let timedOut = try bench.start(download(origin), timeout: 5)
+            await timedOut.progress(reaches: 100_000)
+            await clock.advanceTime(by: .seconds(5))
+            let error = try await bench.failure(of: timedOut)
+            #expect(error.kind == .timeout)
+            #expect(error.isRetryable)
+            await origin.clientLeaves()
+            let result = try await bench.result(download(origin), attempt: 2, timeout: 100)
+            #expect(result["resumedFrom"] == 100_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
         }
     }
 
     @Test func nextRun_resumes_afterDaemonStopped() async throws {
-        try await ScriptedOrigin.run(Self.held(Self.first)) { origin in
-            try await Workbench.run { bench in
-                try await bench.restarted { stopping in
-                    let deferred = try stopping.start(download(origin))
-                    let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                    deferred.onProgress { report.yield($0.completed) }
-                    for await size in sizes where size == 100_000 { break }
-                    await stopping.library.shutdown()
-                    guard case .failure(let error as JobError) = deferred.outcome else {
-                        Issue.record("The transfer is still running after the shutdown.")
-                        return
-                    }
-                    #expect(error.kind == .cancelled)
-                    bench[checkpoint: 1] = stopping[checkpoint: 1]
+        try await Workbench.run(against: Self.held(Self.first)) { origin, bench in
+            try await bench.restarted { stopping in
+                let deferred = try stopping.start(download(origin))
+                await deferred.progress(reaches: 100_000)
+                await stopping.library.shutdown()
+                guard case .failure(let error as JobError) = deferred.outcome else {
+                    Issue.record("The transfer is still running after the shutdown.")
+                    return
                 }
-                let result = try await bench.result(download(origin))
-                #expect(result["resumedFrom"] == 100_000)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
+                #expect(error.kind == .cancelled)
+                bench[checkpoint: 1] = stopping[checkpoint: 1]
             }
+            let result = try await bench.result(download(origin))
+            #expect(result["resumedFrom"] == 100_000)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
         }
     }
 
     /// The file got its name, but the daemon ended before that was stored: the job must not trip over its own file.
     @Test(arguments: ["fail", "skip", "rename"]) func secondRun_findsItsOwnFile(exists: String) async throws {
-        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }) {
-            origin in
-            try await Workbench.run { bench in
-                var more = JSONObject()
-                more["exists"] = .string(exists)
-                if exists == "rename" { try bench.write([1], to: bench.downloads + "/x") }
-                let result = try await bench.result(download(origin, more))
-                let names = bench.names(below: bench.downloads)
-                try await bench.restarted { second in
-                    let again = try await second.result(download(origin, more))
-                    #expect(again == result)
-                    #expect(second.names(below: second.downloads) == names)
-                }
-                #expect(origin.log.count() == 1)
-                if exists == "fail" {
-                    let error = try await bench.failure(download(origin, more), job: 2)
-                    #expect(error.kind == .exists)
-                }
+        try await Workbench.run(
+            against: { request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }
+        ) { origin, bench in
+            var more = JSONObject()
+            more["exists"] = .string(exists)
+            if exists == "rename" { try bench.write([1], to: bench.downloads + "/x") }
+            let result = try await bench.result(download(origin, more))
+            let names = bench.names(below: bench.downloads)
+            try await bench.restarted { second in
+                let again = try await second.result(download(origin, more))
+                #expect(again == result)
+                #expect(second.names(below: second.downloads) == names)
+            }
+            #expect(origin.log.count() == 1)
+            if exists == "fail" {
+                let error = try await bench.failure(download(origin, more), job: 2)
+                #expect(error.kind == .exists)
             }
         }
     }
 
     @Test func smallFile_isNotNoted() async throws {
-        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }) {
-            origin in
-            // However slow the machine is, no time passes.
-            try await Workbench.run(timers: NIOAsyncTestingEventLoop()) { bench in
-                _ = try await bench.result(download(origin))
-                #expect(bench.savedNotes == 0)
-            }
+        // However slow the machine is, no time passes.
+        try await Workbench.run(
+            against: { request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) },
+            timers: NIOAsyncTestingEventLoop()
+        ) { origin, bench in
+            _ = try await bench.result(download(origin))
+            #expect(bench.savedNotes == 0)
         }
     }
 
@@ -344,22 +316,18 @@ import TestOrigin
                 .send([0]),
             ]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            // Longer than the clock turns.
-            try await Workbench.run(timers: clock) {
-                $0.http.idleTimeout = 86_400
-            } _: { bench in
-                let deferred = try bench.start(download(origin))
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                for await count in sizes where count == size { break }
-                await clock.turn(by: .milliseconds(10)) { bench.savedNotes < 2 }
-                let synced = try #require(bench[checkpoint: 1]?["synced"]?.string.flatMap { ByteRanges($0) })
-                #expect(synced.prefix == size)
-                gate.open()
-                _ = try await deferred.get()
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        // Longer than the clock turns.
+        try await Workbench.run(against: script, timers: clock) {
+            $0.http.idleTimeout = 86_400
+        } _: { origin, bench in
+            let deferred = try bench.start(download(origin))
+            await deferred.progress(reaches: size)
+            await clock.turn(by: .milliseconds(10)) { bench.savedNotes < 2 }
+            let synced = try #require(bench[checkpoint: 1]?["synced"]?.string.flatMap { ByteRanges($0) })
+            #expect(synced.prefix == size)
+            gate.open()
+            _ = try await deferred.get()
         }
     }
 }

@@ -42,18 +42,16 @@ import Testing
             }
             return try FileOperations.real.openBeneath(directory, name, flags, mode)
         }
-        try await ScriptedOrigin.run(Self.script) { origin in
-            try await Workbench.run(files: files) { bench in
-                let first = try bench.start(download(origin, "/gone", to: "new/deep/x"))
-                for await _ in made.stream { break }
-                let other = try bench.start(download(origin, "/x", to: "new/y"), job: 2)
-                for await _ in second.stream { break }
-                let error = try await bench.failure(of: first)
-                isOver.signal()
-                #expect(error.kind == (failing == "the walk" ? .storage : .http))
-                #expect(try await other.get()["path"]?.string == bench.downloads + "/new/y")
-                #expect(bench.names(below: bench.downloads) == ["new", "new/y"])
-            }
+        try await Workbench.run(against: Self.script, files: files) { origin, bench in
+            let first = try bench.start(download(origin, "/gone", to: "new/deep/x"))
+            for await _ in made.stream { break }
+            let other = try bench.start(download(origin, "/x", to: "new/y"), job: 2)
+            for await _ in second.stream { break }
+            let error = try await bench.failure(of: first)
+            isOver.signal()
+            #expect(error.kind == (failing == "the walk" ? .storage : .http))
+            #expect(try await other.get()["path"]?.string == bench.downloads + "/new/y")
+            #expect(bench.names(below: bench.downloads) == ["new", "new/y"])
         }
     }
 
@@ -78,19 +76,17 @@ import Testing
         let script: ScriptedOrigin.Script = { request, count in
             (request.path == "/gone" ? [.wait(gate)] : []) + Self.script(request, count)
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run(files: files) { bench in
-                let first = try bench.start(download(origin, "/gone", to: "new/x"))
-                await origin.log.reaches(1)
-                let other = try bench.start(download(origin, "/x", to: "new/other/y"), job: 2)
-                for await _ in passed.stream { break }
-                gate.open()
-                #expect(try await bench.failure(of: first).kind == .http)
-                #expect(bench.names(below: bench.downloads) == [])
-                isGone.signal()
-                #expect(try await other.get()["path"]?.string == bench.downloads + "/new/other/y")
-                #expect(bench.names(below: bench.downloads) == ["new", "new/other", "new/other/y"])
-            }
+        try await Workbench.run(against: script, files: files) { origin, bench in
+            let first = try bench.start(download(origin, "/gone", to: "new/x"))
+            await origin.log.reaches(1)
+            let other = try bench.start(download(origin, "/x", to: "new/other/y"), job: 2)
+            for await _ in passed.stream { break }
+            gate.open()
+            #expect(try await bench.failure(of: first).kind == .http)
+            #expect(bench.names(below: bench.downloads) == [])
+            isGone.signal()
+            #expect(try await other.get()["path"]?.string == bench.downloads + "/new/other/y")
+            #expect(bench.names(below: bench.downloads) == ["new", "new/other", "new/other/y"])
         }
     }
 }

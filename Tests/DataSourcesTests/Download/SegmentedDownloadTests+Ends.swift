@@ -16,9 +16,7 @@ extension SegmentedDownloadTests {
     ) async throws {
         try await Workbench.run { bench in
             let deferred = try bench.start(download(origin))
-            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-            deferred.onProgress { report.yield($0.completed) }
-            for await size in sizes where size >= 400_000 { break }
+            await deferred.progress(reaches: 400_000)
             await bench.library.shutdown()
             #expect(try await bench.failure(of: deferred).kind == .cancelled)
             #expect(bench.names(below: bench.downloads) == ["x.part"])
@@ -88,20 +86,18 @@ extension SegmentedDownloadTests {
 
     @Test(arguments: TransferEnd.allCases, [false, true])
     func download_endsAtOnce_whateverItsConnectionsWaitFor(end: TransferEnd, isLimited: Bool) async throws {
-        try await ScriptedOrigin.run({ request, _ in
-            [Self.head(request), .send(Array(Self.bytes(request).prefix(100_000))), .hold]
-        }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(
-                    download(origin, 4, isLimited ? ["rate": 1] : [:]), timeout: 50)
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                if !isLimited { for await size in sizes where size >= 400_000 { break } }
-                await origin.log.reaches(4)
-                try await bench.end(deferred, by: end, clock)
-                if end == .cancel { #expect(bench.names(below: bench.downloads).isEmpty) }
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { request, _ in
+                [Self.head(request), .send(Array(Self.bytes(request).prefix(100_000))), .hold]
+            }, timers: clock
+        ) { origin, bench in
+            let deferred = try bench.start(
+                download(origin, 4, isLimited ? ["rate": 1] : [:]), timeout: 50)
+            if !isLimited { await deferred.progress(reaches: 400_000) }
+            await origin.log.reaches(4)
+            try await bench.end(deferred, by: end, clock)
+            if end == .cancel { #expect(bench.names(below: bench.downloads).isEmpty) }
         }
     }
 }

@@ -45,67 +45,62 @@ import Testing
 
     @Test(arguments: [2, 4, 16]) func file_comesOverSoManyConnections_atOnce(segments: Int) async throws {
         let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, _ in
+        try await Workbench.run(against: { request, _ in
             [Self.head(request), .wait(gate), .send(Array(Self.bytes(request)))]
-        }) { origin in
-            try await Workbench.run { bench in
-                let deferred = try bench.start(download(origin, segments))
-                // None of them brings a byte before all have asked.
-                await origin.log.reaches(segments)
-                gate.open()
-                let result = try await deferred.get()
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                #expect(bench.names(below: bench.downloads) == ["x"])
-                let digest = SHA256Digest.hexadecimal(of: Self.body)
-                #expect(
-                    result == [
-                        "path": .string(bench.downloads + "/x"), "size": 1_048_576, "status": 200,
-                        "etag": .string(Self.tag), "lastModified": .null, "sha256": .string(digest), "resumedFrom": 0,
-                        "attempts": 1, "url": .string(origin.url("/x")),
-                    ])
-                let first = origin.log.entries.prefix(segments)
-                #expect(first.first?.range == nil)
-                for entry in first.dropFirst() {
-                    #expect(entry.headers["if-range"] == Self.tag)
-                    #expect((entry.range.map { $0.last - $0.start + 1 } ?? 0) >= 65_536)
-                }
+        }) { origin, bench in
+            let deferred = try bench.start(download(origin, segments))
+            // None of them brings a byte before all have asked.
+            await origin.log.reaches(segments)
+            gate.open()
+            let result = try await deferred.get()
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            #expect(bench.names(below: bench.downloads) == ["x"])
+            let digest = SHA256Digest.hexadecimal(of: Self.body)
+            #expect(
+                result == [
+                    "path": .string(bench.downloads + "/x"), "size": 1_048_576, "status": 200,
+                    "etag": .string(Self.tag), "lastModified": .null, "sha256": .string(digest), "resumedFrom": 0,
+                    "attempts": 1, "url": .string(origin.url("/x")),
+                ])
+            let first = origin.log.entries.prefix(segments)
+            #expect(first.first?.range == nil)
+            for entry in first.dropFirst() {
+                #expect(entry.headers["if-range"] == Self.tag)
+                #expect((entry.range.map { $0.last - $0.start + 1 } ?? 0) >= 65_536)
             }
         }
     }
 
     @Test func slowSegment_isSplit_asOthersEnd() async throws {
         let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, count in
+        try await Workbench.run(against: { request, count in
             // The first, which has the first quarter, brings nothing until the rest of the file is there.
             count == 0
                 ? [Self.head(request), .wait(gate), .send(Self.body)]
                 : [Self.head(request), .send(Array(Self.bytes(request)))]
-        }) { origin in
-            try await Workbench.run { bench in
-                let deferred = try bench.start(download(origin))
-                deferred.onProgress { if $0.completed == (1 << 20) - (64 << 10) { gate.open() } }
-                _ = try await deferred.get()
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                // 256 KiB in halves, down to 64 KiB.
-                #expect(origin.log.entries.contains { $0.range.map { $0.start == 65_536 } ?? false })
-                #expect(!origin.log.entries.contains { $0.range.map { $0.start < 65_536 } ?? false })
-            }
+        }) { origin, bench in
+            let deferred = try bench.start(download(origin))
+            deferred.onProgress { if $0.completed == (1 << 20) - (64 << 10) { gate.open() } }
+            _ = try await deferred.get()
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            // 256 KiB in halves, down to 64 KiB.
+            #expect(origin.log.entries.contains { $0.range.map { $0.start == 65_536 } ?? false })
+            #expect(!origin.log.entries.contains { $0.range.map { $0.start < 65_536 } ?? false })
         }
     }
 
     @Test func progress_isTheSum_andNeverGoesBack() async throws {
-        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }) {
-            origin in
-            try await Workbench.run { bench in
-                let deferred = try bench.start(download(origin))
-                let seen = Mutex<[ProgressUpdate]>([])
-                deferred.onProgress { update in seen.withLock { $0.append(update) } }
-                _ = try await deferred.get()
-                let updates = seen.withLock(\.self)
-                #expect(updates.allSatisfy { $0.total == 1 << 20 })
-                #expect(updates.last?.completed == 1 << 20)
-                #expect(updates.map(\.completed) == updates.map(\.completed).sorted())
-            }
+        try await Workbench.run(
+            against: { request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }
+        ) { origin, bench in
+            let deferred = try bench.start(download(origin))
+            let seen = Mutex<[ProgressUpdate]>([])
+            deferred.onProgress { update in seen.withLock { $0.append(update) } }
+            _ = try await deferred.get()
+            let updates = seen.withLock(\.self)
+            #expect(updates.allSatisfy { $0.total == 1 << 20 })
+            #expect(updates.last?.completed == 1 << 20)
+            #expect(updates.map(\.completed) == updates.map(\.completed).sorted())
         }
     }
 
@@ -118,12 +113,10 @@ import Testing
             [length, ("ETag", "\"1\""), ("Accept-Ranges", "none")],
         ]
         for fields in heads {
-            try await ScriptedOrigin.run({ _, _ in [.head("200 OK", fields), .send(Self.body)] }) { origin in
-                try await Workbench.run { bench in
-                    _ = try await bench.result(download(origin))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                    #expect(origin.log.count() == 1, "\(fields)")
-                }
+            try await Workbench.run(against: { _, _ in [.head("200 OK", fields), .send(Self.body)] }) { origin, bench in
+                _ = try await bench.result(download(origin))
+                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+                #expect(origin.log.count() == 1, "\(fields)")
             }
         }
     }
@@ -156,55 +149,49 @@ import Testing
     @Test(arguments: Wrong.allCases) func file_comesFromItsStart_whereARangeIsNotWhatWasAskedFor(
         wrong: Wrong
     ) async throws {
-        try await ScriptedOrigin.run({ request, _ in
+        try await Workbench.run(against: { request, _ in
             // The last segment ends where the file does, so a longer one of it is right.
             if wrong == .longer, request.range?.last == Self.body.count - 1 {
                 return [Self.head(request), .send(Array(Self.bytes(request)))]
             }
             return Self.answer(wrong, to: request)
-        }) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result(download(origin))
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                #expect(result["resumedFrom"] == 0)
-                // An answer with the whole file is used. A request that was given up can still be read after the last
-                // one.
-                let whole = origin.log.entries.filter { $0.range == nil }
-                #expect(whole.count == (wrong == .whole ? 1 : 2) && whole.allSatisfy { $0.headers["if-range"] == nil })
-            }
+        }) { origin, bench in
+            let result = try await bench.result(download(origin))
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            #expect(result["resumedFrom"] == 0)
+            // An answer with the whole file is used. A request that was given up can still be read after the last
+            // one.
+            let whole = origin.log.entries.filter { $0.range == nil }
+            #expect(whole.count == (wrong == .whole ? 1 : 2) && whole.allSatisfy { $0.headers["if-range"] == nil })
         }
     }
 
     @Test func fileThatChanges_isFetchedAnew_andNeverJoined() async throws {
         let other = Workbench.bytes(1 << 20, seed: 9)
-        try await ScriptedOrigin.run({ request, count in
+        try await Workbench.run(against: { request, count in
             // The first three requests see the old version, whichever they are.
             if count < 3 { return [Self.head(request), .send(Array(Self.bytes(request)))] }
             // As an If-Range that does not hold is answered.
             return [.head("200 OK", [("Content-Length", "\(other.count)"), ("ETag", "\"2\"")]), .send(other)]
-        }) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result(download(origin))
-                #expect(bench.bytes(of: bench.downloads + "/x") == other)
-                #expect(result["etag"] == "\"2\"")
-            }
+        }) { origin, bench in
+            let result = try await bench.result(download(origin))
+            #expect(bench.bytes(of: bench.downloads + "/x") == other)
+            #expect(result["etag"] == "\"2\"")
         }
     }
 
     // MARK: Connections that fail
 
     @Test(arguments: [false, true]) func brokenConnections_areTakenUp_inTheSameAttempt(resetting: Bool) async throws {
-        try await ScriptedOrigin.run({ request, _ in
+        try await Workbench.run(against: { request, _ in
             // At most 50,000 bytes come over each.
             let bytes = Self.bytes(request)
             let steps: [OriginStep] = [Self.head(request), .send(Array(bytes.prefix(50_000)))]
             return bytes.count > 50_000 ? steps + [resetting ? .reset : .close] : steps
-        }) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result(download(origin))
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-                #expect(result["attempts"] == 1)
-            }
+        }) { origin, bench in
+            let result = try await bench.result(download(origin))
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+            #expect(result["attempts"] == 1)
         }
     }
 
@@ -244,77 +231,71 @@ import Testing
 
     @Test func serverThatAsksToBeLeftAlone_isToldOf_andNotAskedOverThatConnectionAgain() async throws {
         let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, count in
+        try await Workbench.run(against: { request, count in
             switch count {
             case 0: [Self.head(request), .wait(gate), .send(Self.body)]
             default: [.head("429 Slow", [("Content-Length", "0"), ("Retry-After", "30")])]
             }
-        }) { origin in
-            try await Workbench.run { bench in
-                let deferred = try bench.start(download(origin, 3))
-                await origin.log.reaches(3)
-                gate.open()
-                let error = try await bench.failure(of: deferred)
-                // The first connection, which had the first third, was refused too, and there is none left.
-                #expect(error.http?.status == 429 && error.retryAfter == 30 && error.isRetryable)
-                #expect(origin.log.count() == 4)
-            }
+        }) { origin, bench in
+            let deferred = try bench.start(download(origin, 3))
+            await origin.log.reaches(3)
+            gate.open()
+            let error = try await bench.failure(of: deferred)
+            // The first connection, which had the first third, was refused too, and there is none left.
+            #expect(error.http?.status == 429 && error.retryAfter == 30 && error.isRetryable)
+            #expect(origin.log.count() == 4)
         }
     }
 
     @Test func refusedConnections_areToldOf_andTheOthersFetchTheFile() async throws {
         let gate = OriginGate()
-        try await ScriptedOrigin.run({ request, count in
+        try await Workbench.run(against: { request, count in
             switch count {
             case 0: [Self.head(request), .wait(gate), .send(Self.body)]
             case 1, 2: [.head("503 Busy", [("Content-Length", "0"), ("Retry-After", "30")])]
             default: [Self.head(request), .send(Array(Self.bytes(request)))]
             }
-        }) { origin in
-            try await Workbench.run { bench in
-                let deferred = try bench.start(download(origin, 3))
-                var count = 0
-                for await error in bench.refusals.stream {
-                    #expect(error.retryAfter == 30)
-                    count += 1
-                    if count == 2 { break }
-                }
-                gate.open()
-                #expect(try await deferred.get()["attempts"] == 1)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
+        }) { origin, bench in
+            let deferred = try bench.start(download(origin, 3))
+            var count = 0
+            for await error in bench.refusals.stream {
+                #expect(error.retryAfter == 30)
+                count += 1
+                if count == 2 { break }
             }
+            gate.open()
+            #expect(try await deferred.get()["attempts"] == 1)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
         }
     }
 
     @Test func silentSegment_isTakenUpByAnotherConnection() async throws {
-        try await ScriptedOrigin.run({ request, count in
-            count == 1 ? [.hold] : [Self.head(request), .send(Array(Self.bytes(request)))]
-        }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(download(origin, 2))
-                await origin.log.reaches(2)
-                await clock.advanceTime(by: .seconds(60))
-                #expect(try await deferred.get()["attempts"] == 1)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { request, count in
+                count == 1 ? [.hold] : [Self.head(request), .send(Array(Self.bytes(request)))]
+            }, timers: clock
+        ) { origin, bench in
+            let deferred = try bench.start(download(origin, 2))
+            await origin.log.reaches(2)
+            await clock.advanceTime(by: .seconds(60))
+            #expect(try await deferred.get()["attempts"] == 1)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
         }
     }
 
     @Test func slowSpeed_isTimeout_whereAllTogetherAreTooSlow() async throws {
-        try await ScriptedOrigin.run({ request, _ in [Self.head(request), .hold] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) {
-                $0.http.lowSpeed.bytes = 1000
-                $0.http.lowSpeed.seconds = 10
-            } _: { bench in
-                let deferred = try bench.start(download(origin, 2))
-                await origin.log.reaches(2)
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
-                #expect(error.kind == .timeout && error.isRetryable)
-                #expect(error.message.contains("lowSpeed"))
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { request, _ in [Self.head(request), .hold] }, timers: clock) {
+            $0.http.lowSpeed.bytes = 1000
+            $0.http.lowSpeed.seconds = 10
+        } _: { origin, bench in
+            let deferred = try bench.start(download(origin, 2))
+            await origin.log.reaches(2)
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            let error = try await bench.failure(of: deferred)
+            #expect(error.kind == .timeout && error.isRetryable)
+            #expect(error.message.contains("lowSpeed"))
         }
     }
 }

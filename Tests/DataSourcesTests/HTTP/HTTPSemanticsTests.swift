@@ -11,116 +11,105 @@ import TestOrigin
     static let plain = String(repeating: "compressed text ", count: 1000)
 
     @Test(arguments: ["url", "download"]) func connection_isUsedAgain(type: String) async throws {
-        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct([1, 2, 3], to: request) }) { origin in
-            // By a clock that stands still, an idle connection is kept however slow the machine is.
-            try await Workbench.run(timers: NIOAsyncTestingEventLoop()) { bench in
-                for number in 0..<20 {
-                    let url = JSON.string(origin.url("/x"))
-                    let path = JSON.string("x\(number)")
-                    _ = try await bench.result(
-                        type == "url"
-                            ? ["type": "url", "url": url] : ["type": "download", "url": url, "path": path])
-                }
-                // One for each event loop, as the loops take turns.
-                #expect(origin.connectionCount <= System.coreCount)
-                #expect(origin.log.count("/x") == 20)
+        // By a clock that stands still, an idle connection is kept however slow the machine is.
+        try await Workbench.run(
+            against: { request, _ in Misbehaviour.correct([1, 2, 3], to: request) }, timers: NIOAsyncTestingEventLoop()
+        ) { origin, bench in
+            for number in 0..<20 {
+                let url = JSON.string(origin.url("/x"))
+                let path = JSON.string("x\(number)")
+                _ = try await bench.result(
+                    type == "url"
+                        ? ["type": "url", "url": url] : ["type": "download", "url": url, "path": path])
             }
+            // One for each event loop, as the loops take turns.
+            #expect(origin.connectionCount <= System.coreCount)
+            #expect(origin.log.count("/x") == 20)
         }
     }
 
     @Test func idleConnection_isClosed_afterHalfAMinute() async throws {
-        try await ScriptedOrigin.run({ request, _ in Misbehaviour.correct([1], to: request) }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                // As many as there are loops, each of which comes to its connection in turn.
-                let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
-                for _ in 0..<System.coreCount { _ = try await bench.result(source) }
-                await clock.advanceTime(by: ConnectionPool.longest - .milliseconds(1))
-                for _ in 0..<System.coreCount { _ = try await bench.result(source) }
-                #expect(origin.connectionCount <= System.coreCount)
-                let before = origin.connectionCount
-                await clock.advanceTime(by: ConnectionPool.longest)
-                for _ in 0..<before { await origin.clientLeaves() }
-                _ = try await bench.result(source)
-                #expect(origin.connectionCount == before + 1)
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { request, _ in Misbehaviour.correct([1], to: request) }, timers: clock
+        ) { origin, bench in
+            // As many as there are loops, each of which comes to its connection in turn.
+            let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
+            for _ in 0..<System.coreCount { _ = try await bench.result(source) }
+            await clock.advanceTime(by: ConnectionPool.longest - .milliseconds(1))
+            for _ in 0..<System.coreCount { _ = try await bench.result(source) }
+            #expect(origin.connectionCount <= System.coreCount)
+            let before = origin.connectionCount
+            await clock.advanceTime(by: ConnectionPool.longest)
+            for _ in 0..<before { await origin.clientLeaves() }
+            _ = try await bench.result(source)
+            #expect(origin.connectionCount == before + 1)
         }
     }
 
     @Test func request_carriesBytes_ofBodyBase64() async throws {
-        try await TestOrigin.run { origin in
-            origin["/in"] = OriginResource(text: "ok")
-            try await Workbench.run { bench in
-                _ = try await bench.result([
-                    "type": "url", "url": .string(origin.url("/in")), "method": "POST", "bodyBase64": "/wCA",
-                ])
-                #expect(origin.log.last("/in")?.body == [0xFF, 0, 0x80])
-                #expect(origin.log.last("/in")?.headers["user-agent"] == "deferd/1.0")
-            }
+        try await Workbench.run(serving: ["/in": OriginResource(text: "ok")]) { origin, bench in
+            _ = try await bench.result([
+                "type": "url", "url": .string(origin.url("/in")), "method": "POST", "bodyBase64": "/wCA",
+            ])
+            #expect(origin.log.last("/in")?.body == [0xFF, 0, 0x80])
+            #expect(origin.log.last("/in")?.headers["user-agent"] == "deferd/1.0")
         }
     }
 
     @Test(arguments: ["identity", "gzip"]) func head_hasNoBody_howeverLargeItIs(coding: String) async throws {
         let fields = [("Content-Encoding", coding), ("Content-Length", "99999999999")]
-        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", fields)] }) { origin in
-            try await Workbench.run { bench in
-                let result = try await bench.result([
-                    "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
-                ])
-                #expect(result["size"] == 0)
-                #expect(result["headers"]?["content-length"] == "99999999999")
-            }
+        try await Workbench.run(against: { _, _ in [.head("200 OK", fields)] }) { origin, bench in
+            let result = try await bench.result([
+                "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
+            ])
+            #expect(result["size"] == 0)
+            #expect(result["headers"]?["content-length"] == "99999999999")
         }
     }
 
     private static let dateFarAhead = "Fri, 01 Jan 2100 00:00:00 GMT"
 
     @Test func unchanged_isNotModified_whenRequestWasConditional() async throws {
-        try await TestOrigin.run { origin in
-            var page = OriginResource(text: "[1]", etag: "\"v1\"")
-            page.lastModified = "Wed, 31 Dec 2025 12:00:00 GMT"
-            origin["/x"] = page
-            try await Workbench.run { bench in
-                let url = JSON.string(origin.url("/x"))
-                for condition in [
-                    ("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2025-12-31T12:00:00Z"),
-                ] {
-                    var source: JSONObject = JSONObject()
-                    source["type"] = "url"
-                    source["url"] = url
-                    source[condition.0] = .string(condition.1)
-                    let result = try await bench.result(.object(source))
-                    #expect(result["status"] == 304)
-                    #expect(result["notModified"] == true)
-                    source["type"] = "json"
-                    #expect(try await bench.result(.object(source)) == .null)
-                }
-                let changed = try await bench.result(["type": "url", "url": url, "ifNoneMatch": "\"v0\""])
-                #expect(changed["notModified"] == false)
-                #expect(changed["body"] == "[1]")
+        var page = OriginResource(text: "[1]", etag: "\"v1\"")
+        page.lastModified = "Wed, 31 Dec 2025 12:00:00 GMT"
+        try await Workbench.run(serving: ["/x": page]) { origin, bench in
+            let url = JSON.string(origin.url("/x"))
+            for condition in [
+                ("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2025-12-31T12:00:00Z"),
+            ] {
+                var source: JSONObject = JSONObject()
+                source["type"] = "url"
+                source["url"] = url
+                source[condition.0] = .string(condition.1)
+                let result = try await bench.result(.object(source))
+                #expect(result["status"] == 304)
+                #expect(result["notModified"] == true)
+                source["type"] = "json"
+                #expect(try await bench.result(.object(source)) == .null)
             }
+            let changed = try await bench.result(["type": "url", "url": url, "ifNoneMatch": "\"v0\""])
+            #expect(changed["notModified"] == false)
+            #expect(changed["body"] == "[1]")
         }
     }
 
     @Test(arguments: ["gzip", "deflate"]) func compressedBody_isDecoded(coding: String) async throws {
         let compressed = try Compression.compressed(Self.plain, coding)
-        try await TestOrigin.run { origin in
-            var page = OriginResource(compressed, type: "text/plain")
-            page.headers = [("Content-Encoding", coding)]
-            origin["/x"] = page
-            try await Workbench.run {
-                $0.limits.body = 16_000
-            } _: { bench in
-                let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(result["body"]?.string == Self.plain)
-                #expect(result["size"] == 16_000)
-                let file = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
-                ])
-                #expect(file["size"]?.int == compressed.count)
-                #expect(bench.bytes(of: bench.downloads + "/x") == compressed)
-                #expect(origin.log.last("/x")?.headers["accept-encoding"] == "identity")
-            }
+        var page = OriginResource(compressed, type: "text/plain")
+        page.headers = [("Content-Encoding", coding)]
+        try await Workbench.run(serving: ["/x": page]) {
+            $0.limits.body = 16_000
+        } _: { origin, bench in
+            let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
+            #expect(result["body"]?.string == Self.plain)
+            #expect(result["size"] == 16_000)
+            let file = try await bench.result([
+                "type": "download", "url": .string(origin.url("/x")), "path": "x",
+            ])
+            #expect(file["size"]?.int == compressed.count)
+            #expect(bench.bytes(of: bench.downloads + "/x") == compressed)
+            #expect(origin.log.last("/x")?.headers["accept-encoding"] == "identity")
         }
     }
 }

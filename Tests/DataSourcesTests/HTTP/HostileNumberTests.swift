@@ -17,12 +17,11 @@ import TestOrigin
             "18446744073709551816 X", "-200 X", "+200 X", "0xC8 X", "2OO X",
         ])
     func status_isAFailure_whenItEndsNoExchange(type: String, status: String) async throws {
-        try await ScriptedOrigin.run({ _, _ in [.head(status, [("Content-Length", "2")]), .send("{}"), .close] }) {
-            origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(source(type, origin, bench))
-                #expect(error.kind == (status == "999 X" ? .http : .network))
-            }
+        try await Workbench.run(
+            against: { _, _ in [.head(status, [("Content-Length", "2")]), .send("{}"), .close] }
+        ) { origin, bench in
+            let error = try await bench.failure(source(type, origin, bench))
+            #expect(error.kind == (status == "999 X" ? .http : .network))
         }
     }
 
@@ -38,16 +37,14 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", length)]), .send("{}"), .close]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                // Which one it is depends on whether the number can be read, but there is one, and the next job runs.
-                do {
-                    let result = try await bench.result(source(type, origin, bench))
-                    // An upload needs no more than the status, where the length can be read.
-                    #expect(type == "upload" && UInt64(length) != nil, "\(result)")
-                } catch let error as JobError {
-                    #expect([.network, .tooLarge].contains(error.kind), "\(error.message)")
-                }
+        try await Workbench.run(against: script) { origin, bench in
+            // Which one it is depends on whether the number can be read, but there is one, and the next job runs.
+            do {
+                let result = try await bench.result(source(type, origin, bench))
+                // An upload needs no more than the status, where the length can be read.
+                #expect(type == "upload" && UInt64(length) != nil, "\(result)")
+            } catch let error as JobError {
+                #expect([.network, .tooLarge].contains(error.kind), "\(error.message)")
             }
         }
     }
@@ -66,12 +63,10 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Transfer-Encoding", "chunked")]), .send(chunk), .close]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(source(type, origin, bench))
-                #expect(error.kind == .network && error.isRetryable, "\(error.message)")
-                #expect(bench.names(below: bench.downloads) == [])
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            let error = try await bench.failure(source(type, origin, bench))
+            #expect(error.kind == .network && error.isRetryable, "\(error.message)")
+            #expect(bench.names(below: bench.downloads) == [])
         }
     }
 
@@ -89,13 +84,11 @@ import TestOrigin
             }
             return [.head("200 OK", fields), .send("abcdef")]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let source = try source("download", origin, bench)
-                #expect(try await bench.failure(source).kind == .network)
-                #expect(try await bench.result(source, attempt: 2)["resumedFrom"] == 0)
-                #expect(bench.bytes(of: bench.downloads + "/x") == Array("abcdef".utf8))
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            let source = try source("download", origin, bench)
+            #expect(try await bench.failure(source).kind == .network)
+            #expect(try await bench.result(source, attempt: 2)["resumedFrom"] == 0)
+            #expect(bench.bytes(of: bench.downloads + "/x") == Array("abcdef".utf8))
         }
     }
 
@@ -105,12 +98,10 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("206 Partial Content", [("Content-Range", range), ("Content-Length", "3")]), .send("def")]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(source("download", origin, bench))
-                #expect(error.kind == .http)
-                #expect(bench.names(below: bench.downloads) == [])
-            }
+        try await Workbench.run(against: script) { origin, bench in
+            let error = try await bench.failure(source("download", origin, bench))
+            #expect(error.kind == .http)
+            #expect(bench.names(below: bench.downloads) == [])
         }
     }
 
@@ -128,16 +119,14 @@ import TestOrigin
     ]
 
     @Test(arguments: types) func retryAfter_isANumberOfSeconds_whateverTheServerWrites(type: String) async throws {
-        try await ScriptedOrigin.run({ request, count in
+        try await Workbench.run(against: { request, count in
             Misbehaviour.busy("503 Busy", retryAfter: Self.pauses[count % Self.pauses.count].0)(request, count)
-        }) { origin in
-            try await Workbench.run { bench in
-                for (number, (value, seconds)) in Self.pauses.enumerated() {
-                    let error = try await bench.failure(source(type, origin, bench), job: JobID(number + 1))
-                    #expect(error.kind == .http && error.isRetryable, "\(value.prefix(40))")
-                    #expect(error.http?.status == 503)
-                    #expect(error.retryAfter == seconds, "\(value.prefix(40))")
-                }
+        }) { origin, bench in
+            for (number, (value, seconds)) in Self.pauses.enumerated() {
+                let error = try await bench.failure(source(type, origin, bench), job: JobID(number + 1))
+                #expect(error.kind == .http && error.isRetryable, "\(value.prefix(40))")
+                #expect(error.http?.status == 503)
+                #expect(error.retryAfter == seconds, "\(value.prefix(40))")
             }
         }
     }

@@ -139,20 +139,18 @@ import TestOrigin
 
     @Test(arguments: answers.indices) func answer_isOneOfTheKinds(index: Int) async throws {
         let (name, steps, kind) = Self.answers[index]
-        try await ScriptedOrigin.run({ request, _ in
+        try await Workbench.run(against: { request, _ in
             request.path == "/good" ? [.head("200 OK", [("Content-Length", "2")]), .send("{}")] : steps
-        }) { origin in
-            try await Workbench.run { bench in
-                do {
-                    _ = try await bench.result(["type": "json", "url": .string(origin.url("/x"))])
-                    #expect(kind == nil, "\(name)")
-                } catch let error as JobError {
-                    #expect(error.kind == kind, "\(name): \(error.message)")
-                }
-                // The next one is none the worse for it.
-                let good = try await bench.result(["type": "json", "url": .string(origin.url("/good"))])
-                #expect(good == [:])
+        }) { origin, bench in
+            do {
+                _ = try await bench.result(["type": "json", "url": .string(origin.url("/x"))])
+                #expect(kind == nil, "\(name)")
+            } catch let error as JobError {
+                #expect(error.kind == kind, "\(name): \(error.message)")
             }
+            // The next one is none the worse for it.
+            let good = try await bench.result(["type": "json", "url": .string(origin.url("/good"))])
+            #expect(good == [:])
         }
     }
 
@@ -169,39 +167,35 @@ import TestOrigin
 
     @Test(arguments: ["url", "json", "download"], [false, true])
     func answerThatIsCut_isNetwork_whereverThatIs(type: String, resetting: Bool) async throws {
-        try await ScriptedOrigin.run({ request, _ in
+        try await Workbench.run(against: { request, _ in
             let cut = Self.cuts[Int(request.path.dropFirst()) ?? 0]
             return [.send(cut), resetting ? .reset : .close]
-        }) { origin in
-            try await Workbench.run { bench in
-                for (number, cut) in Self.cuts.enumerated() {
-                    var source: JSON = ["type": .string(type), "url": .string(origin.url("/\(number)"))]
-                    if type == "download" {
-                        source = ["type": "download", "url": .string(origin.url("/\(number)")), "path": "x"]
-                    }
-                    do {
-                        let result = try await bench.result(source, job: JobID(number + 1))
-                        Issue.record("\(cut.debugDescription) gives \(result)")
-                    } catch let error as JobError {
-                        #expect(
-                            error.kind == .network && error.isRetryable, "\(cut.debugDescription): \(error.message)")
-                    }
-                    #expect(bench.names(below: bench.downloads) == [], "\(cut.debugDescription)")
+        }) { origin, bench in
+            for (number, cut) in Self.cuts.enumerated() {
+                var source: JSON = ["type": .string(type), "url": .string(origin.url("/\(number)"))]
+                if type == "download" {
+                    source = ["type": "download", "url": .string(origin.url("/\(number)")), "path": "x"]
                 }
+                do {
+                    let result = try await bench.result(source, job: JobID(number + 1))
+                    Issue.record("\(cut.debugDescription) gives \(result)")
+                } catch let error as JobError {
+                    #expect(
+                        error.kind == .network && error.isRetryable, "\(cut.debugDescription): \(error.message)")
+                }
+                #expect(bench.names(below: bench.downloads) == [], "\(cut.debugDescription)")
             }
         }
     }
 
     @Test func handshake_isGivenUp_whenTheServerSaysNothing() async throws {
-        try await ScriptedOrigin.run({ _, _ in [] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(["type": "url", "url": .string("https://127.0.0.1:\(origin.port)/")])
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
-                #expect([.tls, .connect].contains(error.kind))
-                #expect(error.message.contains("127.0.0.1:\(origin.port)"))
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { _, _ in [] }, timers: clock) { origin, bench in
+            let deferred = try bench.start(["type": "url", "url": .string("https://127.0.0.1:\(origin.port)/")])
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            let error = try await bench.failure(of: deferred)
+            #expect([.tls, .connect].contains(error.kind))
+            #expect(error.message.contains("127.0.0.1:\(origin.port)"))
         }
     }
 

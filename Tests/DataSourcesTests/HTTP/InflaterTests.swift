@@ -51,14 +51,12 @@ import Testing
         let steps: [OriginStep] =
             [.head("200 OK", [("Content-Encoding", "deflate")]), .send([0x78, 0x9C])]
             + Array(repeating: .send(Array(repeating: empty, count: 1000).flatMap(\.self)), count: 100)
-        try await ScriptedOrigin.run({ _, _ in steps + [.hold] }) { origin in
-            try await Workbench.run {
-                $0.limits.body = 100_000
-            } _: { bench in
-                for type in ["url", "json"] {
-                    let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
-                    #expect(error.kind == .tooLarge, "\(error)")
-                }
+        try await Workbench.run(against: { _, _ in steps + [.hold] }) {
+            $0.limits.body = 100_000
+        } _: { origin, bench in
+            for type in ["url", "json"] {
+                let error = try await bench.failure(["type": .string(type), "url": .string(origin.url("/x"))])
+                #expect(error.kind == .tooLarge, "\(error)")
             }
         }
     }

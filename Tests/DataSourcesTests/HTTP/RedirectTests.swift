@@ -10,27 +10,25 @@ import TestOrigin
         (308, "POST", "POST"), (301, "PUT", "PUT"), (302, "PUT", "PUT"), (303, "PUT", "GET"), (303, "HEAD", "HEAD"),
     ])
     func redirect_keepsOrChangesMethod(status: Int, method: String, next: String) async throws {
-        try await TestOrigin.run { origin in
-            origin["/a"] = .redirect(status, to: "/b/../c?d#e")
-            origin["/c"] = OriginResource(text: "there")
-            try await Workbench.run { bench in
-                var source: JSONObject = JSONObject()
-                source["type"] = "url"
-                source["url"] = .string(origin.url("/a"))
-                source["method"] = .string(method)
-                if method != "GET", method != "HEAD" {
-                    source["body"] = "text"
-                    source["headers"] = ["Content-Type": "text/x"]
-                }
-                let result = try await bench.result(.object(source))
-                #expect(result["status"] == 200)
-                let entry = try #require(origin.log.last("/c"))
-                #expect(entry.method == next)
-                #expect(entry.target == "/c?d")
-                let keepsBody = next != "GET" && next != "HEAD"
-                #expect(entry.body == (keepsBody ? Array("text".utf8) : []))
-                #expect(entry.headers["content-type"] == (keepsBody ? "text/x" : nil))
+        try await Workbench.run(
+            serving: ["/a": .redirect(status, to: "/b/../c?d#e"), "/c": OriginResource(text: "there")]
+        ) { origin, bench in
+            var source: JSONObject = JSONObject()
+            source["type"] = "url"
+            source["url"] = .string(origin.url("/a"))
+            source["method"] = .string(method)
+            if method != "GET", method != "HEAD" {
+                source["body"] = "text"
+                source["headers"] = ["Content-Type": "text/x"]
             }
+            let result = try await bench.result(.object(source))
+            #expect(result["status"] == 200)
+            let entry = try #require(origin.log.last("/c"))
+            #expect(entry.method == next)
+            #expect(entry.target == "/c?d")
+            let keepsBody = next != "GET" && next != "HEAD"
+            #expect(entry.body == (keepsBody ? Array("text".utf8) : []))
+            #expect(entry.headers["content-type"] == (keepsBody ? "text/x" : nil))
         }
     }
 
@@ -74,16 +72,14 @@ import TestOrigin
     }
 
     @Test(arguments: [0, 3, 10]) func failure_isHTTP_afterTooManyRedirects(limit: Int) async throws {
-        try await ScriptedOrigin.run(Misbehaviour.redirectsForever) { origin in
-            try await Workbench.run {
-                $0.http.redirects = limit
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.kind == .http)
-                #expect(error.http?.status == 302)
-                #expect(!error.isRetryable)
-                #expect(origin.log.count() == limit + 1)
-            }
+        try await Workbench.run(against: Misbehaviour.redirectsForever) {
+            $0.http.redirects = limit
+        } _: { origin, bench in
+            let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+            #expect(error.kind == .http)
+            #expect(error.http?.status == 302)
+            #expect(!error.isRetryable)
+            #expect(origin.log.count() == limit + 1)
         }
     }
 
@@ -93,12 +89,9 @@ import TestOrigin
         ("JAVASCRIPT:1", .policy), ("http://127.0.0.1:65536/", .http),
     ])
     func redirect_isRefused_whenLocationIs(location: String, kind: JobError.Kind) async throws {
-        try await TestOrigin.run { origin in
-            origin["/a"] = .redirect(302, to: location)
-            try await Workbench.run { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/a"))])
-                #expect(error.kind == kind && !error.isRetryable)
-            }
+        try await Workbench.run(serving: ["/a": .redirect(302, to: location)]) { origin, bench in
+            let error = try await bench.failure(["type": "url", "url": .string(origin.url("/a"))])
+            #expect(error.kind == kind && !error.isRetryable)
         }
     }
 

@@ -76,25 +76,23 @@ import TestOrigin
         for (gate, drop) in zip(gates, answer.drops + [answer.rest]) {
             steps += [.wait(gate), .send(drop), .tell(teller)]
         }
-        try await ScriptedOrigin.run({ [steps] _, _ in steps + [.close] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) {
-                $0.http.idleTimeout = 50
-            } _: { bench in
-                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-                var telling = sent.makeAsyncIterator()
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { [steps] _, _ in steps + [.close] }, timers: clock) {
+            $0.http.idleTimeout = 50
+        } _: { origin, bench in
+            let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+            var telling = sent.makeAsyncIterator()
+            await telling.next()
+            try await Self.clientHandles(origin)
+            for gate in gates {
+                #expect(deferred.outcome == nil)
+                await clock.advanceTime(by: .seconds(10))
+                gate.open()
+                guard gate !== gates.last else { break }
                 await telling.next()
                 try await Self.clientHandles(origin)
-                for gate in gates {
-                    #expect(deferred.outcome == nil)
-                    await clock.advanceTime(by: .seconds(10))
-                    gate.open()
-                    guard gate !== gates.last else { break }
-                    await telling.next()
-                    try await Self.clientHandles(origin)
-                }
-                try await body(bench, deferred)
             }
+            try await body(bench, deferred)
         }
     }
 

@@ -60,20 +60,16 @@ import TestOrigin
             let steps: [OriginStep] = [
                 .send(SteadyMemoryTests.head + "Content-Encoding: gzip\r\n\r\n"), .send(Array(bomb)), .hold,
             ]
-            try await ScriptedOrigin.run({ _, _ in steps }) { origin in
-                try await Workbench.run {
-                    $0.downloads.minimumFree = 0
-                } _: { bench in
-                    let before = SteadyMemoryTests.peak()
-                    for job in 1...8 {
-                        let (all, told) = AsyncStream.makeStream(of: Int64.self)
-                        let bomb = try bench.start(["type": "url", "url": .string(origin.url("/x"))], job: JobID(job))
-                        bomb.onProgress { told.yield($0.completed) }
-                        for await count in all where count == 64_000_000 { break }
-                    }
-                    let growth = SteadyMemoryTests.peak() - before
-                    #expect(growth < 48 << 10, "the peak grew by \(growth) KiB")
+            try await Workbench.run(against: { _, _ in steps }) {
+                $0.downloads.minimumFree = 0
+            } _: { origin, bench in
+                let before = SteadyMemoryTests.peak()
+                for job in 1...8 {
+                    let bomb = try bench.start(["type": "url", "url": .string(origin.url("/x"))], job: JobID(job))
+                    await bomb.progress(reaches: 64_000_000)
                 }
+                let growth = SteadyMemoryTests.peak() - before
+                #expect(growth < 48 << 10, "the peak grew by \(growth) KiB")
             }
         }
     }
@@ -83,42 +79,40 @@ import TestOrigin
         await #expect(processExitsWith: .success) {
             let bomb = try SteadyMemoryTests.bomb(of: 256 << 20)
             #expect(bomb.count < 1 << 20)
-            try await ScriptedOrigin.run(SteadyMemoryTests.script(bomb)) { origin in
-                try await Workbench.run {
-                    $0.limits.body = 1 << 20
-                    $0.downloads.minimumFree = 0
-                } _: { bench in
-                    func ask(_ type: String, _ path: String) async throws -> JobError? {
-                        var source = JSONObject()
-                        source["type"] = .string(type)
-                        source["url"] = .string(origin.url(path))
-                        if type == "download" { source["path"] = "file" }
-                        do {
-                            _ = try await bench.result(.object(source))
-                            return nil
-                        } catch let error as JobError {
-                            return error
-                        }
+            try await Workbench.run(against: SteadyMemoryTests.script(bomb)) {
+                $0.limits.body = 1 << 20
+                $0.downloads.minimumFree = 0
+            } _: { origin, bench in
+                func ask(_ type: String, _ path: String) async throws -> JobError? {
+                    var source = JSONObject()
+                    source["type"] = .string(type)
+                    source["url"] = .string(origin.url(path))
+                    if type == "download" { source["path"] = "file" }
+                    do {
+                        _ = try await bench.result(.object(source))
+                        return nil
+                    } catch let error as JobError {
+                        return error
                     }
-                    for type in ["url", "json"] { #expect(try await ask(type, "/good") == nil) }
-                    let before = SteadyMemoryTests.peak()
-                    var growths: [String] = []
-                    for type in ["url", "json"] {
-                        for path in ["/body", "/header", "/chunks", "/trailers", "/bomb"] {
-                            let error = try await ask(type, path)
-                            growths.append("\(type) \(path) \(SteadyMemoryTests.peak() - before)")
-                            #expect(error?.kind == .tooLarge, "\(type) \(path): \(error?.message ?? "succeeded")")
-                        }
-                        let error = try await ask(type, "/informational")
-                        #expect(error == nil)
-                        growths.append("\(type) info \(SteadyMemoryTests.peak() - before)")
-                    }
-                    let error = try await ask("download", "/file")
-                    #expect(error == nil)
-                    // The documents themselves, buffers of sockets and files; the floods are hundreds of MiB.
-                    let growth = SteadyMemoryTests.peak() - before
-                    #expect(growth < 32 << 10, "the peak grew by \(growth) KiB: \(growths)")
                 }
+                for type in ["url", "json"] { #expect(try await ask(type, "/good") == nil) }
+                let before = SteadyMemoryTests.peak()
+                var growths: [String] = []
+                for type in ["url", "json"] {
+                    for path in ["/body", "/header", "/chunks", "/trailers", "/bomb"] {
+                        let error = try await ask(type, path)
+                        growths.append("\(type) \(path) \(SteadyMemoryTests.peak() - before)")
+                        #expect(error?.kind == .tooLarge, "\(type) \(path): \(error?.message ?? "succeeded")")
+                    }
+                    let error = try await ask(type, "/informational")
+                    #expect(error == nil)
+                    growths.append("\(type) info \(SteadyMemoryTests.peak() - before)")
+                }
+                let error = try await ask("download", "/file")
+                #expect(error == nil)
+                // The documents themselves, buffers of sockets and files; the floods are hundreds of MiB.
+                let growth = SteadyMemoryTests.peak() - before
+                #expect(growth < 32 << 10, "the peak grew by \(growth) KiB: \(growths)")
             }
         }
     }

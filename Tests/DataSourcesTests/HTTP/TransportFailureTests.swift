@@ -28,14 +28,12 @@ import TestOrigin
             beforeHead
                 ? [.hold] : [.head("200 OK", [("Content-Length", "100")]), .send("some"), .hold]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let error = try await bench.failureAsTimePasses(origin, clock)
-                #expect(error.kind == .timeout)
-                #expect(error.isRetryable)
-                await origin.clientLeaves()
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: script, timers: clock) { origin, bench in
+            let error = try await bench.failureAsTimePasses(origin, clock)
+            #expect(error.kind == .timeout)
+            #expect(error.isRetryable)
+            await origin.clientLeaves()
         }
     }
 
@@ -43,22 +41,22 @@ import TestOrigin
         let body = Array("slowly".utf8)
         let gates = body.map { _ in OriginGate() }
         let steps = zip(gates, body).flatMap { gate, byte in [.wait(gate), .send([byte])] as [OriginStep] }
-        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "6")])] + steps }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                var arrivals = sizes.makeAsyncIterator()
-                await origin.log.reaches(1)
-                for gate in gates {
-                    // Nearly what ends it: six minutes in all, of which none is as long as the idle timeout.
-                    await clock.advanceTime(by: .seconds(59))
-                    gate.open()
-                    _ = await arrivals.next()
-                }
-                #expect(try await deferred.get()["body"] == "slowly")
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { _, _ in [.head("200 OK", [("Content-Length", "6")])] + steps }, timers: clock
+        ) { origin, bench in
+            let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+            deferred.onProgress { report.yield($0.completed) }
+            var arrivals = sizes.makeAsyncIterator()
+            await origin.log.reaches(1)
+            for gate in gates {
+                // Nearly what ends it: six minutes in all, of which none is as long as the idle timeout.
+                await clock.advanceTime(by: .seconds(59))
+                gate.open()
+                _ = await arrivals.next()
             }
+            #expect(try await deferred.get()["body"] == "slowly")
         }
     }
 
@@ -66,31 +64,30 @@ import TestOrigin
         let gates = (0..<10).map { _ in OriginGate() }
         let steps = gates.flatMap { gate in [.wait(gate), .send(isSlow ? "x" : "xxxx")] as [OriginStep] }
         let length = isSlow ? 10 : 40
-        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "\(length)")])] + steps }) {
-            origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) {
-                $0.http.lowSpeed.bytes = 10
-                $0.http.lowSpeed.seconds = 20
-            } _: { bench in
-                let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-                let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-                deferred.onProgress { report.yield($0.completed) }
-                deferred.upon { _ in report.finish() }
-                var arrivals = sizes.makeAsyncIterator()
-                await origin.log.reaches(1)
-                for gate in gates {
-                    await clock.advanceTime(by: .seconds(5))
-                    gate.open()
-                    guard await arrivals.next() != nil else { break }
-                }
-                if isSlow {
-                    let error = try await bench.failure(of: deferred)
-                    #expect(error.kind == .timeout)
-                    #expect(error.message.contains("10 bytes"))
-                } else {
-                    #expect(try await deferred.get()["size"] == 40)
-                }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { _, _ in [.head("200 OK", [("Content-Length", "\(length)")])] + steps }, timers: clock
+        ) {
+            $0.http.lowSpeed.bytes = 10
+            $0.http.lowSpeed.seconds = 20
+        } _: { origin, bench in
+            let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
+            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+            deferred.onProgress { report.yield($0.completed) }
+            deferred.upon { _ in report.finish() }
+            var arrivals = sizes.makeAsyncIterator()
+            await origin.log.reaches(1)
+            for gate in gates {
+                await clock.advanceTime(by: .seconds(5))
+                gate.open()
+                guard await arrivals.next() != nil else { break }
+            }
+            if isSlow {
+                let error = try await bench.failure(of: deferred)
+                #expect(error.kind == .timeout)
+                #expect(error.message.contains("10 bytes"))
+            } else {
+                #expect(try await deferred.get()["size"] == 40)
             }
         }
     }
@@ -100,16 +97,14 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", "0")] + Array(repeating: field, count: kilobytes))]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run { bench in
-                let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
-                if kilobytes == 1 {
-                    let result = try await bench.result(source)
-                    #expect(result["status"] == 200)
-                } else {
-                    let error = try await bench.failure(source)
-                    #expect(error.kind == .tooLarge)
-                }
+        try await Workbench.run(against: script) { origin, bench in
+            let source: JSON = ["type": "url", "url": .string(origin.url("/x"))]
+            if kilobytes == 1 {
+                let result = try await bench.result(source)
+                #expect(result["status"] == 200)
+            } else {
+                let error = try await bench.failure(source)
+                #expect(error.kind == .tooLarge)
             }
         }
     }
@@ -118,14 +113,12 @@ import TestOrigin
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", isAnnounced ? [("Content-Length", "2000000")] : []), .stream(2_000_000), .close]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run {
-                $0.limits.body = 1_000_000
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-                #expect(error.kind == .tooLarge)
-                #expect(bench.names(below: bench.directory) == ["root"])
-            }
+        try await Workbench.run(against: script) {
+            $0.limits.body = 1_000_000
+        } _: { origin, bench in
+            let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
+            #expect(error.kind == .tooLarge)
+            #expect(bench.names(below: bench.directory) == ["root"])
         }
     }
 }

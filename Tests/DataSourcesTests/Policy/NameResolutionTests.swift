@@ -22,26 +22,25 @@ import TestOrigin
     /// Neither the kind nor the server behind the policy tells whether anything listens there.
     @Test(arguments: ["url", "json", "download"]) func deniedAddress_isNotConnectedTo(type: String) async throws {
         let silent = try SilentPort()
-        try await ScriptedOrigin.run({ _, _ in [.head("200 OK", [("Content-Length", "0")])] }) { origin in
-            try await Workbench.run(
-                names: resolver(["in.example": ["127.0.0.1"], "both.example": ["127.0.0.1", "169.254.169.254"]])
-            ) {
-                $0.policy.denyAddresses = ["127.0.0.0/8"]
-            } _: { bench in
-                var errors: [JobError] = []
-                for port in [origin.port, silent.port] {
-                    for name in ["in.example", "both.example"] {
-                        var source = JSONObject()
-                        source["type"] = .string(type)
-                        source["url"] = .string("http://\(name):\(port)/x")
-                        if type == "download" { source["path"] = "x" }
-                        errors.append(try await bench.failure(.object(source)))
-                    }
+        try await Workbench.run(
+            against: { _, _ in [.head("200 OK", [("Content-Length", "0")])] },
+            names: resolver(["in.example": ["127.0.0.1"], "both.example": ["127.0.0.1", "169.254.169.254"]])
+        ) {
+            $0.policy.denyAddresses = ["127.0.0.0/8"]
+        } _: { origin, bench in
+            var errors: [JobError] = []
+            for port in [origin.port, silent.port] {
+                for name in ["in.example", "both.example"] {
+                    var source = JSONObject()
+                    source["type"] = .string(type)
+                    source["url"] = .string("http://\(name):\(port)/x")
+                    if type == "download" { source["path"] = "x" }
+                    errors.append(try await bench.failure(.object(source)))
                 }
-                #expect(errors.allSatisfy { $0.kind == .policy && !$0.isRetryable })
-                #expect(errors[0] == errors[2])
-                #expect(origin.connectionCount == 0)
             }
+            #expect(errors.allSatisfy { $0.kind == .policy && !$0.isRetryable })
+            #expect(errors[0] == errors[2])
+            #expect(origin.connectionCount == 0)
         }
     }
 
@@ -52,55 +51,50 @@ import TestOrigin
             return request.path == "/moved"
                 ? [.head("307 Moved", [("Location", "http://in.example:1/")] + empty)] : [.head("404 Not Found", empty)]
         }
-        try await ScriptedOrigin.run(script) { origin in
-            try await Workbench.run(names: resolver(["in.example": ["127.0.0.2"]])) {
-                $0.policy.denyAddresses = ["127.0.0.2/32"]
-            } _: { bench in
-                let mirrored = try await bench.failure([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x",
-                    "mirrors": ["http://in.example:1/x", "http://127.0.0.2:1/x"],
-                ])
-                #expect(mirrored.failures?.map(\.kind) == [.http, .policy, .policy], "\(mirrored)")
-                try bench.write([1], to: bench.downloads + "/sent")
-                for url in ["http://in.example:1/", "http://127.0.0.2:1/", origin.url("/moved")] {
-                    let error = try await bench.failure(["type": "upload", "url": .string(url), "path": "sent"])
-                    #expect(error.kind == .policy, "\(url) \(error)")
-                }
+        try await Workbench.run(against: script, names: resolver(["in.example": ["127.0.0.2"]])) {
+            $0.policy.denyAddresses = ["127.0.0.2/32"]
+        } _: { origin, bench in
+            let mirrored = try await bench.failure([
+                "type": "download", "url": .string(origin.url("/x")), "path": "x",
+                "mirrors": ["http://in.example:1/x", "http://127.0.0.2:1/x"],
+            ])
+            #expect(mirrored.failures?.map(\.kind) == [.http, .policy, .policy], "\(mirrored)")
+            try bench.write([1], to: bench.downloads + "/sent")
+            for url in ["http://in.example:1/", "http://127.0.0.2:1/", origin.url("/moved")] {
+                let error = try await bench.failure(["type": "upload", "url": .string(url), "path": "sent"])
+                #expect(error.kind == .policy, "\(url) \(error)")
             }
         }
     }
 
     @Test func redirect_isNotFollowed_toNameOfDeniedAddress() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = .redirect(302, to: "http://in.example/")
-            try await Workbench.run(
-                names: resolver(["in.example": ["169.254.169.254"], "out.example": ["127.0.0.1"]])
-            ) { bench in
-                let error = try await bench.failure(url("http://out.example:\(origin.port)/x"))
-                #expect(error.kind == .policy)
-                #expect(origin.log.count() == 1)
-            }
+        try await Workbench.run(
+            serving: ["/x": .redirect(302, to: "http://in.example/")],
+            names: resolver(["in.example": ["169.254.169.254"], "out.example": ["127.0.0.1"]])
+        ) { origin, bench in
+            let error = try await bench.failure(url("http://out.example:\(origin.port)/x"))
+            #expect(error.kind == .policy)
+            #expect(origin.log.count() == 1)
         }
     }
 
     @Test func allowedAddress_isUsed_besideDeniedOne() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run(names: resolver(["a.example": ["169.254.1.1", "127.0.0.1"]])) { bench in
-                let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
-                #expect(result["body"] == "x")
-                #expect(origin.log.last("/x")?.headers["host"] == "a.example:\(origin.port)")
-            }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(text: "x")], names: resolver(["a.example": ["169.254.1.1", "127.0.0.1"]])
+        ) { origin, bench in
+            let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
+            #expect(result["body"] == "x")
+            #expect(origin.log.last("/x")?.headers["host"] == "a.example:\(origin.port)")
         }
     }
 
     @Test func nextAddress_isTried_whenOneRefuses() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run(names: resolver(["a.example": ["::1", "127.0.0.9", "127.0.0.1"]])) { bench in
-                let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
-                #expect(result["body"] == "x")
-            }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(text: "x")],
+            names: resolver(["a.example": ["::1", "127.0.0.9", "127.0.0.1"]])
+        ) { origin, bench in
+            let result = try await bench.result(url("http://a.example:\(origin.port)/x"))
+            #expect(result["body"] == "x")
         }
     }
 
@@ -120,23 +114,22 @@ import TestOrigin
 
     @Test func deadNames_ofOneUser_holdUpNobodyElse() async throws {
         let names = BlockedNames()
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource(text: "x")
-            try await Workbench.run(timers: NIOAsyncTestingEventLoop(), names: names.names) { bench in
-                let dead = try (0..<50).map { number in
-                    try bench.start(url("http://\(number).dead/"), job: JobID(number), owner: 1)
-                }
-                await names.lookUp(NameResolver.perUser)
-                let result = try await bench.result(url("http://a.example:\(origin.port)/x"), job: 100, owner: 2)
-                #expect(result["body"] == "x")
-                #expect(names.lookedUp.count == NameResolver.perUser)
-                // What nobody waits for any more is not looked up.
-                for deferred in dead { deferred.cancel() }
-                for deferred in dead { await #expect(throws: CancellationError.self) { try await deferred.get() } }
-                names.answer()
-                #expect(try await bench.result(url("http://a.example:\(origin.port)/x"), owner: 1)["body"] == "x")
-                #expect(names.lookedUp.count == NameResolver.perUser)
+        try await Workbench.run(
+            serving: ["/x": OriginResource(text: "x")], timers: NIOAsyncTestingEventLoop(), names: names.names
+        ) { origin, bench in
+            let dead = try (0..<50).map { number in
+                try bench.start(url("http://\(number).dead/"), job: JobID(number), owner: 1)
             }
+            await names.lookUp(NameResolver.perUser)
+            let result = try await bench.result(url("http://a.example:\(origin.port)/x"), job: 100, owner: 2)
+            #expect(result["body"] == "x")
+            #expect(names.lookedUp.count == NameResolver.perUser)
+            // What nobody waits for any more is not looked up.
+            for deferred in dead { deferred.cancel() }
+            for deferred in dead { await #expect(throws: CancellationError.self) { try await deferred.get() } }
+            names.answer()
+            #expect(try await bench.result(url("http://a.example:\(origin.port)/x"), owner: 1)["body"] == "x")
+            #expect(names.lookedUp.count == NameResolver.perUser)
         }
     }
 

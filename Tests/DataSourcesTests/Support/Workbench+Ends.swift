@@ -32,3 +32,12 @@ extension Workbench {
         }
     }
 }
+
+extension Deferred {
+    /// Waits until as much as `size` is said to be there.
+    func progress(reaches size: Int64) async {
+        let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
+        onProgress { report.yield($0.completed) }
+        for await each in sizes where each >= size { break }
+    }
+}

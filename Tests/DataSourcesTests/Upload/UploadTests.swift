@@ -36,105 +36,99 @@ import Testing
     @Test(arguments: ["PUT", "POST", "PATCH"], [0, 1, 262_144, 700_001])
     func file_arrivesWhole_withItsLengthAndHeaders(method: String, size: Int) async throws {
         let content = Array(Self.content.prefix(size))
-        try await ScriptedOrigin.run({ _, _ in Self.answer("201 Created", [("Location", "/store/1")]) }) { origin in
-            try await Workbench.run { bench in
-                try bench.write(content, to: bench.downloads + "/deep/x")
-                let deferred = try bench.start(
-                    upload(origin, "deep/x", ["method": .string(method), "headers": ["Content-Type": "text/x"]]))
-                let progress = Mutex<[ProgressUpdate]>([])
-                deferred.onProgress { update in progress.withLock { $0.append(update) } }
-                let result = try await deferred.get()
-                let request = try #require(origin.log.last("/store"))
-                #expect(request.method == method)
-                #expect(request.body == content)
-                #expect(request.headers["content-length"] == "\(size)")
-                #expect(request.headers["content-type"] == "text/x")
-                #expect(
-                    result == [
-                        "status": 201, "headers": ["location": "/store/1", "content-length": "0"],
-                        "size": JSON(size), "sha256": .string(Self.digest(content)), "attempts": 1,
-                        "url": .string(origin.url("/store")),
-                    ])
-                if size > 0 {
-                    #expect(progress.withLock { $0.last?.completed } == Int64(size))
-                    #expect(progress.withLock { $0.allSatisfy { $0.total == Int64(size) } })
-                }
+        try await Workbench.run(
+            against: { _, _ in Self.answer("201 Created", [("Location", "/store/1")]) }
+        ) { origin, bench in
+            try bench.write(content, to: bench.downloads + "/deep/x")
+            let deferred = try bench.start(
+                upload(origin, "deep/x", ["method": .string(method), "headers": ["Content-Type": "text/x"]]))
+            let progress = Mutex<[ProgressUpdate]>([])
+            deferred.onProgress { update in progress.withLock { $0.append(update) } }
+            let result = try await deferred.get()
+            let request = try #require(origin.log.last("/store"))
+            #expect(request.method == method)
+            #expect(request.body == content)
+            #expect(request.headers["content-length"] == "\(size)")
+            #expect(request.headers["content-type"] == "text/x")
+            #expect(
+                result == [
+                    "status": 201, "headers": ["location": "/store/1", "content-length": "0"],
+                    "size": JSON(size), "sha256": .string(Self.digest(content)), "attempts": 1,
+                    "url": .string(origin.url("/store")),
+                ])
+            if size > 0 {
+                #expect(progress.withLock { $0.last?.completed } == Int64(size))
+                #expect(progress.withLock { $0.allSatisfy { $0.total == Int64(size) } })
             }
         }
     }
 
     @Test func absolutePath_isRead_belowARootOnly() async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
-            try await Workbench.run { bench in
-                try bench.write([1, 2], to: bench.root + "/x")
-                _ = try await bench.result(upload(origin, bench.root + "/x"))
-                #expect(origin.log.last("/store")?.body == [1, 2])
-                try bench.write([3], to: bench.directory + "/x")
-                for path in [bench.directory + "/x", "../x", "/etc/hostname"] {
-                    #expect(try await bench.failure(upload(origin, path)).kind == .policy, "\(path)")
-                }
-                symlink(bench.directory + "/x", bench.root + "/link")
-                mkdir(bench.downloads, 0o755)
-                symlink(bench.directory, bench.root + "/way")
-                #expect(try await bench.failure(upload(origin, bench.root + "/way/x")).kind == .policy)
-                #expect(try await bench.failure(upload(origin, bench.root + "/link")).kind == .invalid)
-                #expect(origin.log.count() == 1)
+        try await Workbench.run(against: { _, _ in Self.answer() }) { origin, bench in
+            try bench.write([1, 2], to: bench.root + "/x")
+            _ = try await bench.result(upload(origin, bench.root + "/x"))
+            #expect(origin.log.last("/store")?.body == [1, 2])
+            try bench.write([3], to: bench.directory + "/x")
+            for path in [bench.directory + "/x", "../x", "/etc/hostname"] {
+                #expect(try await bench.failure(upload(origin, path)).kind == .policy, "\(path)")
             }
+            symlink(bench.directory + "/x", bench.root + "/link")
+            mkdir(bench.downloads, 0o755)
+            symlink(bench.directory, bench.root + "/way")
+            #expect(try await bench.failure(upload(origin, bench.root + "/way/x")).kind == .policy)
+            #expect(try await bench.failure(upload(origin, bench.root + "/link")).kind == .invalid)
+            #expect(origin.log.count() == 1)
         }
     }
 
     @Test func largeFile_neverStandsInMemory() async throws {
-        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
-            let read = Mutex<Int64>(0)
-            var files = FileOperations.real
-            files.readAt = { file, offset, buffer throws(Errno) in
-                read.withLock { $0 = max($0, offset + Int64(buffer.count)) }
-                return try FileOperations.real.readAt(file, offset, buffer)
-            }
-            try await Workbench.run(files: files) { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 40)
-                let deferred = try bench.start(upload(origin))
-                await origin.log.reaches(1)
-                await bench.library.shutdown()
-                #expect(try await bench.failure(of: deferred).kind == .cancelled)
-                // What the sockets hold, and two blocks: nothing like the file.
-                #expect(read.withLock(\.self) < 64 << 20)
-            }
+        let read = Mutex<Int64>(0)
+        var files = FileOperations.real
+        files.readAt = { file, offset, buffer throws(Errno) in
+            read.withLock { $0 = max($0, offset + Int64(buffer.count)) }
+            return try FileOperations.real.readAt(file, offset, buffer)
+        }
+        try await Workbench.run(
+            against: { _, _ in [.stopReading, .hold] }, readsBodies: false, files: files
+        ) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 40)
+            let deferred = try bench.start(upload(origin))
+            await origin.log.reaches(1)
+            await bench.library.shutdown()
+            #expect(try await bench.failure(of: deferred).kind == .cancelled)
+            // What the sockets hold, and two blocks: nothing like the file.
+            #expect(read.withLock(\.self) < 64 << 20)
         }
     }
 
     // MARK: What is no file to send
 
     @Test func missingFile_isStorage_andWhatIsNoFileIsInvalid() async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
-            try await Workbench.run { bench in
-                try bench.write([], to: bench.downloads + "/folder/x")
-                mkfifo(bench.downloads + "/fifo", 0o644)
-                for path in ["absent", "folder/absent", "absent/x"] {
-                    let error = try await bench.failure(upload(origin, path))
-                    #expect(error.kind == .storage && !error.isRetryable, "\(path): \(error)")
-                }
-                for path in ["fifo", "folder"] {
-                    #expect(try await bench.failure(upload(origin, path)).kind == .invalid, "\(path)")
-                }
-                #expect(origin.log.count() == 0)
+        try await Workbench.run(against: { _, _ in Self.answer() }) { origin, bench in
+            try bench.write([], to: bench.downloads + "/folder/x")
+            mkfifo(bench.downloads + "/fifo", 0o644)
+            for path in ["absent", "folder/absent", "absent/x"] {
+                let error = try await bench.failure(upload(origin, path))
+                #expect(error.kind == .storage && !error.isRetryable, "\(path): \(error)")
             }
+            for path in ["fifo", "folder"] {
+                #expect(try await bench.failure(upload(origin, path)).kind == .invalid, "\(path)")
+            }
+            #expect(origin.log.count() == 0)
         }
     }
 
     @Test(arguments: [0, 5, 700_001]) func wrongChecksum_isNoticed_beforeTheLastByteIsSent(size: Int) async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
-            try await Workbench.run { bench in
-                try bench.write(Array(Self.content.prefix(size)), to: bench.downloads + "/x")
-                let wrong = "sha256:" + String(repeating: "0", count: 64)
-                let error = try await bench.failure(upload(origin, "x", ["checksum": .string(wrong)]))
-                #expect(error.kind == .checksum)
-                // The origin logs a request once all of its body is there.
-                #expect(origin.log.count() == 0)
-                let right = "sha256:" + Self.digest(Array(Self.content.prefix(size))).uppercased()
-                _ = try await bench.result(upload(origin, "x", ["checksum": .string(right)]))
-            }
+        try await Workbench.run(against: { _, _ in Self.answer() }) { origin, bench in
+            try bench.write(Array(Self.content.prefix(size)), to: bench.downloads + "/x")
+            let wrong = "sha256:" + String(repeating: "0", count: 64)
+            let error = try await bench.failure(upload(origin, "x", ["checksum": .string(wrong)]))
+            #expect(error.kind == .checksum)
+            // The origin logs a request once all of its body is there.
+            #expect(origin.log.count() == 0)
+            let right = "sha256:" + Self.digest(Array(Self.content.prefix(size))).uppercased()
+            _ = try await bench.result(upload(origin, "x", ["checksum": .string(right)]))
         }
     }
 
@@ -143,82 +137,76 @@ import Testing
     }
 
     @Test(arguments: Change.allCases) func changedFile_isNetwork_beforeTheLastByteIsSent(change: Change) async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer() }) { origin in
-            let path = Mutex("")
-            var files = FileOperations.real
-            files.readAt = { file, offset, buffer throws(Errno) in
-                let count = try FileOperations.real.readAt(file, offset, buffer)
-                // Once, after the first block.
-                let path = path.withLock { path in
-                    defer { path = "" }
-                    return path
-                }
-                guard !path.isEmpty else { return count }
-                switch change {
-                case .longer: truncate(path, off_t(Self.content.count + 1))
-                case .shorter: truncate(path, off_t(Self.content.count - 1))
-                case .touched: utimes(path, [timeval(tv_sec: 1, tv_usec: 0), timeval(tv_sec: 1, tv_usec: 0)])
-                case .replaced: rename(path + ".new", path)
-                case .removed: unlink(path)
-                }
-                return count
+        let path = Mutex("")
+        var files = FileOperations.real
+        files.readAt = { file, offset, buffer throws(Errno) in
+            let count = try FileOperations.real.readAt(file, offset, buffer)
+            // Once, after the first block.
+            let path = path.withLock { path in
+                defer { path = "" }
+                return path
             }
-            try await Workbench.run(files: files) { bench in
-                let name = bench.downloads + "/x"
-                try bench.write(Self.content, to: name)
-                try bench.write(Self.content, to: name + ".new")
-                path.withLock { $0 = name }
-                let error = try await bench.failure(upload(origin))
-                #expect(error.kind == .network && error.isRetryable, "\(error)")
-                #expect(origin.log.count() == 0)
+            guard !path.isEmpty else { return count }
+            switch change {
+            case .longer: truncate(path, off_t(Self.content.count + 1))
+            case .shorter: truncate(path, off_t(Self.content.count - 1))
+            case .touched: utimes(path, [timeval(tv_sec: 1, tv_usec: 0), timeval(tv_sec: 1, tv_usec: 0)])
+            case .replaced: rename(path + ".new", path)
+            case .removed: unlink(path)
             }
+            return count
+        }
+        try await Workbench.run(against: { _, _ in Self.answer() }, files: files) { origin, bench in
+            let name = bench.downloads + "/x"
+            try bench.write(Self.content, to: name)
+            try bench.write(Self.content, to: name + ".new")
+            path.withLock { $0 = name }
+            let error = try await bench.failure(upload(origin))
+            #expect(error.kind == .network && error.isRetryable, "\(error)")
+            #expect(origin.log.count() == 0)
         }
     }
 
     // MARK: How the server answers
 
     @Test(arguments: [301, 302, 303]) func redirectToAnotherRequest_isHTTP(status: Int) async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer("\(status) Found", [("Location", "/other")]) }) { origin in
-            try await Workbench.run { bench in
-                try bench.write(Self.content, to: bench.downloads + "/x")
-                let error = try await bench.failure(upload(origin))
-                #expect(error.kind == .http && error.http?.status == status && !error.isRetryable)
-                #expect(origin.log.entries.map(\.path) == ["/store"])
-            }
+        try await Workbench.run(
+            against: { _, _ in Self.answer("\(status) Found", [("Location", "/other")]) }
+        ) { origin, bench in
+            try bench.write(Self.content, to: bench.downloads + "/x")
+            let error = try await bench.failure(upload(origin))
+            #expect(error.kind == .http && error.http?.status == status && !error.isRetryable)
+            #expect(origin.log.entries.map(\.path) == ["/store"])
         }
     }
 
     @Test(arguments: [307, 308], [true, false])
     func redirectOfTheSameRequest_sendsItAgain_withoutCredentialsForOthers(status: Int, isSame: Bool) async throws {
         try await ScriptedOrigin.run({ _, _ in Self.answer() }) { other in
-            try await ScriptedOrigin.run({ request, _ in
+            try await Workbench.run(against: { request, _ in
                 guard request.path == "/store" else { return Self.answer() }
                 return Self.answer("\(status) Again", [("Location", isSame ? "/other" : other.url("/other"))])
-            }) { origin in
-                try await Workbench.run { bench in
-                    try bench.write(Self.content, to: bench.downloads + "/x")
-                    let result = try await bench.result(
-                        upload(origin, "x", ["method": "POST", "headers": ["Authorization": "secret"]]))
-                    let target = isSame ? origin : other
-                    let request = try #require(target.log.last("/other"))
-                    #expect(request.method == "POST")
-                    #expect(request.body == Self.content)
-                    #expect(request.headers["authorization"] == (isSame ? "secret" : nil))
-                    #expect(result["url"]?.string == target.url("/other"))
-                    #expect(result["sha256"]?.string == Self.digest(Self.content))
-                }
+            }) { origin, bench in
+                try bench.write(Self.content, to: bench.downloads + "/x")
+                let result = try await bench.result(
+                    upload(origin, "x", ["method": "POST", "headers": ["Authorization": "secret"]]))
+                let target = isSame ? origin : other
+                let request = try #require(target.log.last("/other"))
+                #expect(request.method == "POST")
+                #expect(request.body == Self.content)
+                #expect(request.headers["authorization"] == (isSame ? "secret" : nil))
+                #expect(result["url"]?.string == target.url("/other"))
+                #expect(result["sha256"]?.string == Self.digest(Self.content))
             }
         }
     }
 
     @Test func refusal_isHTTP_withItsRetryAfter() async throws {
-        try await ScriptedOrigin.run({ _, _ in Self.answer("503 Busy", [("Retry-After", "7")]) }) { origin in
-            try await Workbench.run { bench in
-                try bench.write(Self.content, to: bench.downloads + "/x")
-                let error = try await bench.failure(upload(origin))
-                #expect(error.kind == .http && error.http?.status == 503 && error.isRetryable)
-                #expect(error.retryAfter == 7)
-            }
+        try await Workbench.run(against: { _, _ in Self.answer("503 Busy", [("Retry-After", "7")]) }) { origin, bench in
+            try bench.write(Self.content, to: bench.downloads + "/x")
+            let error = try await bench.failure(upload(origin))
+            #expect(error.kind == .http && error.http?.status == 503 && error.isRetryable)
+            #expect(error.retryAfter == 7)
         }
     }
 
@@ -241,28 +229,25 @@ import Testing
     }
 
     @Test func earlySuccess_isNetwork_asTheServerHasNotReadTheFile() async throws {
-        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading] + Self.answer("200 OK") + [.hold] }) {
-            origin in
-            try await Workbench.run { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 30)
-                let error = try await bench.failure(upload(origin))
-                #expect(error.kind == .network && error.isRetryable, "\(error)")
-            }
+        try await Workbench.run(
+            against: { _, _ in [.stopReading] + Self.answer("200 OK") + [.hold] }, readsBodies: false
+        ) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 30)
+            let error = try await bench.failure(upload(origin))
+            #expect(error.kind == .network && error.isRetryable, "\(error)")
         }
     }
 
     /// More than the system keeps on the way is still to be sent then.
     @Test(arguments: [false, true]) func serverThatGoesAway_isNetwork_whileTheFileIsSent(resetting: Bool) async throws {
         let script: ScriptedOrigin.Script = { _, _ in [resetting ? .reset : .close] }
-        try await ScriptedOrigin.run(readsBodies: false, script) { origin in
-            try await Workbench.run { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 30)
-                let error = try await bench.failure(upload(origin))
-                #expect(error.kind == .network && error.isRetryable, "\(error)")
-                #expect(error.message.contains("127.0.0.1"))
-            }
+        try await Workbench.run(against: script, readsBodies: false) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 30)
+            let error = try await bench.failure(upload(origin))
+            #expect(error.kind == .network && error.isRetryable, "\(error)")
+            #expect(error.message.contains("127.0.0.1"))
         }
     }
 
@@ -282,17 +267,17 @@ import Testing
     }
 
     @Test func serverThatReadsNothing_isTimeout() async throws {
-        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(timers: clock) { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 30)
-                let deferred = try bench.start(upload(origin))
-                await origin.log.reaches(1)
-                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-                let error = try await bench.failure(of: deferred)
-                #expect(error.kind == .timeout && error.isRetryable)
-            }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { _, _ in [.stopReading, .hold] }, readsBodies: false, timers: clock
+        ) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 30)
+            let deferred = try bench.start(upload(origin))
+            await origin.log.reaches(1)
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            let error = try await bench.failure(of: deferred)
+            #expect(error.kind == .timeout && error.isRetryable)
         }
     }
 
@@ -343,38 +328,38 @@ import Testing
     /// Whatever a file system does, an upload that is not wanted any more does not wait for it.
     @Test(arguments: TransferEnd.allCases, [true, false])
     func upload_endsAtOnce_whileItsFileIsReadOrItsServerDoesNotRead(end: TransferEnd, isFile: Bool) async throws {
-        try await ScriptedOrigin.run(readsBodies: false, { _, _ in [.stopReading, .hold] }) { origin in
-            let (isReading, begins) = AsyncStream.makeStream(of: Void.self)
-            let release = DispatchSemaphore(value: 0)
-            var files = FileOperations.real
-            files.readAt = { file, offset, buffer throws(Errno) in
-                if isFile, offset > 0 {
-                    begins.yield()
-                    release.wait()
-                }
-                return try FileOperations.real.readAt(file, offset, buffer)
+        let (isReading, begins) = AsyncStream.makeStream(of: Void.self)
+        let release = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.readAt = { file, offset, buffer throws(Errno) in
+            if isFile, offset > 0 {
+                begins.yield()
+                release.wait()
             }
-            let clock = NIOAsyncTestingEventLoop()
-            try await Workbench.run(files: files, timers: clock) { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 30)
-                let deferred = try bench.start(upload(origin), timeout: 50)
-                if isFile { for await _ in isReading { break } } else { await origin.log.reaches(1) }
-                switch end {
-                case .timeout:
-                    await clock.advanceTime(by: .seconds(50))
-                    #expect(try await bench.failure(of: deferred).kind == .timeout)
-                case .cancel:
-                    deferred.cancel()
-                    await #expect(throws: CancellationError.self) { try await deferred.get() }
-                case .stop:
-                    async let stopped: Void = bench.library.shutdown()
-                    #expect(try await bench.failure(of: deferred).kind == .cancelled)
-                    release.signal()
-                    await stopped
-                }
+            return try FileOperations.real.readAt(file, offset, buffer)
+        }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { _, _ in [.stopReading, .hold] }, readsBodies: false, files: files, timers: clock
+        ) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 30)
+            let deferred = try bench.start(upload(origin), timeout: 50)
+            if isFile { for await _ in isReading { break } } else { await origin.log.reaches(1) }
+            switch end {
+            case .timeout:
+                await clock.advanceTime(by: .seconds(50))
+                #expect(try await bench.failure(of: deferred).kind == .timeout)
+            case .cancel:
+                deferred.cancel()
+                await #expect(throws: CancellationError.self) { try await deferred.get() }
+            case .stop:
+                async let stopped: Void = bench.library.shutdown()
+                #expect(try await bench.failure(of: deferred).kind == .cancelled)
                 release.signal()
+                await stopped
             }
+            release.signal()
         }
     }
 }
