@@ -25,11 +25,9 @@ final class Crowd {
         return room
     }
 
-    /// Connects `count` times, as another user if one is given.
-    func connect(_ count: Int, to daemon: Daemon, as user: User? = nil) throws {
-        for _ in 0..<count {
-            members.append(try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket))
-        }
+    /// Connects `count` times.
+    func connect(_ count: Int, to daemon: Daemon) throws {
+        for _ in 0..<count { members.append(try Wire.descriptor(daemon.socket)) }
     }
 
     func send(_ text: String) {
@@ -44,33 +42,6 @@ final class Crowd {
     }
 
     deinit { leave() }
-}
-
-extension User {
-    /// `SYS_setresuid` of <sys/syscall.h>, which Glibc's module does not have.
-    #if arch(x86_64)
-        private static let setresuid = 117
-    #else
-        private static let setresuid = 147
-    #endif
-
-    /// A bare connection of this user, without a program for each.
-    ///
-    /// The kernel reports the user of the connecting thread to the daemon. The C library would change the user of all
-    /// threads and of the tests that run on them, so this asks the kernel for this thread alone; the thread becomes
-    /// root again at once.
-    func descriptor(to daemon: Daemon) throws -> FileDescriptor {
-        typealias Call = @convention(c) (Int, uid_t, uid_t, uid_t) -> Int
-        // Swift cannot call variadic functions.
-        let call = unsafeBitCast(try #require(dlsym(nil, "syscall"), "no syscall"), to: Call.self)
-        let isUser = call(Self.setresuid, .max, uid, .max) == 0
-        defer {
-            let isRoot = call(Self.setresuid, .max, 0, .max) == 0
-            precondition(isRoot, "the thread stays another user's")
-        }
-        try #require(isUser)
-        return try Wire.descriptor(daemon.socket)
-    }
 }
 
 extension FileDescriptor {
@@ -104,8 +75,8 @@ final class Flood: Sendable {
 
     /// Sends `block` over and over; the answers that hold one of `kinds` are counted under that, others under the whole
     /// line.
-    init(_ daemon: Daemon, as user: User? = nil, _ block: String, answers kinds: [String]) throws {
-        descriptor = try user?.descriptor(to: daemon) ?? Wire.descriptor(daemon.socket)
+    init(_ daemon: Daemon, _ block: String, answers kinds: [String]) throws {
+        descriptor = try Wire.descriptor(daemon.socket)
         let bytes = Array(block.utf8)
         let lines = bytes.count { $0 == UInt8(ascii: "\n") }
         // A connection made with so many must have them again at its end.

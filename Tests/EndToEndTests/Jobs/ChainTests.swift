@@ -82,56 +82,6 @@ import Testing
 
     // MARK: - Expressions
 
-    @Test func expressions_keepTypesAlone_andAreTextInLongerStrings() async throws {
-        let input: JSON = [
-            "n": 1.5, "b": true, "z": nil, "s": "a b/ü", "o": ["x": [1]], "a/b": 1, "m~n": 2, "": 3, "{{input}}": 4,
-        ]
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            let cases: [(String, JSON)] = [
-                ("{{input/n}}", 1.5), ("{{input/b}}", true), ("{{input/z}}", nil), ("{{input/o}}", ["x": [1]]),
-                ("{{input/o/x/0}}", 1), ("{{input/a~1b}}", 1), ("{{input/m~0n}}", 2), ("{{input/}}", 3),
-                ("<{{input/n}}>", "<1.5>"), ("{{input/b}}{{input/z}}", "truenull"), ("x{{input/s}}", "xa b/ü"),
-                ("\\{{input/n}}", "{{input/n}}"), ("a\\{{b}} {{input/b}}", "a{{b}} true"), ("{{input}}", input),
-                ("{ {input/n} }", "{ {input/n} }"), ("{{job/attempt}}", 1), ("{{job/label}}", "L"),
-            ]
-            for (text, expected) in cases {
-                let result = try await wire.succeed(
-                    chain(.value(input, ["label": "L"]), [["then": ["return": .string(text)]]]))
-                #expect(result == expected, "\(text)")
-            }
-            let plain = try await wire.succeed(chain(.value("{{input}} \\{{x}}"), [["then": ["return": "{{input}}!"]]]))
-            #expect(plain == "{{input}} \\{{x}}!", "what was expanded is not expanded again")
-        }
-    }
-
-    @Test func expressions_arePercentEncoded_inURLs() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("ok") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let url = JSON.string((origin.url("/").string ?? "") + "{{input/0}}?q={{input/1}}&h={{input/2}}")
-                _ = try await wire.succeed(
-                    chain(
-                        .value(["a/b c?ü", "1&2=3#", 7]),
-                        [
-                            [
-                                "then": [
-                                    "source": [
-                                        "type": "url", "url": url, "method": "POST", "body": "{{input/1}} {{input/2}}",
-                                        "headers": ["X-A": "{{input/2}}", "X-B": "v{{input/1}}"],
-                                    ]
-                                ]
-                            ]
-                        ]))
-                let request = try #require(origin.requests.first)
-                #expect(request.target == "/a%2Fb%20c%3F%C3%BC?q=1%262%3D3%23&h=7")
-                #expect(String(decoding: request.body, as: UTF8.self) == "1&2=3# 7")
-                #expect(request.headers["x-a"] == "7")
-                #expect(request.headers["x-b"] == "v1&2=3#")
-            }
-        }
-    }
-
     /// Where a number from a server becomes a number of the daemon.
     @Test(arguments: ["1e999999", String(repeating: "9", count: 10_000)])
     func number_isInvalid_whenItIsFilledInAndTooLarge(_ number: String) async throws {

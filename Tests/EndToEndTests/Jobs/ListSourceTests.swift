@@ -97,27 +97,6 @@ import Testing
         }
     }
 
-    @Test func children_areCancelledByThemselves_orWithTheirParent() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            // Before the submission, so that no child starts unseen.
-            _ = try await wire.call("job.watch", ["all": true, "children": true])
-            let id = try await wire.submit(list([.timer(1000), .timer(1000)]))
-            var children: [Int] = []
-            while children.count < 2 {
-                let line = try await wire.next("child") { $0.state == "running" && $0.job != id }
-                children.append(line.job ?? 0)
-            }
-            children.sort()
-            _ = try await wire.call("job.cancel", .job(children[0]))
-            try await wire.state("cancelled", of: children[0])
-            #expect(try await wire.call("job.get", .job(id))["state"] == "running")
-            _ = try await wire.call("job.cancel", .job(children[1]))
-            let job = try await wire.wait(id)
-            #expect(job["result"]?.array?.map { $0["error"]?["kind"] } == ["cancelled", "cancelled"])
-        }
-    }
-
     @Test func child_failsAlone_whenItCannotBeMade() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

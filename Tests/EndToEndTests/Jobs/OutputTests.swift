@@ -167,8 +167,12 @@ import Testing
             let error = try #require(try await wire.wait(failed)["error"])
             #expect(error["kind"] == "program" && error["program"]?["exit"] == 3)
             #expect(["a\nb\n", "b\na\n"].contains(error["program"]?["output"]), "\(error)")
-            let late = try await wire.submit(Self.shell(script + "exec sleep 1000", [:], ["timeout": 3]))
-            #expect(try await wire.wait(late)["error"]?["kind"] == "timeout")
+            var late: Int
+            repeat {
+                // On a stalled machine, the time is up before the program has written.
+                late = try await wire.submit(Self.shell(script + "exec sleep 1000", [:], ["timeout": 1]))
+                #expect(try await wire.wait(late)["error"]?["kind"] == "timeout")
+            } while try await Self.output(wire, late).next < 4
             let cancelled = try await wire.submit(Self.shell(script + "exec sleep 1000"))
             var output = Output()
             try await output.read(wire, cancelled) { $0.next == 4 }
@@ -308,24 +312,6 @@ import Testing
         }
     }
 
-    @Test func chain_passesTextAsItIs() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
-            for text in ["007", "7", "null", "[1]", "\"a\"", ""] {
-                let link: JSON = [
-                    "then": [
-                        "source": [
-                            "type": "program", "command": ["/usr/bin/printf", "(%s)"],
-                            "arguments": ["{{input/output}}"],
-                        ]
-                    ]
-                ]
-                let result = try await wire.succeed(Self.shell("echo '\(text)'", [:], ["then": [link]]))
-                #expect(result["output"] == .string("(\(text))"))
-            }
-        }
-    }
-
     // MARK: - Bounds
 
     @Test func program_thatWritesALot_runsOn_andBothEndsAreKept() async throws {
@@ -358,24 +344,6 @@ import Testing
             for name in Files.names(in: daemon.state + "/bodies") {
                 #expect(try Files.bytes(daemon.state + "/bodies/" + name).count < 3000)
             }
-        }
-    }
-
-    @Test func longOutput_isSpilled() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
-            let numbers = (1...100_000).map { "\($0)\n" }.joined()
-            let id = try await wire.submit(Self.shell("seq 100000"))
-            #expect(
-                try await wire.wait(id)["result"]
-                    == ["exit": 0, "spilled": true, "size": JSON(numbers.utf8.count)])
-            var data = Data()
-            while data.count < numbers.utf8.count {
-                let piece = try await wire.call("job.result", ["job": JSON(id), "offset": JSON(data.count)])
-                data += Data(base64Encoded: piece["data"]?.string ?? "") ?? Data()
-                if piece["eof"] == true { break }
-            }
-            #expect(data == Data(numbers.utf8))
         }
     }
 

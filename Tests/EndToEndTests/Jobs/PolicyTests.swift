@@ -76,58 +76,6 @@ import Testing
         }
     }
 
-    private static let ip = ["/usr/sbin/ip", "/sbin/ip", "/bin/ip"].first { Files.exists($0) }
-    private static let canHaveNetworks =
-        geteuid() == 0 && ip != nil && Files.exists("/usr/bin/unshare") && Files.exists("/usr/bin/socat")
-
-    /// Denied without any configuration: in a separate network, a server has the address of a cloud's credentials.
-    @Test(.enabled(if: canHaveNetworks, "a network of its own needs root, unshare, ip and socat"))
-    func cloudsAddress_isNotConnectedTo_byDefault() async throws {
-        let address = "169.254.169.254"
-        try await Household.with { household in
-            let directory = household.directory
-            try directory.write(
-                "echo asked >> \(directory.path)/heard\nprintf 'HTTP/1.1 204 No Content\\r\\n\\r\\n'\n", to: "answer")
-            let ip = Self.ip ?? ""
-            let script = """
-                \(ip) link set lo up && \(ip) addr add \(address)/32 dev lo || exit 1
-                /usr/bin/socat TCP-LISTEN:80,bind=\(address),fork,reuseaddr EXEC:"/bin/sh $0/answer" &
-                echo $! > "$0/pid"; exec "$@"
-                """
-            let wrapper = ["/usr/bin/unshare", "-n", "/bin/sh", "-c", script, directory.path]
-            let daemon = try await household.start(
-                configuration: "policy: {allowAddresses: [\(address)]}\n", wrapper: wrapper)
-            defer {
-                let text = (try? Files.bytes(directory.path + "/pid")).map { String(decoding: $0, as: UTF8.self) } ?? ""
-                if let pid = pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)) { kill(pid, SIGKILL) }
-            }
-            let wire = try daemon.connect()
-            // It is there, and can be reached once it is allowed.
-            let spec = JSON.fetch(
-                .string("http://\(address)/"), ["retry": ["max": 100, "initial": 0.1, "maxDelay": 0.1]])
-            #expect(try await wire.succeed(spec)["status"] == 204)
-            let heard = try Files.bytes(directory.path + "/heard")
-            try await daemon.reload("")
-            let hosts = [
-                address, address + ".", "2852039166", "0xA9FEA9FE", "0251.0376.0251.0376", "169.254.43518",
-                "[::ffff:\(address)]", "[::ffff:a9fe:a9fe%25lo]", "[64:ff9b::a9fe:a9fe]",
-                "\u{FF11}\u{FF16}\u{FF19}.254.169.254", "169\u{3002}254.169.254",
-            ]
-            for host in hosts {
-                let specs: [JSON] = [
-                    .fetch(.string("http://\(host)/")),
-                    .value(.string(host), ["then": [.fetching("http://{{input}}/")]]),
-                ]
-                let ends = try await ends(specs, wire)
-                #expect(ends[0].kind == "policy", "\(host): \(ends[0].error)")
-                // An expression in a URL is encoded, so that some of these become no host at all.
-                #expect(["policy", "invalid"].contains(ends[1].kind), "\(host): \(ends[1].error)")
-            }
-            #expect(try Files.bytes(directory.path + "/heard") == heard)
-            try await daemon.stop()
-        }
-    }
-
     /// Existing connections were allowed by rules that no longer apply.
     @Test func keptConnection_isNotUsed_whenItsAddressIsDeniedByNow() async throws {
         try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in

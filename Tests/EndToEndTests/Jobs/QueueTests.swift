@@ -20,22 +20,6 @@ import Testing
         }
     }
 
-    @Test func suspendedQueue_startsNothing_andLetsOthersRun() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 2])
-            let running = try await wire.submit(.timer(0.5, ["queue": "q", "watch": true]))
-            try await wire.state("running", of: running)
-            _ = try await wire.call("queue.set", ["queue": "q", "suspended": true])
-            let held = try await wire.submit(.value(1, ["queue": "q"]))
-            #expect(try await wire.succeed(.value(2)) == 2)
-            #expect(try await wire.wait(running)["state"] == "succeeded", "what runs goes on")
-            #expect(try await wire.call("job.get", .job(held))["state"] == "queued")
-            _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
-            #expect(try await wire.wait(held)["result"] == 1)
-        }
-    }
-
     @Test func concurrency_boundsWhatRuns_andCanChange() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run(configuration: "queues:\n  default: 16\n  q: {concurrency: 2, perUser: 2}\n") {

@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [
+    private static let wrong: [(params: String, pointer: String)] = [
         ("{}", "/schedule"), (#"{"schedule":"a b"}"#, "/schedule"), (#"{"schedule":"s"}"#, "/spec"),
         (#"{"schedule":"s","spec":{}}"#, "/calendar"),
         (#"{"schedule":"s","spec":{},"calendar":"* * * * *"}"#, "/spec/source"),
@@ -134,11 +134,15 @@ import Testing
         (#"{"schedule":"s","spec":{"source":{"type":"value","value":1},"queue":"no"},"every":1}"#, "/spec/queue"),
         (#"{"schedule":"s","spec":{"source":{"type":"value","value":"{{input}}"}},"every":1}"#, "/spec/source/value"),
         (#"{"schedule":"s","spec":{"source":{"type":"value","value":1}},"every":1,"more":1}"#, "/more"),
-    ])
-    func set_isRefused_withThePointer(_ params: String, _ pointer: String) async throws {
+    ]
+
+    @Test func set_isRefused_withThePointer() async throws {
         try await Daemon.run { daemon in
-            let refusal = try await daemon.connect().refusal("schedule.set", try JSON(parsing: params))
-            #expect(refusal.code == -32602 && refusal.pointer == pointer, "\(refusal)")
+            let wire = try daemon.connect()
+            for (params, pointer) in Self.wrong {
+                let refusal = try await wire.refusal("schedule.set", try JSON(parsing: params))
+                #expect(refusal.code == -32602 && refusal.pointer == pointer, "\(refusal)")
+            }
         }
     }
 

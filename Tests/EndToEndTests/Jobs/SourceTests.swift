@@ -42,25 +42,6 @@ import TestOrigin
         }
     }
 
-    @Test func url_sendsMethodHeadersAndBody_whenSpecHasThem() async throws {
-        try await serve { origin, wire in
-            origin["/put"] = OriginResource(text: "")
-            _ = try await wire.succeed(
-                url(origin, "/put?x=%20y", [("method", "PUT"), ("headers", ["X-Test": "1"]), ("body", "Grüße")]))
-            let request = try #require(origin.log.last("/put"))
-            #expect(request.method == "PUT")
-            #expect(request.target == "/put?x=%20y")
-            #expect(request.headers["x-test"] == "1")
-            #expect(String(decoding: request.body, as: UTF8.self) == "Grüße")
-
-            _ = try await wire.succeed(
-                url(
-                    origin, "/put",
-                    [("method", "POST"), ("bodyBase64", .string(Data([0, 255, 10]).base64EncodedString()))]))
-            #expect(origin.log.last("/put")?.body == [0, 255, 10])
-        }
-    }
-
     @Test func url_givesBase64_whenBodyIsNoText() async throws {
         try await serve { origin, wire in
             origin["/binary"] = OriginResource([0xff, 0, 0x80])
@@ -69,44 +50,6 @@ import TestOrigin
             #expect(job["result"]?["body"] == "/wCA")
             let piece = try await wire.call("job.result", ["job": job["job"] ?? .null])
             #expect(piece == ["data": "/wCA", "offset": 0, "size": 3, "eof": true])
-        }
-    }
-
-    @Test func url_failsWithHTTP_whenStatusIsNoSuccess() async throws {
-        try await serve { origin, wire in
-            var missing = OriginResource(text: "gone")
-            missing.status = 410
-            origin["/gone"] = missing
-            let error = try await wire.fail(url(origin, "/gone"))
-            #expect(error["kind"] == "http")
-            #expect(error["http"]?["status"] == 410)
-            #expect(error["http"]?["reason"]?.string?.isEmpty == false)
-            #expect(error["retryable"] == false)
-            #expect(error["link"] == 0)
-            #expect(error["attempts"] == 1)
-            let any = try await wire.succeed(url(origin, "/gone", [("accept", "any")]))
-            #expect(any["status"] == 410)
-            #expect(any["body"] == "gone")
-        }
-    }
-
-    @Test func url_isNotModified_whenConditionHolds() async throws {
-        try await serve { origin, wire in
-            var resource = OriginResource(text: "body", etag: "\"v1\"")
-            resource.lastModified = "Tue, 03 Feb 2026 10:00:00 GMT"
-            origin["/a"] = resource
-            for condition in [("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2026-02-03T10:00:00Z")]
-                as [(String, JSON)]
-            {
-                let result = try await wire.succeed(url(origin, "/a", [condition]))
-                #expect(result["status"] == 304)
-                #expect(result["notModified"] == true)
-                #expect(result["size"] == 0)
-            }
-            #expect(origin.log.last("/a")?.headers["if-modified-since"] == "Tue, 03 Feb 2026 10:00:00 GMT")
-            let changed = try await wire.succeed(url(origin, "/a", [("ifNoneMatch", "\"v0\"")]))
-            #expect(changed["notModified"] == false)
-            #expect(changed["body"] == "body")
         }
     }
 
@@ -157,42 +100,6 @@ import TestOrigin
         }
     }
 
-    @Test func url_decodesGzip_whenOriginSendsIt() async throws {
-        try await serve(configuration: "limits:\n  body: 10000\n") { origin, wire in
-            origin["/gzip"] = .gzip(try SystemProgram(["/bin/sh", "-c", "printf compressed | gzip -nc"]).output)
-            let result = try await wire.succeed(url(origin, "/gzip"))
-            #expect(result["body"] == "compressed")
-            origin["/bomb"] = .gzip(try SystemProgram(["/bin/sh", "-c", "head -c 60000 /dev/zero | gzip -nc"]).output)
-            #expect(try await wire.fail(url(origin, "/bomb"))["kind"] == "too-large")
-        }
-    }
-
-    @Test func url_followsRedirects_whenThereAreAtMostTen() async throws {
-        try await serve { origin, wire in
-            for number in 0..<11 { origin["/r\(number)"] = .redirect(302, to: "/r\(number + 1)") }
-            origin["/r11"] = OriginResource(text: "arrived")
-            #expect(try await wire.succeed(url(origin, "/r1"))["body"] == "arrived")
-            let error = try await wire.fail(url(origin, "/r0"))
-            #expect(error["kind"] == "http")
-        }
-    }
-
-    @Test func url_logsIn_whenURLHasUserAndPassword() async throws {
-        try await serve { origin, wire in
-            var resource = OriginResource(text: "in")
-            resource.credentials = "user:pass word"
-            origin["/private"] = resource
-            let text = origin.url("/private", host: "user:pass%20word@127.0.0.1")
-            let spec: JSON = ["source": ["type": "url", "url": .string(text)], "label": "masked"]
-            let submitted = try await wire.call("job.submit", spec)
-            let job = try await wire.wait(submitted["job"]?.int ?? 0)
-            #expect(job["state"] == "succeeded", "\(job)")
-            #expect(!"\(job)".contains("pass"))
-            let listed = try await wire.call("job.list")
-            #expect(!"\(listed)".contains("pass%20word"))
-        }
-    }
-
     @Test func url_failsWithPolicy_whenExpressionMakesDeniedURL() async throws {
         try await serve(configuration: "policy:\n  denyHosts: [forbidden.example]\n") { _, wire in
             let refusal = try await wire.refusal(
@@ -231,16 +138,6 @@ import TestOrigin
             #expect(try await wire.fail(select("/nothing"))["kind"] == "select")
             origin["/doc"] = OriginResource(text: "{not json")
             #expect(try await wire.fail(select("/a"))["kind"] == "parse")
-        }
-    }
-
-    @Test func result_givesJSONInPieces_whenThereIsNoBody() async throws {
-        try await serve { _, wire in
-            let job = try await wire.run(["source": ["type": "value", "value": ["a": [1, "zwei"]]]])
-            let piece = try await wire.call("job.result", ["job": job["job"] ?? .null])
-            let bytes = try #require(Data(base64Encoded: piece["data"]?.string ?? ""))
-            #expect(try JSON(parsing: Array(bytes)) == ["a": [1, "zwei"]])
-            #expect(piece["size"]?.int == bytes.count)
         }
     }
 

@@ -56,32 +56,6 @@ import Testing
         }
     }
 
-    @Test func upload_isRefusedAtOnce_whereItCanNeverRun() async throws {
-        try await serve { origin, daemon, wire in
-            let wrong: [(member: String, value: JSON, pointer: String)] = [
-                ("method", "GET", "/source/method"), ("method", "put", "/source/method"),
-                ("headers", ["content-length": "3"], "/source/headers/content-length"),
-                ("headers", ["Transfer-Encoding": "chunked"], "/source/headers/Transfer-Encoding"),
-                ("checksum", "sha256:12", "/source/checksum"), ("body", "x", "/source/body"),
-                ("rate", 1, "/source/rate"), ("path", .null, "/source/path"), ("url", "nothing", "/source/url"),
-            ]
-            for (member, value, pointer) in wrong {
-                let refusal = try await wire.refusal("job.submit", upload(origin, [member: value]))
-                #expect(refusal.code == -32602, "\(refusal)")
-                #expect(refusal.pointer == pointer, "\(refusal)")
-            }
-            let forbidden = try await wire.refusal("job.submit", upload(origin, ["path": "/etc/hostname"]))
-            #expect(forbidden.code == -32002, "\(forbidden)")
-            let explained = try await wire.call("job.explain", upload(origin))
-            #expect(explained["source"]?["method"] == "PUT")
-            #expect(explained["retry"]?["max"] == 4)
-            for method in ["POST", "PATCH"] {
-                let explained = try await wire.call("job.explain", upload(origin, ["method": .string(method)]))
-                #expect(explained["retry"]?["max"] == 0)
-            }
-        }
-    }
-
     @Test(arguments: ["PUT", "POST"]) func upload_isTriedAgainFromItsBeginning_asItsMethodAllows(
         method: String
     ) async throws {

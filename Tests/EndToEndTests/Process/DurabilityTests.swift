@@ -74,34 +74,6 @@ import Testing
         }
     }
 
-    @Test func download_startsAgain_whenFileChangedDuringKill() async throws {
-        let new = Array(Sample.large.reversed())
-        try await GuidedOrigin.run { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let job = try await daemon.connect().submit(.download(origin.url("/file"), to: "file"))
-                let wire = try daemon.connect()
-                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-                let first = try await origin.exchange("/file")
-                first.sendHead("200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\"")])
-                first.send(Array(Sample.large[..<3_000_000]))
-                _ = try await wire.next("progress") { $0.method == "job.progress" }
-                try await daemon.crash()
-
-                daemon = try await household.start()
-                let second = try await origin.exchange("/file")
-                // As an origin does for an If-Range that does not hold.
-                second.answer(.whole(new, etag: "\"v2\""))
-                let ended = try await daemon.connect().wait(job)
-                #expect(ended["result"]?["resumedFrom"] == 0)
-                #expect(try Files.bytes(daemon.downloads + "/file") == new)
-                try await daemon.stop()
-            }
-        }
-    }
-
-    // MARK: - Submissions
-
     // MARK: - Chains
 
     /// A chain of ten links behind its source, each of which asks the origin.

@@ -28,36 +28,6 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: canMount, "mounting needs root and unshare"))
-    func download_failsWithStorage_whileThereAreNoInodes() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("body") }) { origin in
-            try await Household.with { household in
-                let downloads = household.directory.path + "/downloads"
-                let mount = "mount -t tmpfs -o size=256m,nr_inodes=8 tmpfs \"$0\" && chmod 755 \"$0\""
-                let daemon = try await household.start(wrapper: try wrapper(downloads, mount))
-                let wire = try daemon.connect()
-                let own = "/proc/\(daemon.pid)/root" + daemon.downloads
-                func download(_ path: String) async throws -> JSON {
-                    try await wire.run(.download(origin.url("/x"), to: path, retry: ["max": 0]))
-                }
-                #expect(try await download("first")["state"] == "succeeded")
-                var failed: JSON?
-                for number in 0..<8 where failed == nil {
-                    let job = try await download("\(number)")
-                    if job["state"] == "failed" { failed = job }
-                }
-                #expect(failed?["error"]?["kind"] == "storage", "\(failed ?? .null)")
-                #expect(failed?["error"]?["message"]?.string?.contains(daemon.downloads) == true)
-                #expect(!Files.names(in: own).contains { $0.hasSuffix(".part") })
-                // The jobs themselves are stored elsewhere.
-                #expect(try await wire.run(.value(1))["state"] == "succeeded")
-                for name in ["0", "1"] { #expect(unlink(own + "/" + name) == 0) }
-                #expect(try await download("later")["state"] == "succeeded")
-                try await daemon.stop()
-            }
-        }
-    }
-
     @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/setpriv")), arguments: [4, 8, 16, 24, 48, 200])
     func daemon_servesOrSaysWhyNot_whenThreadsAreFew(threads: Int) async throws {
         try await TemporaryDirectory.with { directory in

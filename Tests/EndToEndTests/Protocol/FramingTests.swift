@@ -5,18 +5,6 @@ import Testing
 @Suite struct FramingTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
 
-    @Test func line_isOneRequest_howeverItIsCut() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            // The value's umlaut and emoji are cut in their middle too.
-            let request = Wire.request(7, "job.submit", .value("ü🙂", ["watch": true])) + "\n"
-            for byte in Array(request.utf8) { wire.send(raw: [byte]) }
-            let job = try #require(try await wire.answer(7)["result"]?["job"]?.int)
-            let end = try await wire.state("succeeded", of: job)
-            #expect(end.json["params"]?["snapshot"]?["result"] == "ü🙂")
-        }
-    }
-
     @Test func lastLine_counts_withoutLineEnd() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()

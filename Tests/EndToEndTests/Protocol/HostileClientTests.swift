@@ -200,23 +200,6 @@ import Testing
         }
     }
 
-    @Test func documentOfTinyValues_isTooLarge() async throws {
-        for text in [#"{"":0}"#, "[]", "0"] {
-            let count = (16 << 20) / (text.utf8.count + 1) - 2
-            let document = "[" + String(repeating: text + ",", count: count) + "0]"
-            try await GuidedOrigin.run({ _, _ in .json(document) }) { origin in
-                try await run("  body: 16777216\n") { daemon in
-                    let wire = try daemon.connect()
-                    let error = try await wire.fail(["source": ["type": "json", "url": origin.url("/")]])
-                    #expect(error["kind"] == "too-large")
-                    // The selected part of it is not.
-                    let selected: JSON = ["source": ["type": "json", "url": origin.url("/"), "select": "/1"]]
-                    #expect(try await wire.run(selected)["state"] == "succeeded")
-                }
-            }
-        }
-    }
-
     @Test func lineOfTinyValues_isRefused() async throws {
         try await run { daemon in
             let wire = try daemon.connect()

@@ -7,20 +7,6 @@ import Testing
         (try await wire.call("job.list", params)["jobs"]?.array ?? []).compactMap { $0["job"]?.int }
     }
 
-    @Test func list_givesAll_inEitherOrder() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            var submitted: [Int] = []
-            for number in 0..<5 { submitted.append(try await wire.submit(.value(JSON(number), ["delay": 1000]))) }
-            #expect(try await ids(wire) == submitted.reversed())
-            #expect(try await ids(wire, ["order": "newest"]) == submitted.reversed())
-            #expect(try await ids(wire, ["order": "oldest"]) == submitted)
-            let answer = try await wire.call("job.list")
-            #expect(answer.object?.names.contains("next") == true)
-            #expect(answer["next"] == .null)
-        }
-    }
-
     @Test(arguments: ["newest", "oldest"])
     func list_givesEachJobOnce_whenReadInPages(_ order: String) async throws {
         try await Daemon.run { daemon in
@@ -41,15 +27,6 @@ import Testing
             } while after != nil && pages < 10
             #expect(pages == 3)
             #expect(read == (order == "oldest" ? submitted : submitted.reversed()))
-        }
-    }
-
-    @Test func list_hasNoNext_whenLastPageIsFull() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            for number in 0..<4 { _ = try await wire.submit(.value(JSON(number), ["delay": 1000])) }
-            #expect(try await wire.call("job.list", ["limit": 4])["next"] == .null)
-            #expect(try await wire.call("job.list", ["limit": 3])["next"] != .null)
         }
     }
 
@@ -101,22 +78,6 @@ import Testing
             #expect(try await wire.call("job.get", .job(list))["children"] == 3)
             #expect(try await ids(wire, ["parent": JSON(list), "state": ["failed"]]) == [])
             #expect(try await wire.refusal("job.list", ["parent": 999_999]).code == -32001)
-        }
-    }
-
-    @Test(
-        arguments: [
-            (["limit": 0], "/limit"), (["limit": 1001], "/limit"), (["limit": "3"], "/limit"),
-            (["limit": 1.5], "/limit"),
-            (["order": "random"], "/order"), (["state": ["done"]], "/state/0"), (["state": "queued"], "/state"),
-            (["source": "ftp"], "/source"), (["after": -1], "/after"), (["wat": 1], "/wat"), (["tag": 3], "/tag"),
-        ] as [(JSON, String)])
-    func list_isRefused_whenFilterIsWrong(_ params: JSON, _ pointer: String) async throws {
-        try await Daemon.run { daemon in
-            let refusal = try await daemon.connect().refusal("job.list", params)
-            #expect(refusal.code == -32602)
-            #expect(refusal.pointer == pointer)
-            #expect(refusal.reason?.isEmpty == false)
         }
     }
 }

@@ -230,6 +230,8 @@ import Testing
             let refusal = try await wire.refusal("job.explain", ["source": ["type": "url", "url": "ftp://a/"]])
             #expect([-32002, -32602].contains(refusal.code))
             #expect(refusal.pointer == "/source/url")
+            let denied = try await wire.refusal("job.explain", .fetch("http://169.254.169.254/"))
+            #expect(denied.code == -32002 && denied.kind == "forbidden" && denied.pointer == "/source/url")
         }
     }
 

@@ -57,6 +57,16 @@ import Testing
                 ("queue.set", [:], "/queue"), ("queue.set", ["queue": "a", "concurrency": 0], "/concurrency"),
                 ("queue.set", ["queue": "a", "suspended": 1], "/suspended"), ("queue.set", ["queue": ""], "/queue"),
                 ("queue.set", ["queue": "a", "more": 1], "/more"),
+                ("job.list", ["limit": 0], "/limit"), ("job.list", ["limit": 1001], "/limit"),
+                ("job.list", ["limit": "3"], "/limit"), ("job.list", ["limit": 1.5], "/limit"),
+                ("job.list", ["order": "random"], "/order"), ("job.list", ["state": ["done"]], "/state/0"),
+                ("job.list", ["state": "queued"], "/state"), ("job.list", ["source": "ftp"], "/source"),
+                ("job.list", ["after": -1], "/after"), ("job.list", ["wat": 1], "/wat"), ("job.list", ["tag": 3], "/tag"),
+                ("job.watch", [:], "/job"), ("job.watch", ["all": false], "/all"), ("job.watch", ["all": 1], "/all"),
+                ("job.watch", ["jobs": [1, "2"]], "/jobs/1"), ("job.watch", ["job": "1"], "/job"),
+                ("job.watch", ["tag": "a", "interval": -1], "/interval"),
+                ("job.watch", ["tag": "a", "children": "yes"], "/children"),
+                ("job.watch", ["tag": "a", "more": 1], "/more"),
             ]
             for (method, params, pointer) in wrong {
                 let refusal = try await wire.refusal(method, params)
@@ -64,6 +74,8 @@ import Testing
                 #expect(refusal.pointer == pointer, "\(method) \(params): \(refusal)")
                 #expect(refusal.reason?.isEmpty == false, "\(method) \(params): \(refusal)")
             }
+            let both = try await wire.refusal("job.watch", ["job": 1, "all": true])
+            #expect(both.code == -32602 && both.pointer != nil)
         }
     }
 

@@ -92,17 +92,6 @@ import Testing
         }
     }
 
-    @Test func watch_isTruncated_whenThereAreMoreThanThousand() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
-            for number in 0..<1001 { wire.send("job.submit", .value(JSON(number), ["delay": 1000])) }
-            for number in 1...1001 { _ = try await wire.result(number) }
-            let answer = try await wire.call("job.watch", ["all": true])
-            #expect(answer["jobs"]?.array?.count == 1000)
-            #expect(answer["truncated"] == true)
-        }
-    }
-
     @Test func watch_coversLaterJobs_byTagAndAll() async throws {
         try await Daemon.run { daemon in
             let (wire, other) = (try daemon.connect(), try daemon.connect())
@@ -368,20 +357,6 @@ import Testing
                 try await wire.state("cancelled", of: job)
             }
             for id in 4...5 { #expect(try await wire.answer(JSON(id))["result"]?["job"]?.int == id) }
-        }
-    }
-
-    @Test(
-        arguments: [
-            ([:], "/job"), (["job": 1, "all": true], nil), (["all": false], "/all"), (["all": 1], "/all"),
-            (["jobs": [1, "2"]], "/jobs/1"), (["job": "1"], "/job"), (["tag": "a", "interval": -1], "/interval"),
-            (["tag": "a", "children": "yes"], "/children"), (["tag": "a", "more": 1], "/more"),
-        ] as [(JSON, String?)])
-    func watch_isRefused_whenParamsAreWrong(_ params: JSON, _ pointer: String?) async throws {
-        try await Daemon.run { daemon in
-            let refusal = try await daemon.connect().refusal("job.watch", params)
-            #expect(refusal.code == -32602)
-            if let pointer { #expect(refusal.pointer == pointer) } else { #expect(refusal.pointer != nil) }
         }
     }
 

@@ -89,6 +89,15 @@ import Testing
         (#""type":"download","url":"u","path":"p","rate":1.5"#, "/rate"),
         (#""type":"download","url":"u","path":"p","rate":"1""#, "/rate"),
         (#""type":"download","url":"u","path":"p","rate":1e300"#, "/rate"),
+        // Uploads.
+        (#""type":"upload","path":"p""#, "/url"), (#""type":"upload","url":"u""#, "/path"),
+        (#""type":"upload","url":"u","path":null"#, "/path"),
+        (#""type":"upload","url":"u","path":"p","method":"GET""#, "/method"),
+        (#""type":"upload","url":"u","path":"p","method":"put""#, "/method"),
+        (#""type":"upload","url":"u","path":"p","headers":{"content-length":"3"}"#, "/headers/content-length"),
+        (#""type":"upload","url":"u","path":"p","checksum":"sha256:12""#, "/checksum"),
+        (#""type":"upload","url":"u","path":"p","body":"x""#, "/body"),
+        (#""type":"upload","url":"u","path":"p","rate":1"#, "/rate"),
         // Expressions where nothing fills them in.
         (#""type":"url","url":"https://h/{{input}}""#, "/url"), (#""type":"json","url":"https://{{item}}/""#, "/url"),
         (#""type":"download","url":"https://h/","path":"{{job/id}}""#, "/path"),
