@@ -61,8 +61,7 @@ import Testing
             Self.furnish(origin)
             try await Daemon.run(
                 configuration: "programs: {digest: {command: [/usr/bin/sha256sum, --tag]}}\n"
-            ) { daemon in
-                let wire = try daemon.connect()
+            ) { daemon, wire in
                 let sha256 =
                     try await wire.succeed([
                         "source": ["type": "download", "url": .string(origin.url("/tool.tar.gz")), "path": "probe"]

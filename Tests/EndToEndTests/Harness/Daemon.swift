@@ -114,6 +114,17 @@ final class Daemon: Sendable {
             return value
         }
     }
+
+    /// The same with a connection to it.
+    static func run<Value>(
+        configuration: String = "", environment: [String: String] = [:], flags: [String] = [], alone: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation, _ body: (Daemon, Wire) async throws -> Value
+    ) async throws -> Value {
+        try await run(
+            configuration: configuration, environment: environment, flags: flags, alone: alone,
+            sourceLocation: sourceLocation
+        ) { daemon in try await body(daemon, daemon.connect()) }
+    }
 }
 
 /// A directory in which daemons run one after the other, as across restarts.

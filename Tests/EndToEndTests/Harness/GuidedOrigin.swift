@@ -189,6 +189,29 @@ final class GuidedOrigin: Sendable {
         return try await body(origin)
     }
 
+    /// Runs `body` with an origin, a daemon and a connection to that.
+    static func withDaemon<Value>(
+        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }, configuration: String = "",
+        flags: [String] = [], alone: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (GuidedOrigin, Daemon, Wire) async throws -> Value
+    ) async throws -> Value {
+        try await run(at: address, rule) { origin in
+            try await Daemon.run(
+                configuration: configuration, flags: flags, alone: alone, sourceLocation: sourceLocation
+            ) { daemon, wire in try await body(origin, daemon, wire) }
+        }
+    }
+
+    /// Runs `body` with an origin and a directory for daemons.
+    static func withHousehold<Value>(
+        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil },
+        _ body: (GuidedOrigin, Household) async throws -> Value
+    ) async throws -> Value {
+        try await run(at: address, rule) { origin in
+            try await Household.with { household in try await body(origin, household) }
+        }
+    }
+
     /// The URL of `path`; `host` is another name of its address.
     func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? address):\(port)\(path)") }
 

@@ -4,109 +4,100 @@ import Testing
 /// A cancel reaches everything below, at once, and `finally` links still run.
 @Suite struct CancellationTests {
     @Test func cancel_reachesEverythingBelow() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: "http:\n  perHost: 100\n") { daemon in
-                let wire = try daemon.connect()
-                func download(_ name: String) -> JSON { .download(origin.url("/" + name), to: name) }
-                let inner: JSON = ["source": ["type": "list", "jobs": [download("c"), download("d"), .timer(1000)]]]
-                let race: JSON = ["source": ["type": "list", "mode": "first", "jobs": [download("e"), inner]]]
-                let each: JSON = [
-                    "source": [
-                        "type": "each", "in": ["f", "g"],
-                        "job": .download(.string((origin.url("/").string ?? "") + "{{item}}"), to: "{{item}}"),
-                    ]
+        try await GuidedOrigin.withDaemon(configuration: "http:\n  perHost: 100\n") { origin, daemon, wire in
+            func download(_ name: String) -> JSON { .download(origin.url("/" + name), to: name) }
+            let inner: JSON = ["source": ["type": "list", "jobs": [download("c"), download("d"), .timer(1000)]]]
+            let race: JSON = ["source": ["type": "list", "mode": "first", "jobs": [download("e"), inner]]]
+            let each: JSON = [
+                "source": [
+                    "type": "each", "in": ["f", "g"],
+                    "job": .download(.string((origin.url("/").string ?? "") + "{{item}}"), to: "{{item}}"),
                 ]
-                let spec: JSON = [
-                    "source": ["type": "value", "value": 1],
-                    "then": [
-                        [
-                            "then": [
-                                "source": [
-                                    "type": "list", "jobs": [download("a"), race, each, .value(1, ["delay": 1000])],
-                                ]
+            ]
+            let spec: JSON = [
+                "source": ["type": "value", "value": 1],
+                "then": [
+                    [
+                        "then": [
+                            "source": [
+                                "type": "list", "jobs": [download("a"), race, each, .value(1, ["delay": 1000])],
                             ]
                         ]
-                    ],
-                ]
-                let id = try await wire.submit(spec)
-                let names = ["a", "c", "d", "e", "f", "g"]
-                for name in names {
-                    let exchange = try await origin.exchange("/" + name)
-                    exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
-                    exchange.send([UInt8](repeating: 1, count: 10_000))
-                }
-                _ = try await wire.call("job.watch", ["job": JSON(id), "children": true, "interval": 0.01])
-                _ = try await wire.call("job.cancel", .job(id))
-                // None of these ends without the cancellation: the origin sends no more, and no timeout is set.
-                for name in names { try await origin.departure(from: "/" + name) }
-                #expect(try await wire.wait(id)["state"] == "cancelled")
-                try await wire.eventually {
-                    $0["jobs"]?["running"] == 0 && $0["jobs"]?["scheduled"] == 0 && $0["jobs"]?["queued"] == 0
-                }
-                #expect(Files.names(in: daemon.downloads).isEmpty)
+                    ]
+                ],
+            ]
+            let id = try await wire.submit(spec)
+            let names = ["a", "c", "d", "e", "f", "g"]
+            for name in names {
+                let exchange = try await origin.exchange("/" + name)
+                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
+                exchange.send([UInt8](repeating: 1, count: 10_000))
             }
+            _ = try await wire.call("job.watch", ["job": JSON(id), "children": true, "interval": 0.01])
+            _ = try await wire.call("job.cancel", .job(id))
+            // None of these ends without the cancellation: the origin sends no more, and no timeout is set.
+            for name in names { try await origin.departure(from: "/" + name) }
+            #expect(try await wire.wait(id)["state"] == "cancelled")
+            try await wire.eventually {
+                $0["jobs"]?["running"] == 0 && $0["jobs"]?["scheduled"] == 0 && $0["jobs"]?["queued"] == 0
+            }
+            #expect(Files.names(in: daemon.downloads).isEmpty)
         }
     }
 
     @Test func cancel_runsFinallyLinksOnly_andEndsAfterTheLast() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let id = try await wire.submit(
-                    .fetch(
-                        origin.url("/slow"),
-                        [
-                            "then": [
-                                ["then": ["source": ["type": "url", "url": origin.url("/then")]]],
-                                ["finally": ["source": ["type": "url", "url": origin.url("/first")]]],
-                                ["fail": ["source": ["type": "url", "url": origin.url("/fail")]]],
-                                ["both": ["source": ["type": "url", "url": origin.url("/both")]]],
-                                [
-                                    "finally": [
-                                        "source": [
-                                            "type": "url", "url": origin.url("/second"), "method": "POST",
-                                            "body": "{{error/kind}} {{input}}",
-                                        ]
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let id = try await wire.submit(
+                .fetch(
+                    origin.url("/slow"),
+                    [
+                        "then": [
+                            ["then": ["source": ["type": "url", "url": origin.url("/then")]]],
+                            ["finally": ["source": ["type": "url", "url": origin.url("/first")]]],
+                            ["fail": ["source": ["type": "url", "url": origin.url("/fail")]]],
+                            ["both": ["source": ["type": "url", "url": origin.url("/both")]]],
+                            [
+                                "finally": [
+                                    "source": [
+                                        "type": "url", "url": origin.url("/second"), "method": "POST",
+                                        "body": "{{error/kind}} {{input}}",
                                     ]
-                                ],
-                            ]
-                        ]))
-                _ = try await origin.exchange("/slow")
-                _ = try await wire.call("job.cancel", .job(id))
-                let first = try await origin.exchange("/first")
-                #expect(try await wire.call("job.get", .job(id))["state"] == "running")
-                // A second cancel has no effect: the cleanup continues.
-                _ = try await wire.answer(JSON(wire.send("job.cancel", .job(id))))
-                first.answer(.text("1"))
-                let second = try await origin.exchange("/second")
-                #expect(String(decoding: second.request.body, as: UTF8.self) == "cancelled null")
-                second.answer(.status("500 Broken"))
-                let job = try await wire.wait(id)
-                #expect(job["state"] == "cancelled")
-                #expect(job["error"]?["kind"] == "cancelled")
-                #expect(origin.requests.map(\.path) == ["/slow", "/first", "/second"])
-                let outcomes = job["outcomes"]?.array ?? []
-                #expect(outcomes.map { $0["link"] } == [0, 2, 5])
-                #expect(outcomes.map { $0["ok"] } == [false, true, false])
-            }
+                                ]
+                            ],
+                        ]
+                    ]))
+            _ = try await origin.exchange("/slow")
+            _ = try await wire.call("job.cancel", .job(id))
+            let first = try await origin.exchange("/first")
+            #expect(try await wire.call("job.get", .job(id))["state"] == "running")
+            // A second cancel has no effect: the cleanup continues.
+            _ = try await wire.answer(JSON(wire.send("job.cancel", .job(id))))
+            first.answer(.text("1"))
+            let second = try await origin.exchange("/second")
+            #expect(String(decoding: second.request.body, as: UTF8.self) == "cancelled null")
+            second.answer(.status("500 Broken"))
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "cancelled")
+            #expect(job["error"]?["kind"] == "cancelled")
+            #expect(origin.requests.map(\.path) == ["/slow", "/first", "/second"])
+            let outcomes = job["outcomes"]?.array ?? []
+            #expect(outcomes.map { $0["link"] } == [0, 2, 5])
+            #expect(outcomes.map { $0["ok"] } == [false, true, false])
         }
     }
 
     @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                // Before the submission, so that no child starts unseen.
-                _ = try await wire.call("job.watch", ["all": true, "children": true])
-                let id = try await wire.submit([
-                    "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .fetch(origin.url("/"))]]
-                ])
-                let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
-                _ = try await wire.call("job.cancel", .job(line.job ?? 0))
-                try await origin.exchange("/").answer(.text("won"))
-                let job = try await wire.wait(id)
-                #expect(job["result"]?["index"] == 1, "\(job)")
-            }
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            // Before the submission, so that no child starts unseen.
+            _ = try await wire.call("job.watch", ["all": true, "children": true])
+            let id = try await wire.submit([
+                "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .fetch(origin.url("/"))]]
+            ])
+            let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
+            _ = try await wire.call("job.cancel", .job(line.job ?? 0))
+            try await origin.exchange("/").answer(.text("won"))
+            let job = try await wire.wait(id)
+            #expect(job["result"]?["index"] == 1, "\(job)")
         }
     }
 }

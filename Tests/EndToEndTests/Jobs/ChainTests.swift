@@ -6,8 +6,7 @@ import Testing
     private func chain(_ source: JSON, _ links: [JSON]) -> JSON { source.with(["then": .array(links)]) }
 
     @Test func links_applyByOutcome_likeCallbacks() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let ok: JSON = .value("in")
             let bad: JSON = .failure("mine")
             let yes: JSON = ["return": "yes"]
@@ -42,41 +41,38 @@ import Testing
     }
 
     @Test func chain_downloadsFromMirror_asInTheProtocolsExample() async throws {
-        try await GuidedOrigin.run({ request, _ in
+        try await GuidedOrigin.withDaemon({ request, _ in
             switch request.path {
             case "/latest": .json("{\"assets\": [{\"url\": \"http://\(request.headers["host"] ?? "")/gone\"}]}")
             case "/mirror": .whole(Sample.content, etag: "\"1\"")
             case "/done": .text("noted")
             default: .status("404 Not Found")
             }
-        }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.run([
-                    "source": ["type": "json", "url": origin.url("/latest")],
-                    "then": [
-                        ["then": ["source": ["type": "download", "url": "{{input/assets/0/url}}", "path": "tool"]]],
-                        [
-                            "fail": ["source": ["type": "download", "url": origin.url("/mirror"), "path": "tool"]],
-                            "on": ["http", "timeout"],
-                        ],
-                        [
-                            "finally": [
-                                "source": [
-                                    "type": "url", "url": origin.url("/done"), "method": "POST", "body": "{{job/id}}",
-                                ]
-                            ]
-                        ],
+        }) { origin, _, wire in
+            let job = try await wire.run([
+                "source": ["type": "json", "url": origin.url("/latest")],
+                "then": [
+                    ["then": ["source": ["type": "download", "url": "{{input/assets/0/url}}", "path": "tool"]]],
+                    [
+                        "fail": ["source": ["type": "download", "url": origin.url("/mirror"), "path": "tool"]],
+                        "on": ["http", "timeout"],
                     ],
-                ])
-                #expect(job["state"] == "succeeded", "\(job)")
-                #expect(job["result"]?["sha256"]?.string == Sample.sha256)
-                let done = try #require(origin.requests.last)
-                #expect(done.path == "/done")
-                #expect(String(decoding: done.body, as: UTF8.self) == "\(job["job"] ?? .null)")
-                #expect(origin.requests.map(\.path) == ["/latest", "/gone", "/mirror", "/done"])
-                #expect(job["outcomes"]?.array?.map { $0["ok"] } == [true, false, true, true])
-            }
+                    [
+                        "finally": [
+                            "source": [
+                                "type": "url", "url": origin.url("/done"), "method": "POST", "body": "{{job/id}}",
+                            ]
+                        ]
+                    ],
+                ],
+            ])
+            #expect(job["state"] == "succeeded", "\(job)")
+            #expect(job["result"]?["sha256"]?.string == Sample.sha256)
+            let done = try #require(origin.requests.last)
+            #expect(done.path == "/done")
+            #expect(String(decoding: done.body, as: UTF8.self) == "\(job["job"] ?? .null)")
+            #expect(origin.requests.map(\.path) == ["/latest", "/gone", "/mirror", "/done"])
+            #expect(job["outcomes"]?.array?.map { $0["ok"] } == [true, false, true, true])
         }
     }
 
@@ -85,35 +81,31 @@ import Testing
     /// Where a number from a server becomes a number of the daemon.
     @Test(arguments: ["1e999999", String(repeating: "9", count: 10_000)])
     func number_isInvalid_whenItIsFilledInAndTooLarge(_ number: String) async throws {
-        try await GuidedOrigin.run({ _, _ in .json(number) }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let sources: [JSON] = [
-                    ["type": "timer", "seconds": "{{input}}"],
-                    ["type": "download", "url": origin.url("/x"), "path": "x", "rate": "{{input}}"],
-                    ["type": "download", "url": origin.url("/x"), "path": "x", "segments": "{{input}}"],
-                    ["type": "list", "jobs": [["source": ["type": "value", "value": 1]]], "concurrency": "{{input}}"],
-                ]
-                for source in sources {
-                    let error = try await wire.fail([
-                        "source": ["type": "json", "url": origin.url("/n")], "then": [["then": ["source": source]]],
-                    ])
-                    #expect(error["kind"] == "invalid", "\(error)")
-                }
-                let job = try await wire.submit([
-                    "source": ["type": "json", "url": origin.url("/n")],
-                    "then": [["then": ["source": ["type": "value", "value": "{{input}}"]]]],
+        try await GuidedOrigin.withDaemon({ _, _ in .json(number) }) { origin, _, wire in
+            let sources: [JSON] = [
+                ["type": "timer", "seconds": "{{input}}"],
+                ["type": "download", "url": origin.url("/x"), "path": "x", "rate": "{{input}}"],
+                ["type": "download", "url": origin.url("/x"), "path": "x", "segments": "{{input}}"],
+                ["type": "list", "jobs": [["source": ["type": "value", "value": 1]]], "concurrency": "{{input}}"],
+            ]
+            for source in sources {
+                let error = try await wire.fail([
+                    "source": ["type": "json", "url": origin.url("/n")], "then": [["then": ["source": source]]],
                 ])
-                #expect(try await wire.wait(job)["result"]?.description == number)
+                #expect(error["kind"] == "invalid", "\(error)")
             }
+            let job = try await wire.submit([
+                "source": ["type": "json", "url": origin.url("/n")],
+                "then": [["then": ["source": ["type": "value", "value": "{{input}}"]]]],
+            ])
+            #expect(try await wire.wait(job)["result"]?.description == number)
         }
     }
 
     // MARK: - Times
 
     @Test func timeout_boundsOneAttempt_ofOneSource() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let error = try await wire.fail(.timer(1000, ["timeout": 0.1, "retry": ["max": 2, "initial": 0.01]]))
             #expect(error["kind"] == "timeout")
             #expect(error["attempts"] == 3)
@@ -132,38 +124,36 @@ import Testing
     }
 
     @Test func deadline_failsJob_andRunsItsFinally() async throws {
-        try await GuidedOrigin.run({ request, _ in request.path == "/finally" ? .text("f") : nil }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.run(
-                    chain(
-                        .fetch(origin.url("/slow"), ["deadline": 2]),
+        try await GuidedOrigin.withDaemon(
+            { request, _ in request.path == "/finally" ? .text("f") : nil }
+        ) { origin, _, wire in
+            let job = try await wire.run(
+                chain(
+                    .fetch(origin.url("/slow"), ["deadline": 2]),
+                    [
+                        ["then": ["return": 1]], ["fail": ["return": 2]], ["both": ["return": 3]],
                         [
-                            ["then": ["return": 1]], ["fail": ["return": 2]], ["both": ["return": 3]],
-                            [
-                                "finally": [
-                                    "source": [
-                                        "type": "url", "url": origin.url("/finally"), "method": "POST",
-                                        "body": "{{error/kind}}",
-                                    ]
+                            "finally": [
+                                "source": [
+                                    "type": "url", "url": origin.url("/finally"), "method": "POST",
+                                    "body": "{{error/kind}}",
                                 ]
-                            ],
-                        ]))
-                #expect(job["state"] == "failed")
-                #expect(job["error"]?["kind"] == "deadline")
-                // On a busy machine, the deadline can pass before the source begins.
-                let hasBegun = origin.requests.contains { $0.path == "/slow" }
-                if hasBegun { try await origin.departure(from: "/slow") }
-                #expect(origin.requests.last?.path == "/finally")
-                #expect(origin.requests.last.map { String(decoding: $0.body, as: UTF8.self) } == "deadline")
-                #expect(job["outcomes"]?.array?.map { $0["link"] } == (hasBegun ? [0, 4] : [4]))
-            }
+                            ]
+                        ],
+                    ]))
+            #expect(job["state"] == "failed")
+            #expect(job["error"]?["kind"] == "deadline")
+            // On a busy machine, the deadline can pass before the source begins.
+            let hasBegun = origin.requests.contains { $0.path == "/slow" }
+            if hasBegun { try await origin.departure(from: "/slow") }
+            #expect(origin.requests.last?.path == "/finally")
+            #expect(origin.requests.last.map { String(decoding: $0.body, as: UTF8.self) } == "deadline")
+            #expect(job["outcomes"]?.array?.map { $0["link"] } == (hasBegun ? [0, 4] : [4]))
         }
     }
 
     @Test func delay_andNotBefore_holdJobBack() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             func time(_ name: String, of job: JSON) throws -> Timestamp {
                 try #require(Timestamp(rfc3339: job[name]?.string ?? ""))
             }

@@ -74,8 +74,7 @@ import TestOrigin
                 index == 0 ? [step, .wait(gate)] : [step]
             }
         }) { origin in
-            try await Daemon.run(configuration: "http: {perHost: 3}") { daemon in
-                let wire = try daemon.connect()
+            try await Daemon.run(configuration: "http: {perHost: 3}") { daemon, wire in
                 let job = try await wire.submit(.download(.string(origin.url("/file")), to: "file", ["segments": 16]))
                 await origin.log.reaches(3)
                 // A fourth would come before the next job's answer; its own request waits for the host.
@@ -98,44 +97,38 @@ import TestOrigin
 
     @Test func download_resumes_whenConnectionBreaks() async throws {
         let content = Sample.content
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["initial": 0.01]))
-                let first = try await origin.exchange("/file")
-                first.sendHead(
-                    "200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
-                first.send(Array(content[..<40_000]))
-                first.close()
-                let second = try await origin.exchange("/file")
-                let start = try #require(second.request.rangeStart)
-                #expect(second.request.headers["if-range"] == "\"v1\"")
-                #expect((1...40_000).contains(start))
-                second.answer(.partial(content, from: start, etag: "\"v1\""))
-                let result = try await wire.wait(job)["result"]
-                #expect(result?["resumedFrom"]?.int == start)
-                #expect(result?["attempts"] == 2)
-                #expect(result?["status"] == 206)
-                #expect(result?["sha256"]?.string == Sample.sha256)
-                #expect(try Files.bytes(daemon.downloads + "/file") == content)
-            }
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["initial": 0.01]))
+            let first = try await origin.exchange("/file")
+            first.sendHead(
+                "200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
+            first.send(Array(content[..<40_000]))
+            first.close()
+            let second = try await origin.exchange("/file")
+            let start = try #require(second.request.rangeStart)
+            #expect(second.request.headers["if-range"] == "\"v1\"")
+            #expect((1...40_000).contains(start))
+            second.answer(.partial(content, from: start, etag: "\"v1\""))
+            let result = try await wire.wait(job)["result"]
+            #expect(result?["resumedFrom"]?.int == start)
+            #expect(result?["attempts"] == 2)
+            #expect(result?["status"] == 206)
+            #expect(result?["sha256"]?.string == Sample.sha256)
+            #expect(try Files.bytes(daemon.downloads + "/file") == content)
         }
     }
 
     @Test func part_isKeptForARetry_andRemovedWithTheJob() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["max": 0]))
-                let exchange = try await origin.exchange("/file")
-                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-                exchange.send(Array(Sample.content[..<40_000]))
-                exchange.close()
-                #expect(try await wire.wait(job)["state"] == "failed")
-                #expect(Files.names(in: daemon.downloads) == ["file.part"])
-                _ = try await wire.call("job.remove", ["job": JSON(job)])
-                #expect(Files.names(in: daemon.downloads) == [])
-            }
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["max": 0]))
+            let exchange = try await origin.exchange("/file")
+            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+            exchange.send(Array(Sample.content[..<40_000]))
+            exchange.close()
+            #expect(try await wire.wait(job)["state"] == "failed")
+            #expect(Files.names(in: daemon.downloads) == ["file.part"])
+            _ = try await wire.call("job.remove", ["job": JSON(job)])
+            #expect(Files.names(in: daemon.downloads) == [])
         }
     }
 }

@@ -12,72 +12,66 @@ import Testing
     }
 
     @Test func aDiamond_submittedOneByOne_endsInOrder_evenIfKilled() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                var wire = try daemon.connect()
-                let top = try await wire.submit(.fetch(origin.url("/top")))
-                var sides: [Int] = []
-                for name in ["left", "right"] {
-                    sides.append(
-                        try await wire.submit(
-                            Self.waiting(for: top, ["then": [["then": ["return": [.string(name), "{{input/body}}"]]]]]))
-                    )
-                }
-                let bottom = try await wire.submit([
-                    "source": ["type": "list", "mode": "all", "jobs": .array(sides.map { Self.waiting(for: $0) })]
-                ])
-                for job in [top] + sides {
-                    let refusal = try await wire.refusal("job.remove", .job(job))
-                    #expect(refusal.code == -32004)
-                }
-                _ = try await origin.exchange("/top")
-                try await daemon.crash()
-
-                daemon = try await household.start()
-                wire = try daemon.connect()
-                try await origin.exchange("/top").answer(.text("T"))
-                #expect(try await wire.wait(bottom)["result"] == [["left", "T"], ["right", "T"]])
-                for job in sides {
-                    let shown = try await wire.call("job.get", .job(job))
-                    #expect(shown["attempt"] == 1 && shown["restarts"]?.unlessNull == nil)
-                }
-                _ = try await wire.call("job.remove", .job(bottom))
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold { origin, household in
+            var daemon = try await household.start()
+            var wire = try daemon.connect()
+            let top = try await wire.submit(.fetch(origin.url("/top")))
+            var sides: [Int] = []
+            for name in ["left", "right"] {
+                sides.append(
+                    try await wire.submit(
+                        Self.waiting(for: top, ["then": [["then": ["return": [.string(name), "{{input/body}}"]]]]]))
+                )
             }
+            let bottom = try await wire.submit([
+                "source": ["type": "list", "mode": "all", "jobs": .array(sides.map { Self.waiting(for: $0) })]
+            ])
+            for job in [top] + sides {
+                let refusal = try await wire.refusal("job.remove", .job(job))
+                #expect(refusal.code == -32004)
+            }
+            _ = try await origin.exchange("/top")
+            try await daemon.crash()
+
+            daemon = try await household.start()
+            wire = try daemon.connect()
+            try await origin.exchange("/top").answer(.text("T"))
+            #expect(try await wire.wait(bottom)["result"] == [["left", "T"], ["right", "T"]])
+            for job in sides {
+                let shown = try await wire.call("job.get", .job(job))
+                #expect(shown["attempt"] == 1 && shown["restarts"]?.unlessNull == nil)
+            }
+            _ = try await wire.call("job.remove", .job(bottom))
+            try await daemon.stop()
         }
     }
 
     @Test func aWait_hasTheOutcome_ofAnyEnd() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let cancelled = try await wire.submit(.timer(1000))
-                let failed = try await wire.submit(.fetch(origin.url("/"), ["retry": ["max": 0]]))
-                let ofCancelled = try await wire.submit(Self.waiting(for: cancelled))
-                let ofFailed = try await wire.submit(Self.waiting(for: failed))
-                _ = try await wire.call("job.cancel", .job(cancelled))
-                try await origin.exchange("/").answer(.status("404 Gone"))
-                let first = try await wire.wait(ofCancelled)
-                #expect(first["state"] == "failed" && first["error"]?["kind"] == "cancelled")
-                let second = try await wire.wait(ofFailed)["error"]
-                #expect(second?["kind"] == "http" && second?["retryable"] == false)
-                #expect(second?["cause"]?["job"] == JSON(failed) && second?["cause"]?["http"]?["status"] == 404)
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let cancelled = try await wire.submit(.timer(1000))
+            let failed = try await wire.submit(.fetch(origin.url("/"), ["retry": ["max": 0]]))
+            let ofCancelled = try await wire.submit(Self.waiting(for: cancelled))
+            let ofFailed = try await wire.submit(Self.waiting(for: failed))
+            _ = try await wire.call("job.cancel", .job(cancelled))
+            try await origin.exchange("/").answer(.status("404 Gone"))
+            let first = try await wire.wait(ofCancelled)
+            #expect(first["state"] == "failed" && first["error"]?["kind"] == "cancelled")
+            let second = try await wire.wait(ofFailed)["error"]
+            #expect(second?["kind"] == "http" && second?["retryable"] == false)
+            #expect(second?["cause"]?["job"] == JSON(failed) && second?["cause"]?["http"]?["status"] == 404)
 
-                // A job that waits for the second end is not told the first.
-                _ = try await wire.call("job.retry", .job(failed))
-                let later = try await wire.submit(Self.waiting(for: failed))
-                #expect(try await wire.refusal("job.remove", .job(failed)).code == -32004)
-                try await origin.exchange("/").answer(.text("at last"))
-                #expect(try await wire.wait(later)["result"]?["body"] == "at last")
-                #expect(try await wire.call("job.get", .job(ofFailed))["state"] == "failed")
-            }
+            // A job that waits for the second end is not told the first.
+            _ = try await wire.call("job.retry", .job(failed))
+            let later = try await wire.submit(Self.waiting(for: failed))
+            #expect(try await wire.refusal("job.remove", .job(failed)).code == -32004)
+            try await origin.exchange("/").answer(.text("at last"))
+            #expect(try await wire.wait(later)["result"]?["body"] == "at last")
+            #expect(try await wire.call("job.get", .job(ofFailed))["state"] == "failed")
         }
     }
 
     @Test func aFinishedJob_isKept_whileAnotherNeedsIt() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let target = try await wire.submit(.value(5))
             _ = try await wire.wait(target)
             let job = try await wire.submit(Self.waiting(for: target, ["delay": 1000]))
@@ -90,8 +84,7 @@ import Testing
     }
 
     @Test func unknownJobs_areRefused_whereTheyAreWritten() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let inLink: JSON = ["source": ["type": "value", "value": 1], "then": [["both": Self.waiting(for: 77)]]]
             let inList: JSON = ["source": ["type": "list", "jobs": [.value(1), Self.waiting(for: 77)]]]
             for (spec, pointer) in [
@@ -132,69 +125,64 @@ import Testing
 
     @Test func longResults_outliveTheirJob() async throws {
         let configuration = "limits: {inlineResult: 1000}"
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start(configuration: configuration)
-                var wire = try daemon.connect()
-                let text = String(repeating: "x", count: 5000)
-                var jobs: [(target: Int, job: Int)] = []
-                for spec in [JSON.fetch(origin.url("/")), .value(.string(text))] {
-                    let target = try await wire.submit(spec)
-                    jobs.append((target, try await wire.submit(Self.waiting(for: target))))
-                }
-                for (target, job) in jobs {
-                    _ = try await wire.wait(job)
-                    _ = try await wire.call("job.remove", .job(target))
-                }
-                try await daemon.crash()
-
-                // Its start removes files that belong to no job.
-                daemon = try await household.start(configuration: configuration)
-                wire = try daemon.connect()
-                let body = try await wire.call("job.result", .job(jobs[0].job))
-                #expect(body["size"] == 100_000)
-                let value = try await wire.call("job.result", .job(jobs[1].job))
-                #expect(Base64.decode(value["data"]?.string ?? "") == Array("\"\(text)\"".utf8))
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
+            var daemon = try await household.start(configuration: configuration)
+            var wire = try daemon.connect()
+            let text = String(repeating: "x", count: 5000)
+            var jobs: [(target: Int, job: Int)] = []
+            for spec in [JSON.fetch(origin.url("/")), .value(.string(text))] {
+                let target = try await wire.submit(spec)
+                jobs.append((target, try await wire.submit(Self.waiting(for: target))))
             }
+            for (target, job) in jobs {
+                _ = try await wire.wait(job)
+                _ = try await wire.call("job.remove", .job(target))
+            }
+            try await daemon.crash()
+
+            // Its start removes files that belong to no job.
+            daemon = try await household.start(configuration: configuration)
+            wire = try daemon.connect()
+            let body = try await wire.call("job.result", .job(jobs[0].job))
+            #expect(body["size"] == 100_000)
+            let value = try await wire.call("job.result", .job(jobs[1].job))
+            #expect(Base64.decode(value["data"]?.string ?? "") == Array("\"\(text)\"".utf8))
+            try await daemon.stop()
         }
     }
 
     @Test func deferctl_waitsForJobs_beforeItsOwn() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: ProgramTests.anyProgram) { daemon in
-                let wire = try daemon.connect()
-                let target = try await wire.submit(.fetch(origin.url("/")))
-                let other = try await wire.submit(.value(1))
-                func run(_ words: [String]) async throws -> Int {
-                    let text = try await daemon.deferctl(["run", "--detach"] + words).outputText
-                    return try #require(Int(text.trimmingCharacters(in: .whitespacesAndNewlines)))
-                }
-                let braces = ["echo", "{{input}} done"]
-                let all = try await run(["--after", "\(target),\(other)", "--timeout", "30"] + braces)
-                let one = try await run(["--after", "\(target)"] + braces)
-                let any = try await run(["--after-any", "\(target)"] + braces)
-                let mixed = try await run(["--after", "\(other)", "--after-any", "\(target)", "--"] + braces)
-                let never = try await run(["--after", "\(target)", "--after-any", "\(other)"] + braces)
-                let listed = try await daemon.deferctl(["list"]).outputText
-                #expect(listed.contains("echo {{input}} done"))
-                for job in [one, any] { #expect(try await wire.call("job.get", .job(job))["state"] == "running") }
-                try await origin.exchange("/").answer(.status("404 Not Found"))
-                #expect(try await wire.wait(any)["state"] == "succeeded")
-                #expect(try await daemon.deferctl(["result", "--raw", "\(any)"]).outputText.contains("{{input}} done"))
-                #expect(try await wire.wait(mixed)["state"] == "succeeded")
-                #expect(try await wire.wait(one)["error"]?["kind"] == "http")
-                #expect(try await wire.wait(never)["error"]?["kind"] == "http")
-                let error = try await wire.wait(all)["error"]
-                #expect(error?["kind"] == "list" && error?["cause"]?["kind"] == "http")
-                #expect(origin.count("/") == 1)
-
-                let fetch = try await daemon.deferctl(
-                    ["run", "--quiet", "--after", "\(other)", "no-such-program"], end: .code(65))
-                #expect(fetch.errorText.contains("no-such-program"))
-                _ = try await daemon.deferctl(["run", "--after", "1,x", "echo"], end: .code(64))
-                _ = try await daemon.deferctl(["run", "--after", "999", "echo"], end: .code(65))
+        try await GuidedOrigin.withDaemon(configuration: ProgramTests.anyProgram) { origin, daemon, wire in
+            let target = try await wire.submit(.fetch(origin.url("/")))
+            let other = try await wire.submit(.value(1))
+            func run(_ words: [String]) async throws -> Int {
+                let text = try await daemon.deferctl(["run", "--detach"] + words).outputText
+                return try #require(Int(text.trimmingCharacters(in: .whitespacesAndNewlines)))
             }
+            let braces = ["echo", "{{input}} done"]
+            let all = try await run(["--after", "\(target),\(other)", "--timeout", "30"] + braces)
+            let one = try await run(["--after", "\(target)"] + braces)
+            let any = try await run(["--after-any", "\(target)"] + braces)
+            let mixed = try await run(["--after", "\(other)", "--after-any", "\(target)", "--"] + braces)
+            let never = try await run(["--after", "\(target)", "--after-any", "\(other)"] + braces)
+            let listed = try await daemon.deferctl(["list"]).outputText
+            #expect(listed.contains("echo {{input}} done"))
+            for job in [one, any] { #expect(try await wire.call("job.get", .job(job))["state"] == "running") }
+            try await origin.exchange("/").answer(.status("404 Not Found"))
+            #expect(try await wire.wait(any)["state"] == "succeeded")
+            #expect(try await daemon.deferctl(["result", "--raw", "\(any)"]).outputText.contains("{{input}} done"))
+            #expect(try await wire.wait(mixed)["state"] == "succeeded")
+            #expect(try await wire.wait(one)["error"]?["kind"] == "http")
+            #expect(try await wire.wait(never)["error"]?["kind"] == "http")
+            let error = try await wire.wait(all)["error"]
+            #expect(error?["kind"] == "list" && error?["cause"]?["kind"] == "http")
+            #expect(origin.count("/") == 1)
+
+            let fetch = try await daemon.deferctl(
+                ["run", "--quiet", "--after", "\(other)", "no-such-program"], end: .code(65))
+            #expect(fetch.errorText.contains("no-such-program"))
+            _ = try await daemon.deferctl(["run", "--after", "1,x", "echo"], end: .code(64))
+            _ = try await daemon.deferctl(["run", "--after", "999", "echo"], end: .code(65))
         }
     }
 }

@@ -4,8 +4,7 @@ import Testing
 /// Keys make submission idempotent, and finished jobs are removed in time.
 @Suite struct KeyTests {
     @Test func sameSpec_joins_whateverTheOrderOfItsMembers() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let first = try await wire.call("job.submit", .value(["a": 1, "b": [1.5]], ["key": "k", "tags": ["t"]]))
             #expect(first["created"] == true)
             wire.sendLine(
@@ -27,8 +26,7 @@ import Testing
     }
 
     @Test func otherSpec_isConflict_untilJobIsRemoved() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let id = try await wire.submit(.value(1, ["key": "k"]))
             for spec in [
                 JSON.value(2, ["key": "k"]), .value(1, ["key": "k", "label": "l"]),
@@ -49,8 +47,7 @@ import Testing
     }
 
     @Test func environmentsOfPrograms_areNotCompared() async throws {
-        try await Daemon.run(configuration: ProgramTests.anyProgram) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: ProgramTests.anyProgram) { _, wire in
             func spec(_ environment: JSON, _ words: [JSON] = ["/bin/true"]) -> JSON {
                 [
                     "key": "k",

@@ -9,8 +9,7 @@ import Testing
     }
 
     @Test func settledList_givesEveryOutcome_inOrder() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let job = try await wire.run(list([.timer(0.2), .failure("mine"), .value("last")]))
             #expect(job["state"] == "succeeded")
             let result = try #require(job["result"]?.array)
@@ -24,8 +23,7 @@ import Testing
     }
 
     @Test func allList_givesValues_orFirstFailure() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             #expect(try await wire.succeed(list([.value(1), .timer(0.1), .value(3)], ["mode": "all"])) == [1, nil, 3])
             #expect(try await wire.succeed(list([], ["mode": "all"])) == [])
             let id = try await wire.submit(list([.timer(1000), .failure("mine"), .timer(1000)], ["mode": "all"]))
@@ -42,27 +40,23 @@ import Testing
     }
 
     @Test func firstList_givesWinner_andCancelsTheRest() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let jobs: [JSON] = [.fetch(origin.url("/0")), .failure(), .fetch(origin.url("/2"))]
-                let id = try await wire.submit(list(jobs, ["mode": "first"]))
-                _ = try await origin.exchange("/0")
-                try await origin.exchange("/2").answer(.text("won"))
-                let job = try await wire.wait(id)
-                #expect(job["result"]?["index"] == 2)
-                #expect(job["result"]?["value"]?["body"] == "won")
-                try await origin.departure(from: "/0")
-                let children =
-                    try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
-                #expect(children.map { $0["state"] } == ["cancelled", "failed", "succeeded"])
-            }
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let jobs: [JSON] = [.fetch(origin.url("/0")), .failure(), .fetch(origin.url("/2"))]
+            let id = try await wire.submit(list(jobs, ["mode": "first"]))
+            _ = try await origin.exchange("/0")
+            try await origin.exchange("/2").answer(.text("won"))
+            let job = try await wire.wait(id)
+            #expect(job["result"]?["index"] == 2)
+            #expect(job["result"]?["value"]?["body"] == "won")
+            try await origin.departure(from: "/0")
+            let children =
+                try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
+            #expect(children.map { $0["state"] } == ["cancelled", "failed", "succeeded"])
         }
     }
 
     @Test func each_makesChildForEveryItem_inOrder() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let source: JSON = [
                 "type": "each", "in": [3, "b", ["c": nil]], "mode": "all",
                 "job": [
@@ -78,28 +72,24 @@ import Testing
     }
 
     @Test func listConcurrency_boundsChildrenThatRun() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let jobs = (0..<6).map { JSON.fetch(origin.url("/\($0)")) }
-                let id = try await wire.submit(list(jobs, ["concurrency": 2]))
-                var running = [try await origin.exchange(), try await origin.exchange()]
-                for count in 2..<6 {
-                    let children = try await wire.call("job.list", ["parent": JSON(id), "state": ["running"]])
-                    #expect(children["jobs"]?.array?.count == 2)
-                    #expect(origin.requests.count == count)
-                    running.removeFirst().answer(.text("x"))
-                    running.append(try await origin.exchange())
-                }
-                for exchange in running { exchange.answer(.text("x")) }
-                #expect(try await wire.wait(id)["state"] == "succeeded")
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let jobs = (0..<6).map { JSON.fetch(origin.url("/\($0)")) }
+            let id = try await wire.submit(list(jobs, ["concurrency": 2]))
+            var running = [try await origin.exchange(), try await origin.exchange()]
+            for count in 2..<6 {
+                let children = try await wire.call("job.list", ["parent": JSON(id), "state": ["running"]])
+                #expect(children["jobs"]?.array?.count == 2)
+                #expect(origin.requests.count == count)
+                running.removeFirst().answer(.text("x"))
+                running.append(try await origin.exchange())
             }
+            for exchange in running { exchange.answer(.text("x")) }
+            #expect(try await wire.wait(id)["state"] == "succeeded")
         }
     }
 
     @Test func child_failsAlone_whenItCannotBeMade() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             func each(_ mode: String) -> JSON {
                 [
                     "source": [
@@ -137,27 +127,24 @@ import Testing
         [Int64.max, Int64.max], [1 << 62, 1 << 62, 1 << 62], [Int64.max, 10],
     ])
     func listsProgress_staysANumber_whenItsDownloadsAnnounceTooMuch(_ lengths: [Int64]) async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let jobs = lengths.indices.map { index in
-                    JSON.download(origin.url("/\(index)"), to: "file-\(index)", retry: ["max": 0])
-                }
-                _ = try await wire.call("job.watch", ["all": true, "children": true, "interval": 0.01])
-                let id = try await wire.submit(list(jobs))
-                for (index, length) in lengths.enumerated() {
-                    let exchange = try await origin.exchange("/\(index)")
-                    exchange.sendHead("200 OK", [("Content-Length", "\(length)")])
-                    exchange.send([1, 2, 3])
-                    _ = try await wire.next("progress of \(length) bytes") { line in
-                        line.method == "job.progress" && line.job != id || line.state == "failed"
-                    }
-                }
-                let progress = try await wire.call("job.get", .job(id))["progress"]
-                if progress?["unit"] == "bytes" { #expect(progress?["completed"]?.int ?? -1 >= 0) }
-                _ = try await wire.call("job.cancel", .job(id))
-                #expect(try await wire.wait(id)["state"] == "cancelled")
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let jobs = lengths.indices.map { index in
+                JSON.download(origin.url("/\(index)"), to: "file-\(index)", retry: ["max": 0])
             }
+            _ = try await wire.call("job.watch", ["all": true, "children": true, "interval": 0.01])
+            let id = try await wire.submit(list(jobs))
+            for (index, length) in lengths.enumerated() {
+                let exchange = try await origin.exchange("/\(index)")
+                exchange.sendHead("200 OK", [("Content-Length", "\(length)")])
+                exchange.send([1, 2, 3])
+                _ = try await wire.next("progress of \(length) bytes") { line in
+                    line.method == "job.progress" && line.job != id || line.state == "failed"
+                }
+            }
+            let progress = try await wire.call("job.get", .job(id))["progress"]
+            if progress?["unit"] == "bytes" { #expect(progress?["completed"]?.int ?? -1 >= 0) }
+            _ = try await wire.call("job.cancel", .job(id))
+            #expect(try await wire.wait(id)["state"] == "cancelled")
         }
     }
 }

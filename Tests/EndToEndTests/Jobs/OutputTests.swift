@@ -72,8 +72,7 @@ import Testing
     // MARK: - While it runs
 
     @Test func output_isReadAndFollowed_whileTheProgramRuns() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { daemon, wire async throws in
             let gate = try Gate(in: daemon.directory)
             let id = try await wire.submit(Self.shell("echo one; echo two >&2; : <'\(gate.path)'; echo three"))
             var output = Output()
@@ -103,8 +102,7 @@ import Testing
     }
 
     @Test func wait_endsEmpty_atItsTime() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
             let id = try await wire.submit(Self.shell("exec sleep 1000"))
             let later = try await wire.submit(Self.shell("true", [:], ["delay": 1000]))
             for job in [id, later] {
@@ -135,8 +133,7 @@ import Testing
     }
 
     @Test func watch_tellsThatOutputCame() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { daemon, wire async throws in
             let gate = try Gate(in: daemon.directory)
             let script = "echo one; : <'\(gate.path)'; echo two"
             let id = try await wire.submit(Self.shell(script, [:], ["watch": true]))
@@ -159,8 +156,7 @@ import Testing
     // MARK: - After its end
 
     @Test func output_isKept_howeverTheProgramEnds() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { daemon, wire async throws in
             let witness = try ProgramTests.Witness(in: daemon.directory)
             let script = "echo a; echo b >&2; echo >'\(witness.path)';"
             let failed = try await wire.submit(Self.shell(script + "exit 3"))
@@ -186,8 +182,7 @@ import Testing
     }
 
     @Test func output_ofEachAttempt_isKept() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
             let retry: JSON = ["max": 2, "initial": 0.01]
             let link: JSON = ["fail": ["source": ["type": "program", "command": ["/bin/echo", "caught"]]]]
             let id = try await wire.submit(
@@ -268,8 +263,7 @@ import Testing
     // MARK: - Result
 
     @Test func result_isWhatWasWritten() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
             let results: [(script: String, source: [String: JSON], result: JSON, bytes: String)] = [
                 ("printf abc", [:], ["exit": 0, "output": "abc", "size": 3], "abc"),
                 ("echo 007; echo no >&2", [:], ["exit": 0, "output": "007", "size": 4], "007\n"),
@@ -296,8 +290,7 @@ import Testing
     }
 
     @Test func bytes_thatAreNotUTF8_doNoHarm() async throws {
-        try await Daemon.run(configuration: Self.configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
             let bytes = Data([0x63, 0x61, 0x66, 0xe9, 0x0a])
             let base64 = JSON.string(bytes.base64EncodedString())
             let id = try await wire.submit(Self.shell("printf 'caf\\351\\n'"))
@@ -320,8 +313,7 @@ import Testing
             programs: {any: true, small: {command: [/bin/seq], output: 100}}
 
             """
-        try await Daemon.run(configuration: configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
             #expect(try await wire.call("server.info")["limits"]?["output"] == 1000)
             let numbers = (1...100_000).map { "\($0)\n" }.joined()
             let small: JSON = ["source": ["type": "program", "program": "small", "arguments": ["100000"]]]
@@ -349,8 +341,7 @@ import Testing
 
     @Test func output_withoutRoomInTheQuota_isDropped_andTheProgramSucceeds() async throws {
         try await Daemon.run(configuration: Self.configuration + "limits: {storedPerUser: 300000}\n") {
-            daemon async throws in
-            let wire = try daemon.connect()
+            _, wire async throws in
             let id = try await wire.submit(Self.shell("head -c 1000000 /dev/zero | tr '\\0' x"))
             #expect(
                 try await wire.wait(id)["result"] == ["exit": 0, "size": 1_000_000, "omitted": 1_000_000])

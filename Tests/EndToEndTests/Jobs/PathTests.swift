@@ -33,43 +33,40 @@ import Testing
     /// Special files are never opened, so no FIFO blocks the daemon and no device acts.
     @Test(.enabled(if: geteuid() == 0, "making devices needs root"), arguments: kinds)
     func path_isAnsweredWithoutOpening_whenItIsNoOrdinaryFile(kind: String) async throws {
-        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                for exists in ["fail", "skip", "rename", "replace", "validate"] {
-                    let directory = daemon.downloads + "/" + exists
-                    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-                    let before = try make(kind, at: directory + "/x")
-                    let events = try FileEvents(in: [directory])
-                    let job = try await wire.run(
-                        .download(origin.url("/x"), to: exists + "/x", ["exists": .string(exists)]))
-                    let isReplaced = kind != "directory" && ["replace", "validate"].contains(exists)
-                    if isReplaced || exists == "rename" {
-                        let name = isReplaced ? "x" : "x-1"
-                        #expect(job["result"]?["path"]?.string == "\(directory)/\(name)", "\(job)")
-                        #expect(!events.opened().contains("x"))
-                        #expect(try Files.bytes("\(directory)/\(name)") == Array("new".utf8))
-                    } else {
-                        #expect(job["error"]?["kind"] == "exists", "\(job)")
-                        #expect(job["error"]?["message"]?.string?.contains("\(directory)/x\"") == true, "\(job)")
-                        #expect(events.opened() == [])
-                        #expect(Files.names(in: directory) == ["x"])
-                    }
-                    if !isReplaced { #expect(try status(directory + "/x") == before) }
+        try await GuidedOrigin.withDaemon({ _, _ in .text("new") }) { origin, daemon, wire in
+            for exists in ["fail", "skip", "rename", "replace", "validate"] {
+                let directory = daemon.downloads + "/" + exists
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+                let before = try make(kind, at: directory + "/x")
+                let events = try FileEvents(in: [directory])
+                let job = try await wire.run(
+                    .download(origin.url("/x"), to: exists + "/x", ["exists": .string(exists)]))
+                let isReplaced = kind != "directory" && ["replace", "validate"].contains(exists)
+                if isReplaced || exists == "rename" {
+                    let name = isReplaced ? "x" : "x-1"
+                    #expect(job["result"]?["path"]?.string == "\(directory)/\(name)", "\(job)")
+                    #expect(!events.opened().contains("x"))
+                    #expect(try Files.bytes("\(directory)/\(name)") == Array("new".utf8))
+                } else {
+                    #expect(job["error"]?["kind"] == "exists", "\(job)")
+                    #expect(job["error"]?["message"]?.string?.contains("\(directory)/x\"") == true, "\(job)")
+                    #expect(events.opened() == [])
+                    #expect(Files.names(in: directory) == ["x"])
                 }
-                let before = try make(kind, at: daemon.downloads + "/x")
-                let part = try make(kind, at: daemon.downloads + "/y.part")
-                let events = try FileEvents(in: [daemon.downloads])
-                let upload: JSON = ["type": "upload", "url": origin.url("/store"), "path": "x"]
-                let error = try await wire.fail(["source": upload])
-                #expect(error["kind"] == "invalid" && error["message"]?.string?.contains("/x\"") == true, "\(error)")
-                let taken = try await wire.fail(.download(origin.url("/x"), to: "y"))
-                #expect(taken["kind"] == "exists", "\(taken)")
-                #expect(events.opened() == [])
-                #expect(try status(daemon.downloads + "/x") == before)
-                #expect(try status(daemon.downloads + "/y.part") == part)
-                #expect(origin.count("/store") == 0)
+                if !isReplaced { #expect(try status(directory + "/x") == before) }
             }
+            let before = try make(kind, at: daemon.downloads + "/x")
+            let part = try make(kind, at: daemon.downloads + "/y.part")
+            let events = try FileEvents(in: [daemon.downloads])
+            let upload: JSON = ["type": "upload", "url": origin.url("/store"), "path": "x"]
+            let error = try await wire.fail(["source": upload])
+            #expect(error["kind"] == "invalid" && error["message"]?.string?.contains("/x\"") == true, "\(error)")
+            let taken = try await wire.fail(.download(origin.url("/x"), to: "y"))
+            #expect(taken["kind"] == "exists", "\(taken)")
+            #expect(events.opened() == [])
+            #expect(try status(daemon.downloads + "/x") == before)
+            #expect(try status(daemon.downloads + "/y.part") == part)
+            #expect(origin.count("/store") == 0)
         }
     }
 
@@ -78,71 +75,65 @@ import Testing
     /// Whatever happens to names, the daemon writes the file that it opened at the start, and opens none by name again.
     @Test(arguments: ["nothing", "the part", "the part for a while", "the directory"])
     func file_isTheOneOpenedFirst_whateverItsNameIsGivenTo(swapped: String) async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let (directory, away) = (daemon.downloads + "/sub", daemon.directory.path + "/away")
-                let evil = daemon.directory.path + "/evil"
-                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-                try #require(mkdir(evil, 0o777) == 0)
-                try Data("evil".utf8).write(to: URL(filePath: evil + "/x.part"))
-                let events = try FileEvents(in: [daemon.downloads, directory, evil])
-                let submitted = try await wire.call(
-                    "job.submit", .download(origin.url("/x"), to: "sub/x", members: ["watch": true]))
-                let job = try #require(submitted["job"]?.int)
-                let exchange = try await origin.exchange("/x")
-                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
-                exchange.send(Array(Sample.content[..<50_000]))
-                _ = try await wire.next("progress") { $0.method == "job.progress" }
-                let part = directory + "/x.part"
-                switch swapped {
-                case "the part", "the part for a while":
-                    try #require(rename(part, away) == 0 && rename(evil + "/x.part", part) == 0)
-                    if swapped == "the part for a while" { try #require(rename(away, part) == 0) }
-                case "the directory":
-                    try #require(rename(directory, away) == 0 && symlink(evil, directory) == 0)
-                default: break
-                }
-                exchange.send(Array(Sample.content[50_000...]))
-                exchange.finish()
-                let ended = try await wire.wait(job)
-                #expect(events.opened() == ["sub", "x.part"])
-                if swapped == "the part" {
-                    #expect(ended["error"]?["kind"] == "storage", "\(ended)")
-                    #expect(try Files.bytes(away) == Sample.content)
-                    return
-                }
-                #expect(ended["result"]?["sha256"]?.string == Sample.sha256, "\(ended)")
-                let written = swapped == "the directory" ? away : directory
-                #expect(try Files.bytes(written + "/x") == Sample.content)
-                #expect(Files.names(in: written) == ["x"])
-                if swapped != "the part for a while" { #expect(Files.names(in: evil) == ["x.part"]) }
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            let (directory, away) = (daemon.downloads + "/sub", daemon.directory.path + "/away")
+            let evil = daemon.directory.path + "/evil"
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try #require(mkdir(evil, 0o777) == 0)
+            try Data("evil".utf8).write(to: URL(filePath: evil + "/x.part"))
+            let events = try FileEvents(in: [daemon.downloads, directory, evil])
+            let submitted = try await wire.call(
+                "job.submit", .download(origin.url("/x"), to: "sub/x", members: ["watch": true]))
+            let job = try #require(submitted["job"]?.int)
+            let exchange = try await origin.exchange("/x")
+            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"1\"")])
+            exchange.send(Array(Sample.content[..<50_000]))
+            _ = try await wire.next("progress") { $0.method == "job.progress" }
+            let part = directory + "/x.part"
+            switch swapped {
+            case "the part", "the part for a while":
+                try #require(rename(part, away) == 0 && rename(evil + "/x.part", part) == 0)
+                if swapped == "the part for a while" { try #require(rename(away, part) == 0) }
+            case "the directory":
+                try #require(rename(directory, away) == 0 && symlink(evil, directory) == 0)
+            default: break
             }
+            exchange.send(Array(Sample.content[50_000...]))
+            exchange.finish()
+            let ended = try await wire.wait(job)
+            #expect(events.opened() == ["sub", "x.part"])
+            if swapped == "the part" {
+                #expect(ended["error"]?["kind"] == "storage", "\(ended)")
+                #expect(try Files.bytes(away) == Sample.content)
+                return
+            }
+            #expect(ended["result"]?["sha256"]?.string == Sample.sha256, "\(ended)")
+            let written = swapped == "the directory" ? away : directory
+            #expect(try Files.bytes(written + "/x") == Sample.content)
+            #expect(Files.names(in: written) == ["x"])
+            if swapped != "the part for a while" { #expect(Files.names(in: evil) == ["x.part"]) }
         }
     }
 
     /// The reported digest and the sent bytes belong to the same open file.
     @Test func file_isOpenedOnce_whenItIsReadForADigest() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let directory = daemon.downloads + "/sub"
-                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-                try Data(Sample.content).write(to: URL(filePath: directory + "/x"))
-                let checksum = JSON.string("sha256:" + Sample.sha256)
-                let sources: [JSON] = [
-                    [
-                        "type": "download", "url": origin.url("/x"), "path": "sub/x", "exists": "skip",
-                        "checksum": checksum,
-                    ],
-                    ["type": "upload", "url": origin.url("/x"), "path": "sub/x", "checksum": checksum],
-                ]
-                for source in sources {
-                    let events = try FileEvents(in: [daemon.downloads, directory])
-                    let result = try await wire.succeed(["source": source])
-                    #expect(result["sha256"]?.string == Sample.sha256)
-                    #expect(events.opened() == ["sub", "x"], "\(source)")
-                }
+        try await GuidedOrigin.withDaemon({ _, _ in .text("kept") }) { origin, daemon, wire in
+            let directory = daemon.downloads + "/sub"
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try Data(Sample.content).write(to: URL(filePath: directory + "/x"))
+            let checksum = JSON.string("sha256:" + Sample.sha256)
+            let sources: [JSON] = [
+                [
+                    "type": "download", "url": origin.url("/x"), "path": "sub/x", "exists": "skip",
+                    "checksum": checksum,
+                ],
+                ["type": "upload", "url": origin.url("/x"), "path": "sub/x", "checksum": checksum],
+            ]
+            for source in sources {
+                let events = try FileEvents(in: [daemon.downloads, directory])
+                let result = try await wire.succeed(["source": source])
+                #expect(result["sha256"]?.string == Sample.sha256)
+                #expect(events.opened() == ["sub", "x"], "\(source)")
             }
         }
     }
@@ -152,32 +143,29 @@ import Testing
     private func padded(_ count: Int) -> String { String(repeating: "n", count: count) }
 
     @Test func name_isTakenOrRefused_byItsBytes() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                for path in [padded(250), padded(255) + "/x", "\u{202E}x", "\u{2028}", "-rf", "~", "$HOME"] {
-                    let result = try await wire.succeed(.download(origin.url("/x"), to: path))
-                    #expect(try Files.bytes(result["path"]?.string ?? "") == Array("new".utf8))
+        try await GuidedOrigin.withDaemon({ _, _ in .text("new") }) { origin, _, wire in
+            for path in [padded(250), padded(255) + "/x", "\u{202E}x", "\u{2028}", "-rf", "~", "$HOME"] {
+                let result = try await wire.succeed(.download(origin.url("/x"), to: path))
+                #expect(try Files.bytes(result["path"]?.string ?? "") == Array("new".utf8))
+            }
+            // An unfinished one's name is longer.
+            let wrong = [
+                padded(251), padded(255), padded(256), padded(256) + "/x", "a\u{0}b", "a\nb", "a\u{1B}[2J",
+                "a\u{7F}",
+                "a\u{85}", "\u{1}", "..", "a/..", "/dev/null", "/proc/self/fd/1", "/dev/fd/1",
+            ]
+            for path in wrong {
+                let upload: JSON = ["type": "upload", "url": origin.url("/x"), "path": .string(path)]
+                for spec in [.download(origin.url("/x"), to: path), ["source": upload]] as [JSON] {
+                    let refusal = try await wire.refusal("job.submit", spec)
+                    #expect(refusal.code == (path.utf8.contains(0) ? -32602 : -32002), "\(path.debugDescription)")
+                    #expect(refusal.pointer == "/source/path", "\(path.debugDescription) \(refusal)")
                 }
-                // An unfinished one's name is longer.
-                let wrong = [
-                    padded(251), padded(255), padded(256), padded(256) + "/x", "a\u{0}b", "a\nb", "a\u{1B}[2J",
-                    "a\u{7F}",
-                    "a\u{85}", "\u{1}", "..", "a/..", "/dev/null", "/proc/self/fd/1", "/dev/fd/1",
-                ]
-                for path in wrong {
-                    let upload: JSON = ["type": "upload", "url": origin.url("/x"), "path": .string(path)]
-                    for spec in [.download(origin.url("/x"), to: path), ["source": upload]] as [JSON] {
-                        let refusal = try await wire.refusal("job.submit", spec)
-                        #expect(refusal.code == (path.utf8.contains(0) ? -32602 : -32002), "\(path.debugDescription)")
-                        #expect(refusal.pointer == "/source/path", "\(path.debugDescription) \(refusal)")
-                    }
-                    let filled = JSON.download(origin.url("/x"), to: "{{input}}")
-                    let error = try await wire.fail(
-                        .value(.string(path), ["then": [["then": filled]]]))
-                    #expect(["policy", "invalid", "template"].contains(error["kind"]?.string), "\(error)")
-                    #expect(error["message"]?.string?.lowercased().contains("path") == true, "\(error)")
-                }
+                let filled = JSON.download(origin.url("/x"), to: "{{input}}")
+                let error = try await wire.fail(
+                    .value(.string(path), ["then": [["then": filled]]]))
+                #expect(["policy", "invalid", "template"].contains(error["kind"]?.string), "\(error)")
+                #expect(error["message"]?.string?.lowercased().contains("path") == true, "\(error)")
             }
         }
     }

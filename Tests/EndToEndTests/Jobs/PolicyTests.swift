@@ -49,44 +49,40 @@ import Testing
             guard names.count == 2, let index = Int(names[1]) else { return .status("404 Not Found") }
             return .status("\(names[0]) Moved", [("Location", urls[index])])
         }
-        try await GuidedOrigin.run(at: "127.0.0.2", rule) { origin in
-            try await Daemon.run(configuration: "policy: {denyAddresses: [127.0.0.1/32, \"::1\"]}\n") { daemon in
-                let wire = try daemon.connect()
-                try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
-                try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
-                for (index, (host, kinds)) in Self.spellings.enumerated() {
-                    let url = JSON.string(urls[index])
-                    let moved = origin.url("/302/\(index)")
-                    let specs: [JSON] = [
-                        .fetch(url), .download(url, to: "x0"),
-                        ["source": ["type": "upload", "url": url, "path": "sent"]],
-                        .value(url, ["then": [.fetching("{{input}}")]]), .fetch(moved),
-                        .download(moved, to: "x1", ["segments": 4]),
-                        ["source": ["type": "upload", "url": origin.url("/307/\(index)"), "path": "sent"]],
-                        .download(origin.url("/gone"), to: "x2", ["mirrors": [url]]),
-                    ]
-                    for (spec, end) in zip(specs, try await ends(specs, wire)) {
-                        let mirror = end.error["failures"]?[1]?["kind"]?.string
-                        #expect(kinds.contains(mirror ?? end.kind), "\(host): \(spec) \(end.error)")
-                    }
+        try await GuidedOrigin.withDaemon(
+            at: "127.0.0.2", rule, configuration: "policy: {denyAddresses: [127.0.0.1/32, \"::1\"]}\n"
+        ) { origin, daemon, wire in
+            try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
+            try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
+            for (index, (host, kinds)) in Self.spellings.enumerated() {
+                let url = JSON.string(urls[index])
+                let moved = origin.url("/302/\(index)")
+                let specs: [JSON] = [
+                    .fetch(url), .download(url, to: "x0"),
+                    ["source": ["type": "upload", "url": url, "path": "sent"]],
+                    .value(url, ["then": [.fetching("{{input}}")]]), .fetch(moved),
+                    .download(moved, to: "x1", ["segments": 4]),
+                    ["source": ["type": "upload", "url": origin.url("/307/\(index)"), "path": "sent"]],
+                    .download(origin.url("/gone"), to: "x2", ["mirrors": [url]]),
+                ]
+                for (spec, end) in zip(specs, try await ends(specs, wire)) {
+                    let mirror = end.error["failures"]?[1]?["kind"]?.string
+                    #expect(kinds.contains(mirror ?? end.kind), "\(host): \(spec) \(end.error)")
                 }
-                #expect(!denied.wasConnectedTo)
-                #expect(Files.names(in: daemon.downloads) == ["sent"])
             }
+            #expect(!denied.wasConnectedTo)
+            #expect(Files.names(in: daemon.downloads) == ["sent"])
         }
     }
 
     /// Existing connections were allowed by rules that no longer apply.
     @Test func keptConnection_isNotUsed_whenItsAddressIsDeniedByNow() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("new") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let spec = JSON.fetch(origin.url("/x", host: "localhost"))
-                _ = try await wire.succeed(spec)
-                try await daemon.reload("policy: {denyAddresses: [127.0.0.0/8, \"::1\"]}\n")
-                #expect(try await ends([spec], wire).map(\.kind) == ["policy"])
-                #expect(origin.count("/x") == 1)
-            }
+        try await GuidedOrigin.withDaemon({ _, _ in .text("new") }) { origin, daemon, wire in
+            let spec = JSON.fetch(origin.url("/x", host: "localhost"))
+            _ = try await wire.succeed(spec)
+            try await daemon.reload("policy: {denyAddresses: [127.0.0.0/8, \"::1\"]}\n")
+            #expect(try await ends([spec], wire).map(\.kind) == ["policy"])
+            #expect(origin.count("/x") == 1)
         }
     }
 
@@ -94,48 +90,45 @@ import Testing
 
     /// Text from a server cannot end a line of a request to another server.
     @Test func headerField_holdsNoLineBreak_whateverIsFilledIn() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("kept") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
-                try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
-                let wrong = [
-                    "a\r\nX-Injected: secret", "a\nX-Injected: secret", "a\rX-Injected: secret", "secret\u{0}",
-                    "secret\u{7F}", "secret\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n", "\r\n secret",
-                ]
-                let sources: [JSON] = [
-                    ["type": "url", "url": origin.url("/x")], ["type": "json", "url": origin.url("/x")],
-                    ["type": "download", "url": origin.url("/x"), "path": "x"],
-                    ["type": "upload", "url": origin.url("/x"), "path": "sent"],
-                ]
-                func filled(_ source: JSON, _ members: [String: JSON], _ value: String) -> JSON {
-                    .value(.string(value), ["then": [["then": ["source": source.with(members)]]]])
-                }
-                for value in wrong {
-                    for source in sources {
-                        let texts = ["{{input}}", "Bearer {{input}}"]
-                        let specs = texts.map { filled(source, ["headers": ["X-Given": .string($0)]], value) }
-                        for (kind, error) in try await ends(specs, wire) {
-                            let message = error["message"]?.string ?? ""
-                            #expect(["invalid", "template"].contains(kind) && error["link"] == 1, "\(error)")
-                            #expect(message.lowercased().contains("header field"), "\(error)")
-                            #expect(!message.contains("secret"), "\(error)")
-                        }
-                        let literal: JSON = ["source": source.with(["headers": ["X-Given": .string(value)]])]
-                        let refusal = try await wire.refusal("job.submit", literal)
-                        #expect(refusal.code == -32602 && refusal.pointer == "/source/headers/X-Given", "\(refusal)")
-                    }
-                    let specs = ["method", "ifNoneMatch"].map { filled(sources[0], [$0: "{{input}}"], value) }
-                    for (kind, error) in try await ends(specs, wire) {
-                        #expect(["invalid", "template"].contains(kind), "\(error)")
-                    }
-                }
-                #expect(origin.requests.isEmpty)
-                // And plain text arrives.
-                let good = filled(sources[0], ["headers": ["X-Given": "Bearer {{input}}"]], "a: b\tc")
-                _ = try await wire.succeed(good)
-                #expect(origin.requests.last?.headers["x-given"] == "Bearer a: b\tc")
+        try await GuidedOrigin.withDaemon({ _, _ in .text("kept") }) { origin, daemon, wire in
+            try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
+            try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
+            let wrong = [
+                "a\r\nX-Injected: secret", "a\nX-Injected: secret", "a\rX-Injected: secret", "secret\u{0}",
+                "secret\u{7F}", "secret\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n", "\r\n secret",
+            ]
+            let sources: [JSON] = [
+                ["type": "url", "url": origin.url("/x")], ["type": "json", "url": origin.url("/x")],
+                ["type": "download", "url": origin.url("/x"), "path": "x"],
+                ["type": "upload", "url": origin.url("/x"), "path": "sent"],
+            ]
+            func filled(_ source: JSON, _ members: [String: JSON], _ value: String) -> JSON {
+                .value(.string(value), ["then": [["then": ["source": source.with(members)]]]])
             }
+            for value in wrong {
+                for source in sources {
+                    let texts = ["{{input}}", "Bearer {{input}}"]
+                    let specs = texts.map { filled(source, ["headers": ["X-Given": .string($0)]], value) }
+                    for (kind, error) in try await ends(specs, wire) {
+                        let message = error["message"]?.string ?? ""
+                        #expect(["invalid", "template"].contains(kind) && error["link"] == 1, "\(error)")
+                        #expect(message.lowercased().contains("header field"), "\(error)")
+                        #expect(!message.contains("secret"), "\(error)")
+                    }
+                    let literal: JSON = ["source": source.with(["headers": ["X-Given": .string(value)]])]
+                    let refusal = try await wire.refusal("job.submit", literal)
+                    #expect(refusal.code == -32602 && refusal.pointer == "/source/headers/X-Given", "\(refusal)")
+                }
+                let specs = ["method", "ifNoneMatch"].map { filled(sources[0], [$0: "{{input}}"], value) }
+                for (kind, error) in try await ends(specs, wire) {
+                    #expect(["invalid", "template"].contains(kind), "\(error)")
+                }
+            }
+            #expect(origin.requests.isEmpty)
+            // And plain text arrives.
+            let good = filled(sources[0], ["headers": ["X-Given": "Bearer {{input}}"]], "a: b\tc")
+            _ = try await wire.succeed(good)
+            #expect(origin.requests.last?.headers["x-given"] == "Bearer a: b\tc")
         }
     }
 }

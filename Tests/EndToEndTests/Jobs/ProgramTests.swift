@@ -56,8 +56,8 @@ import Testing
 
     @Test func systemInstance_runsConfiguredProgramsOnly_aReloadChangesThem() async throws {
         let configuration = "programs:\n  greet: {command: [/bin/sh, -c, 'echo hello $0 $SIZE'], variables: [SIZE]}\n"
-        try await Daemon.run(configuration: configuration, flags: ["--instance", "system"]) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration, flags: ["--instance", "system"]) {
+            daemon, wire async throws in
             let greet: JSON = ["source": ["type": "program", "program": "greet", "arguments": ["you"]]]
             #expect(try await wire.wait(try await wire.submit(greet))["result"]?["output"] == "hello you")
             let refused = try await wire.refusal("job.submit", Self.shell("true"))
@@ -107,8 +107,7 @@ import Testing
     }
 
     @Test func userInstance_runsAnyCommand_unlessToldOtherwise() async throws {
-        try await Daemon.run(flags: ["--instance", "user"]) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon, wire async throws in
             #expect(try await wire.succeed(Self.shell("echo 1"))["output"] == "1")
             try await daemon.reload("programs:\n  any: false\n")
             #expect(try await wire.refusal("job.submit", Self.shell("true")).code == -32002)
@@ -117,8 +116,7 @@ import Testing
 
     @Test func explain_showsASpecAsItIs_andNothingOfTheConfiguration() async throws {
         let configuration = "programs:\n  greet: {command: [/bin/echo, s3cret], environment: {TOKEN: s3cret}}\n"
-        try await Daemon.run(configuration: configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { _, wire async throws in
             let explained = try await wire.call(
                 "job.explain", ["source": ["type": "program", "program": "greet"]])
             #expect(explained["source"] == ["type": "program", "program": "greet", "arguments": []])
@@ -130,8 +128,7 @@ import Testing
     // MARK: - Chains
 
     @Test func programs_areLinksOfAChain() async throws {
-        try await Daemon.run(configuration: Self.anyProgram) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.anyProgram) { _, wire async throws in
             let spec: JSON = [
                 "source": ["type": "value", "value": ["numbers": [3, 1, 2]]],
                 "then": [
@@ -168,8 +165,7 @@ import Testing
 
     @Test func progress_isSeenByThoseWhoWatch() async throws {
         let configuration = "programs: {sh: {command: [/bin/sh, -c]}}\n"
-        try await Daemon.run(configuration: configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
             let witness = try Witness(in: daemon.directory)
             let script =
                 "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
@@ -224,8 +220,7 @@ import Testing
 
     @Test func aCancelledProgram_keepsItsSlot_untilItsGroupHasEnded() async throws {
         let configuration = Self.anyProgram + "queues: {default: 1}\n"
-        try await Daemon.run(configuration: configuration) { daemon async throws in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
             let witness = try Witness(in: daemon.directory)
             let group = daemon.directory.path + "/group"
             let stubborn = "trap '' TERM; echo $$ >'\(group)'; echo runs >'\(witness.path)'; sleep 1000; sleep 1000"

@@ -4,27 +4,23 @@ import Testing
 /// Queues: the order of starts, and which jobs block others.
 @Suite struct QueueTests {
     @Test func jobs_startByPriority_thenByNumber() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("ok") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
-                var jobs: [JSON] = []
-                for (name, priority) in [("a", 0), ("b", 5), ("c", -1000), ("d", 5), ("e", 1000), ("f", 0)] {
-                    let spec = JSON.fetch(origin.url("/" + name), ["queue": "q", "priority": JSON(priority)])
-                    jobs.append(JSON(try await wire.submit(spec)))
-                }
-                _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
-                _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
-                #expect(origin.requests.map(\.path) == ["/e", "/b", "/d", "/a", "/f", "/c"])
+        try await GuidedOrigin.withDaemon({ _, _ in .text("ok") }) { origin, _, wire in
+            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
+            var jobs: [JSON] = []
+            for (name, priority) in [("a", 0), ("b", 5), ("c", -1000), ("d", 5), ("e", 1000), ("f", 0)] {
+                let spec = JSON.fetch(origin.url("/" + name), ["queue": "q", "priority": JSON(priority)])
+                jobs.append(JSON(try await wire.submit(spec)))
             }
+            _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
+            _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
+            #expect(origin.requests.map(\.path) == ["/e", "/b", "/d", "/a", "/f", "/c"])
         }
     }
 
     @Test func concurrency_boundsWhatRuns_andCanChange() async throws {
         try await GuidedOrigin.run { origin in
             try await Daemon.run(configuration: "queues:\n  default: 16\n  q: {concurrency: 2, perUser: 2}\n") {
-                daemon in
-                let wire = try daemon.connect()
+                _, wire in
                 for number in 0..<6 { _ = try await wire.submit(.fetch(origin.url("/\(number)"), ["queue": "q"])) }
                 func running() async throws -> JSON? {
                     try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "q" }?["running"]
@@ -51,51 +47,48 @@ import Testing
 
     @Test func host_isAskedByFewAtOnce_andOthersAreNotHeldUp() async throws {
         try await GuidedOrigin.run { slow in
-            try await GuidedOrigin.run({ _, _ in .text("fast") }) { fast in
-                try await Daemon.run(
-                    configuration: "http:\n  perHost: 3\nqueues:\n  default: {concurrency: 5, perUser: 5}\n"
-                ) { daemon in
-                    let wire = try daemon.connect()
-                    var jobs: [JSON] = []
-                    for number in 0..<20 { jobs.append(JSON(try await wire.submit(.fetch(slow.url("/\(number)"))))) }
-                    var exchanges: [GuidedOrigin.Exchange] = []
-                    for _ in 0..<3 { exchanges.append(try await slow.exchange()) }
-                    // Behind seventeen that wait for the slow host, and yet at once.
-                    #expect(try await wire.succeed(.fetch(fast.url("/")))["body"] == "fast")
-                    #expect(try await wire.succeed(.value(1)) == 1)
-                    #expect(Set(slow.requests.map(\.path)) == ["/0", "/1", "/2"])
-                    for _ in 3..<20 {
-                        exchanges.removeFirst().answer(.text("x"))
-                        exchanges.append(try await slow.exchange())
-                    }
-                    for exchange in exchanges { exchange.answer(.text("x")) }
-                    _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
+            try await GuidedOrigin.withDaemon(
+                { _, _ in .text("fast") },
+                configuration: "http:\n  perHost: 3\nqueues:\n  default: {concurrency: 5, perUser: 5}\n"
+            ) { fast, _, wire in
+                var jobs: [JSON] = []
+                for number in 0..<20 { jobs.append(JSON(try await wire.submit(.fetch(slow.url("/\(number)"))))) }
+                var exchanges: [GuidedOrigin.Exchange] = []
+                for _ in 0..<3 { exchanges.append(try await slow.exchange()) }
+                // Behind seventeen that wait for the slow host, and yet at once.
+                #expect(try await wire.succeed(.fetch(fast.url("/")))["body"] == "fast")
+                #expect(try await wire.succeed(.value(1)) == 1)
+                #expect(Set(slow.requests.map(\.path)) == ["/0", "/1", "/2"])
+                for _ in 3..<20 {
+                    exchanges.removeFirst().answer(.text("x"))
+                    exchanges.append(try await slow.exchange())
                 }
+                for exchange in exchanges { exchange.answer(.text("x")) }
+                _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
             }
         }
     }
 
     @Test func hostLimit_holdsOverAllQueuesAndLinks_andSpellings() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: "http:\n  perHost: 1\nqueues:\n  default: 5\n  other: 5\n") { daemon in
-                let wire = try daemon.connect()
-                let first = try await wire.submit(.fetch(origin.url("/1", host: "localhost")))
-                let held = try await origin.exchange("/1")
-                let second = try await wire.submit(.fetch(origin.url("/2", host: "LOCALHOST"), ["queue": "other"]))
-                let third = try await wire.submit(
-                    .value(
-                        1,
-                        ["then": [["then": ["source": ["type": "url", "url": origin.url("/3", host: "localhost.")]]]]]))
-                // The same machine by another name is another host.
-                let fourth = try await wire.submit(.fetch(origin.url("/4")))
-                try await origin.exchange("/4").answer(.text("4"))
-                #expect(try await wire.wait(fourth)["state"] == "succeeded")
-                #expect(origin.requests.map(\.path) == ["/1", "/4"])
-                held.answer(.text("1"))
-                #expect(try await wire.wait(first)["state"] == "succeeded")
-                for _ in 0..<2 { try await origin.exchange().answer(.text("x")) }
-                for job in [second, third] { #expect(try await wire.wait(job)["state"] == "succeeded") }
-            }
+        try await GuidedOrigin.withDaemon(
+            configuration: "http:\n  perHost: 1\nqueues:\n  default: 5\n  other: 5\n"
+        ) { origin, _, wire in
+            let first = try await wire.submit(.fetch(origin.url("/1", host: "localhost")))
+            let held = try await origin.exchange("/1")
+            let second = try await wire.submit(.fetch(origin.url("/2", host: "LOCALHOST"), ["queue": "other"]))
+            let third = try await wire.submit(
+                .value(
+                    1,
+                    ["then": [["then": ["source": ["type": "url", "url": origin.url("/3", host: "localhost.")]]]]]))
+            // The same machine by another name is another host.
+            let fourth = try await wire.submit(.fetch(origin.url("/4")))
+            try await origin.exchange("/4").answer(.text("4"))
+            #expect(try await wire.wait(fourth)["state"] == "succeeded")
+            #expect(origin.requests.map(\.path) == ["/1", "/4"])
+            held.answer(.text("1"))
+            #expect(try await wire.wait(first)["state"] == "succeeded")
+            for _ in 0..<2 { try await origin.exchange().answer(.text("x")) }
+            for job in [second, third] { #expect(try await wire.wait(job)["state"] == "succeeded") }
         }
     }
 

@@ -116,8 +116,7 @@ import Testing
     }
 
     @Test func outputOfAList_isFollowedLineByLine() async throws {
-        try await Daemon.run(flags: Self.user) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(flags: Self.user) { daemon, wire in
             let gate = daemon.directory.path + "/gate"
             try #require(mkfifo(gate, 0o600) == 0)
             let list: JSON = [
@@ -139,8 +138,7 @@ import Testing
     }
 
     @Test(.enabled(if: Tmux.isThere, Tmux.whyNot)) func lastLine_isShownOfWhatRuns() async throws {
-        try await Daemon.run(flags: Self.user) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(flags: Self.user) { daemon, wire in
             for name in ["one", "two"] {
                 _ = try await wire.submit(ProgramTests.shell("echo early; echo latest \(name); sleep 1000"))
             }

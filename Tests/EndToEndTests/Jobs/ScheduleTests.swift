@@ -78,8 +78,7 @@ import Testing
     }
 
     @Test func run_suspendAndResume_answerAtOnce() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let set = try await wire.call(
                 "schedule.set",
                 [
@@ -137,8 +136,7 @@ import Testing
     ]
 
     @Test func set_isRefused_withThePointer() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for (params, pointer) in Self.wrong {
                 let refusal = try await wire.refusal("schedule.set", try JSON(parsing: params))
                 #expect(refusal.code == -32602 && refusal.pointer == pointer, "\(refusal)")
@@ -147,8 +145,7 @@ import Testing
     }
 
     @Test func limit_isConfigured_andReloaded() async throws {
-        try await Daemon.run(configuration: "limits:\n  schedulesPerUser: 1\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "limits:\n  schedulesPerUser: 1\n") { daemon, wire in
             #expect(try await wire.call("server.info")["limits"]?["schedulesPerUser"] == 1)
             func set(_ name: String) -> JSON { ["schedule": .string(name), "every": 9999, "spec": Self.spec] }
             _ = try await wire.call("schedule.set", set("a"))
@@ -160,8 +157,7 @@ import Testing
     }
 
     @Test func longSpecs_areToldBySize_inLists() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let long = JSON.string(String(repeating: "x", count: 900_000))
             for name in ["a", "b", "c"] {
                 let spec: JSON = ["source": ["type": "value", "value": long]]

@@ -144,8 +144,7 @@ import TestOrigin
     // MARK: - value, timer
 
     @Test func value_givesItself_whateverItIs() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for value in [nil, true, 0, -1.5, "text {{input}}", [1, [], [:]], ["a": nil]] as [JSON] {
                 let job = try await wire.run(["source": ["type": "value", "value": value]])
                 #expect(job["state"] == "succeeded")
@@ -156,8 +155,7 @@ import TestOrigin
     }
 
     @Test func timer_succeedsWithNull_afterItsTime() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let start = ContinuousClock.now
             let job = try await wire.run(["source": ["type": "timer", "seconds": 0.3]])
             // A lower bound, which no machine is too slow for.

@@ -26,57 +26,55 @@ import Testing
 
     @Test func state_comesBackWhole_whenItWasCopiedUnderLoad() async throws {
         let configuration = "limits: {inlineResult: 1000}\nqueues: {default: 4, slow: 1}"
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start(configuration: configuration)
+        try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
+            var daemon = try await household.start(configuration: configuration)
+            let wire = try daemon.connect()
+            _ = try await wire.call("queue.set", ["queue": "slow", "suspended": true])
+            let large = try await wire.submit(.fetch(origin.url("/")))
+            #expect(try await wire.wait(large)["result"]?["spilled"] == true)
+            let held = try await wire.submit(.value("held", ["queue": "slow"]))
+            // All users keep submitting until the daemon is killed.
+            let load = Load()
+            let clients = try (0..<3).map { client in
                 let wire = try daemon.connect()
-                _ = try await wire.call("queue.set", ["queue": "slow", "suspended": true])
-                let large = try await wire.submit(.fetch(origin.url("/")))
-                #expect(try await wire.wait(large)["result"]?["spilled"] == true)
-                let held = try await wire.submit(.value("held", ["queue": "slow"]))
-                // All users keep submitting until the daemon is killed.
-                let load = Load()
-                let clients = try (0..<3).map { client in
-                    let wire = try daemon.connect()
-                    return Task { await load.submit(from: client * 1_000_000, wire) }
-                }
-                try await wire.eventually { $0["totals"]?["submitted"]?.int ?? 0 > 300 }
-                let before = load.answered
-                let backup = household.directory.path + "/backup.db"
-                // By a name relative to the user's directory.
-                let (end, _, errors) = try await Self.deferctl(
-                    daemon, "backup", "backup.db", directory: household.directory.path)
-                #expect(end == .code(0), "\(errors)")
-                load.end()
-                try await daemon.crash()
-                for client in clients { await client.value }
-
-                #expect(try Files.mode(of: backup) == 0o600)
-                #expect(Files.names(in: household.directory.path).filter { $0.hasPrefix("backup.db") } == ["backup.db"])
-                let check = try await Self.verify(backup, in: household.directory)
-                #expect(check.end == .code(0) && check.output.contains("is whole"), "\(check)")
-
-                // As deferd(8) says.
-                for name in Files.names(in: daemon.state) {
-                    try FileManager.default.removeItem(atPath: daemon.state + "/" + name)
-                }
-                try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
-                daemon = try await household.start(configuration: configuration)
-                let again = try daemon.connect()
-                #expect(before.count > 250)
-                for (id, number) in before {
-                    let job = try await again.wait(id)
-                    #expect(job["result"]?.int == number, "job \(id)")
-                }
-                #expect(try await again.call("job.get", .job(held))["state"] == "queued")
-                let piece = try await again.call("job.result", ["job": JSON(large), "length": 100_000])
-                #expect(piece["size"]?.int == Sample.content.count)
-                #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data(Sample.content))
-                _ = try await again.call("job.remove", .job(large))
-                try await daemon.stop()
-                let state = try await Self.verify(daemon.state, in: household.directory)
-                #expect(state.end == .code(0), "\(state)")
+                return Task { await load.submit(from: client * 1_000_000, wire) }
             }
+            try await wire.eventually { $0["totals"]?["submitted"]?.int ?? 0 > 300 }
+            let before = load.answered
+            let backup = household.directory.path + "/backup.db"
+            // By a name relative to the user's directory.
+            let (end, _, errors) = try await Self.deferctl(
+                daemon, "backup", "backup.db", directory: household.directory.path)
+            #expect(end == .code(0), "\(errors)")
+            load.end()
+            try await daemon.crash()
+            for client in clients { await client.value }
+
+            #expect(try Files.mode(of: backup) == 0o600)
+            #expect(Files.names(in: household.directory.path).filter { $0.hasPrefix("backup.db") } == ["backup.db"])
+            let check = try await Self.verify(backup, in: household.directory)
+            #expect(check.end == .code(0) && check.output.contains("is whole"), "\(check)")
+
+            // As deferd(8) says.
+            for name in Files.names(in: daemon.state) {
+                try FileManager.default.removeItem(atPath: daemon.state + "/" + name)
+            }
+            try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
+            daemon = try await household.start(configuration: configuration)
+            let again = try daemon.connect()
+            #expect(before.count > 250)
+            for (id, number) in before {
+                let job = try await again.wait(id)
+                #expect(job["result"]?.int == number, "job \(id)")
+            }
+            #expect(try await again.call("job.get", .job(held))["state"] == "queued")
+            let piece = try await again.call("job.result", ["job": JSON(large), "length": 100_000])
+            #expect(piece["size"]?.int == Sample.content.count)
+            #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data(Sample.content))
+            _ = try await again.call("job.remove", .job(large))
+            try await daemon.stop()
+            let state = try await Self.verify(daemon.state, in: household.directory)
+            #expect(state.end == .code(0), "\(state)")
         }
     }
 

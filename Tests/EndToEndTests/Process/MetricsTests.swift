@@ -29,31 +29,30 @@ import Testing
     }
 
     @Test func metrics_countWhatWasDone_byKind() async throws {
-        try await GuidedOrigin.run({ _, _ in .status("404 Not Found") }) { origin in
-            try await Daemon.run(configuration: "queues: {default: 4, night: 2}") { daemon in
-                let wire = try daemon.connect()
-                _ = try await wire.run(.value(1))
-                _ = try await wire.run(.fetch(origin.url("/missing"), ["retry": ["max": 0]]))
-                // A kind that the job invented does not become a label.
-                _ = try await wire.run(.failure("made-up"))
-                _ = try await wire.submit(.timer(1000, ["queue": "night", "label": "secret-label"]))
-                _ = try await wire.call("queue.set", ["queue": "night", "suspended": true])
-                for _ in 1...2 {
-                    let text = try await openMetrics(daemon)
-                    for line in [
-                        "deferd_jobs_submitted_total 4", "deferd_jobs_finished_total{state=\"succeeded\"} 1",
-                        "deferd_jobs_finished_total{state=\"failed\"} 2", "deferd_queue_slots{queue=\"night\"} 2",
-                        "deferd_queue_suspended{queue=\"night\"} 1", "deferd_queue_suspended{queue=\"default\"} 0",
-                        "deferd_queue_jobs{queue=\"night\",state=\"running\"} 1", "deferd_storage_failed 0",
-                        "deferd_runs_total{result=\"http\",source=\"url\"} 1",
-                        "deferd_run_seconds_count{source=\"url\"} 1", "# UNIT deferd_storage_free_bytes bytes",
-                    ] {
-                        #expect(text.contains("\n\(line)\n"), "\(line)")
-                    }
-                    #expect(text.hasSuffix("\n# EOF\n"))
-                    for word in ["made-up", "secret-label", "127.0.0.1", "/missing"] { #expect(!text.contains(word)) }
-                    try await parse(text)
+        try await GuidedOrigin.withDaemon(
+            { _, _ in .status("404 Not Found") }, configuration: "queues: {default: 4, night: 2}"
+        ) { origin, daemon, wire in
+            _ = try await wire.run(.value(1))
+            _ = try await wire.run(.fetch(origin.url("/missing"), ["retry": ["max": 0]]))
+            // A kind that the job invented does not become a label.
+            _ = try await wire.run(.failure("made-up"))
+            _ = try await wire.submit(.timer(1000, ["queue": "night", "label": "secret-label"]))
+            _ = try await wire.call("queue.set", ["queue": "night", "suspended": true])
+            for _ in 1...2 {
+                let text = try await openMetrics(daemon)
+                for line in [
+                    "deferd_jobs_submitted_total 4", "deferd_jobs_finished_total{state=\"succeeded\"} 1",
+                    "deferd_jobs_finished_total{state=\"failed\"} 2", "deferd_queue_slots{queue=\"night\"} 2",
+                    "deferd_queue_suspended{queue=\"night\"} 1", "deferd_queue_suspended{queue=\"default\"} 0",
+                    "deferd_queue_jobs{queue=\"night\",state=\"running\"} 1", "deferd_storage_failed 0",
+                    "deferd_runs_total{result=\"http\",source=\"url\"} 1",
+                    "deferd_run_seconds_count{source=\"url\"} 1", "# UNIT deferd_storage_free_bytes bytes",
+                ] {
+                    #expect(text.contains("\n\(line)\n"), "\(line)")
                 }
+                #expect(text.hasSuffix("\n# EOF\n"))
+                for word in ["made-up", "secret-label", "127.0.0.1", "/missing"] { #expect(!text.contains(word)) }
+                try await parse(text)
             }
         }
     }

@@ -7,8 +7,7 @@ import Testing
 /// A configuration that is read again while the daemon serves.
 @Suite struct ReloadTests {
     @Test func limits_changeForTheNextCall_ofAnOpenConnection() async throws {
-        try await Daemon.run(configuration: "limits:\n  queuedJobsPerUser: 10\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "limits:\n  queuedJobsPerUser: 10\n") { daemon, wire in
             let early = try await wire.submit(.value(1, ["delay": 1000]))
             let text = JSON.string(String(repeating: "x", count: 3000))
             let long: JSON = ["source": ["type": "value", "value": text]]
@@ -32,28 +31,25 @@ import Testing
     }
 
     @Test func policy_changesForWhatStartsAfterwards_andWhatRunsGoesOn() async throws {
-        try await GuidedOrigin.run({ request, _ in
+        try await GuidedOrigin.withDaemon({ request, _ in
             request.path == "/slow" ? nil : .text("here")
-        }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                // Its link is checked again when it starts.
-                let chained = try await wire.submit(
-                    .fetch(origin.url("/slow"), ["then": [.fetching(origin.url("/second"))], "retry": ["max": 0]]))
-                let slow = try await origin.exchange("/slow")
-                try await daemon.reload("policy:\n  denyAddresses: [127.0.0.0/8]\nhttp:\n  userAgent: other/2\n")
-                let refusal = try await wire.refusal("job.submit", .fetch(origin.url("/later")))
-                #expect(refusal.code == -32002 && refusal.kind == "forbidden")
-                slow.answer(.text("slow"))
-                let job = try await wire.wait(chained)
-                #expect(job["outcomes"]?.array?.first?["ok"] == true, "what ran goes on as it began")
-                #expect(job["error"]?["kind"] == "policy" && job["error"]?["link"] == 1)
-                #expect(origin.count("/second") == 0)
-                try await daemon.reload("http:\n  userAgent: other/2\n")
-                _ = try await wire.succeed(.fetch(origin.url("/third")))
-                let third = try await origin.arrival(of: "/third")
-                #expect(third.headers["user-agent"] == "other/2")
-            }
+        }) { origin, daemon, wire in
+            // Its link is checked again when it starts.
+            let chained = try await wire.submit(
+                .fetch(origin.url("/slow"), ["then": [.fetching(origin.url("/second"))], "retry": ["max": 0]]))
+            let slow = try await origin.exchange("/slow")
+            try await daemon.reload("policy:\n  denyAddresses: [127.0.0.0/8]\nhttp:\n  userAgent: other/2\n")
+            let refusal = try await wire.refusal("job.submit", .fetch(origin.url("/later")))
+            #expect(refusal.code == -32002 && refusal.kind == "forbidden")
+            slow.answer(.text("slow"))
+            let job = try await wire.wait(chained)
+            #expect(job["outcomes"]?.array?.first?["ok"] == true, "what ran goes on as it began")
+            #expect(job["error"]?["kind"] == "policy" && job["error"]?["link"] == 1)
+            #expect(origin.count("/second") == 0)
+            try await daemon.reload("http:\n  userAgent: other/2\n")
+            _ = try await wire.succeed(.fetch(origin.url("/third")))
+            let third = try await origin.arrival(of: "/third")
+            #expect(third.headers["user-agent"] == "other/2")
         }
     }
 
@@ -125,8 +121,7 @@ import Testing
     }
 
     @Test func badFile_changesNothing_andSaysWhy() async throws {
-        try await Daemon.run(configuration: "limits:\n  inFlight: 7\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "limits:\n  inFlight: 7\n") { daemon, wire in
             for (yaml, location, key) in [
                 ("limits:\n  inFlight: 9\n  links: none\n", "deferd.yaml:3", "limits.links"),
                 ("log:\n  level: debug\naccess:\n  adminGroup: no-such-group\n", "deferd.yaml:4", "access.adminGroup"),

@@ -24,8 +24,7 @@ import Testing
     }
 
     @Test func connections_wait_whileThereAreNoDescriptors() async throws {
-        try await Daemon.run(environment: ["WATCHDOG_USEC": "200000"]) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(environment: ["WATCHDOG_USEC": "200000"]) { daemon, wire in
             let running = try await wire.submit(.timer(3600))
             try await wire.eventually { $0["jobs"]?["running"] == 1 }
             let limits = try String(contentsOfFile: "/proc/\(daemon.pid)/limits", encoding: .utf8)
@@ -88,34 +87,34 @@ import Testing
 
     @Test(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"), "mounting needs root and unshare"))
     func results_failWithStorage_whileTheStateHasNoInodes() async throws {
-        try await GuidedOrigin.run({ _, _ in .text(String(repeating: "x", count: 5000)) }) { origin in
-            try await Household.with { household in
-                let state = household.directory.path + "/state"
-                try #require(mkdir(state, 0o700) == 0)
-                let script = "mount -t tmpfs -o size=256m,nr_inodes=16 tmpfs \"$0\" && exec \"$@\""
-                let daemon = try await household.start(
-                    configuration: "limits: {inlineResult: 1000}\n",
-                    wrapper: ["/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state])
-                let wire = try daemon.connect()
-                var done: [Int] = []
-                var failed: JSON?
-                while failed == nil, done.count < 20 {
-                    let job = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
-                    if job["state"] == "failed" { failed = job } else { done.append(try #require(job["job"]?.int)) }
-                }
-                #expect(!done.isEmpty && failed?["error"]?["kind"] == "storage", "\(failed ?? .null)")
-                #expect(try await wire.succeed(.value(1)) == 1)
-                let first = try #require(done.first)
-                #expect(try await wire.call("job.get", .job(first))["state"] == "succeeded")
-                for job in done { _ = try await wire.call("job.remove", .job(job)) }
-                // The files go a little later.
-                var again: JSON?
-                for _ in 0..<1000 where again?["state"] != "succeeded" {
-                    again = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
-                }
-                #expect(again?["state"] == "succeeded", "\(again ?? .null)")
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold(
+            { _, _ in .text(String(repeating: "x", count: 5000)) }
+        ) { origin, household in
+            let state = household.directory.path + "/state"
+            try #require(mkdir(state, 0o700) == 0)
+            let script = "mount -t tmpfs -o size=256m,nr_inodes=16 tmpfs \"$0\" && exec \"$@\""
+            let daemon = try await household.start(
+                configuration: "limits: {inlineResult: 1000}\n",
+                wrapper: ["/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state])
+            let wire = try daemon.connect()
+            var done: [Int] = []
+            var failed: JSON?
+            while failed == nil, done.count < 20 {
+                let job = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
+                if job["state"] == "failed" { failed = job } else { done.append(try #require(job["job"]?.int)) }
             }
+            #expect(!done.isEmpty && failed?["error"]?["kind"] == "storage", "\(failed ?? .null)")
+            #expect(try await wire.succeed(.value(1)) == 1)
+            let first = try #require(done.first)
+            #expect(try await wire.call("job.get", .job(first))["state"] == "succeeded")
+            for job in done { _ = try await wire.call("job.remove", .job(job)) }
+            // The files go a little later.
+            var again: JSON?
+            for _ in 0..<1000 where again?["state"] != "succeeded" {
+                again = try await wire.run(.fetch(origin.url("/x"), ["retry": ["max": 0]]))
+            }
+            #expect(again?["state"] == "succeeded", "\(again ?? .null)")
+            try await daemon.stop()
         }
     }
 }

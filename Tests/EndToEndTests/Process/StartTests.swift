@@ -30,22 +30,21 @@ import Testing
     }
 
     @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
-        try await GuidedOrigin.run({ _, _ in .init(body: [1]) }) { origin in
-            try await Daemon.run(environment: ["DEFERD_TUNING": "off"]) { daemon in
-                let wire = try daemon.connect()
-                _ = try await wire.succeed(.fetch(origin.url("/")))
-                let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
-                _ = try await wire.wait(large)
-                // libdispatch names its pool's threads after its queues, cut to 15 bytes; once one runs in a shared
-                // queue, it wakes up every second. Threads that serve one queue each are "…-qos.overcommit". A thread
-                // that ends meanwhile has no name.
-                let names = Files.names(in: "/proc/\(daemon.pid)/task").compactMap { thread in
-                    try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
-                        .trimmingCharacters(in: .whitespacesAndNewlines)
-                }
-                #expect(names.contains { $0.hasSuffix("overcommit") }, "the names are still these")
-                #expect(names.filter { $0.hasSuffix("-qos") } == [])
+        try await GuidedOrigin.withDaemon(
+            { _, _ in .init(body: [1]) }, environment: ["DEFERD_TUNING": "off"]
+        ) { origin, daemon, wire in
+            _ = try await wire.succeed(.fetch(origin.url("/")))
+            let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
+            _ = try await wire.wait(large)
+            // libdispatch names its pool's threads after its queues, cut to 15 bytes; once one runs in a shared
+            // queue, it wakes up every second. Threads that serve one queue each are "…-qos.overcommit". A thread
+            // that ends meanwhile has no name.
+            let names = Files.names(in: "/proc/\(daemon.pid)/task").compactMap { thread in
+                try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
             }
+            #expect(names.contains { $0.hasSuffix("overcommit") }, "the names are still these")
+            #expect(names.filter { $0.hasSuffix("-qos") } == [])
         }
     }
 
@@ -83,8 +82,7 @@ import Testing
     // MARK: - State
 
     @Test func secondDaemon_isRefused_onSameState() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let job = try await wire.submit(.value(1, ["delay": 1000]))
             try await TemporaryDirectory.with { other in
                 let (code, line) = try await refusal(in: other, flags: ["--state-directory", daemon.state])

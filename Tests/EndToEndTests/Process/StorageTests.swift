@@ -53,26 +53,24 @@ import Testing
 
     @Test func largeBodies_countAsStored_untilTheirJobIsRemoved() async throws {
         let configuration = "limits: {storedPerUser: 250000, inlineResult: 1000}"
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await Household.with { household in
-                var daemon = try await household.start(configuration: configuration)
-                var wire = try daemon.connect()
-                let first = try await wire.submit(.fetch(origin.url("/")))
-                for id in [first, try await wire.submit(.fetch(origin.url("/")))] {
-                    #expect(try await wire.wait(id)["result"]?["spilled"] == true)
-                }
-                let third = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
-                #expect(third["error"]?["kind"] == "too-large", "\(third)")
-                try await daemon.stop()
-                daemon = try await household.start(configuration: configuration)
-                wire = try daemon.connect()
-                let fourth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
-                #expect(fourth["error"]?["kind"] == "too-large", "\(fourth)")
-                _ = try await wire.call("job.remove", .job(first))
-                let fifth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
-                #expect(fifth["result"]?["spilled"] == true, "\(fifth)")
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
+            var daemon = try await household.start(configuration: configuration)
+            var wire = try daemon.connect()
+            let first = try await wire.submit(.fetch(origin.url("/")))
+            for id in [first, try await wire.submit(.fetch(origin.url("/")))] {
+                #expect(try await wire.wait(id)["result"]?["spilled"] == true)
             }
+            let third = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
+            #expect(third["error"]?["kind"] == "too-large", "\(third)")
+            try await daemon.stop()
+            daemon = try await household.start(configuration: configuration)
+            wire = try daemon.connect()
+            let fourth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
+            #expect(fourth["error"]?["kind"] == "too-large", "\(fourth)")
+            _ = try await wire.call("job.remove", .job(first))
+            let fifth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
+            #expect(fifth["result"]?["spilled"] == true, "\(fifth)")
+            try await daemon.stop()
         }
     }
 

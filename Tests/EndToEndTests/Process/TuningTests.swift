@@ -8,8 +8,7 @@ import Testing
     func jobs_runAndAreKept_withAndWithoutTuning(_ tuning: String) async throws {
         try await TestOrigin.run { origin in
             origin["/a"] = OriginResource(text: "text", type: "text/plain")
-            try await Daemon.run(environment: ["DEFERD_TUNING": tuning]) { daemon in
-                let wire = try daemon.connect()
+            try await Daemon.run(environment: ["DEFERD_TUNING": tuning]) { _, wire in
                 let url: JSON = ["type": "url", "url": .string(origin.url("/a"))]
                 let each: JSON = [
                     "source": ["type": "each", "in": .array((0..<50).map { JSON($0) }), "job": ["source": url]],

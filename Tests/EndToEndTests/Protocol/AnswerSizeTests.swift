@@ -59,8 +59,7 @@ import Testing
     }
 
     @Test func longSpec_isShownWhole_onlyByItself() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let value = JSON.string(String(repeating: "\u{7F}", count: 950_000))
             let spec = JSON.value(value, ["delay": 1000])
             let id = try await wire.submit(spec)
@@ -75,8 +74,7 @@ import Testing
     }
 
     @Test func errors_echoLittle_ofWhatTheyRefuse() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let long = String(repeating: "x\u{1}", count: 100_000)
             let calls: [(String, JSON)] = [
                 ("job.get", .object(JSONObject([.init(name: long, value: 1)]))), (long, [:]),
@@ -101,8 +99,7 @@ import Testing
     }
 
     @Test func listedFailures_areTheFirstHundred() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let items = JSON.array((0..<150).map { JSON($0) })
             let error = try await wire.fail([
                 "source": ["type": "each", "in": items, "mode": "first", "job": .failure("mine")]
@@ -113,8 +110,7 @@ import Testing
     }
 
     @Test func page_leavesResultsOut_thenEndsEarly() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let text = JSON.string(String(repeating: "r", count: 60_000))
             var ids: [JSON] = []
             for _ in 0..<30 { ids.append(JSON(try await wire.submit(.value(text)))) }
@@ -149,8 +145,7 @@ import Testing
     }
 
     @Test func list_tellsLastTenOutcomes() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let links = JSON.array((1...14).map { ["then": ["return": JSON($0)]] })
             let id = try await wire.submit(.value(0, ["then": links]))
             #expect(try await wire.wait(id)["outcomes"]?.array?.map { $0["link"]?.int } == Array(0...14))
@@ -160,8 +155,7 @@ import Testing
     }
 
     @Test func wait_isRefused_forTooManyJobs_orOneTwice() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let id = JSON(try await wire.submit(.value(1)))
             let twice = try await wire.refusal("job.wait", ["jobs": [id, id]])
             #expect(twice.code == -32602 && twice.pointer == "/jobs/1")

@@ -12,15 +12,13 @@ import Testing
         let rule: GuidedOrigin.Rule = { request, _ in
             request.path == "/body" ? .whole(Sample.content, etag: "\"1\"") : nil
         }
-        try await GuidedOrigin.run(rule) { origin in
-            try await Household.with { household in
-                chmod(household.directory.path, 0o711)
-                let daemon = try await household.start(
-                    configuration: "socket: {mode: \"0666\"}\nqueues: {slow: {concurrency: 1}}\n"
-                        + "programs: {say: {command: [/bin/echo, said]}}\n")
-                try await body(daemon, origin)
-                try await daemon.stop()
-            }
+        try await GuidedOrigin.withHousehold(rule) { origin, household in
+            chmod(household.directory.path, 0o711)
+            let daemon = try await household.start(
+                configuration: "socket: {mode: \"0666\"}\nqueues: {slow: {concurrency: 1}}\n"
+                    + "programs: {say: {command: [/bin/echo, said]}}\n")
+            try await body(daemon, origin)
+            try await daemon.stop()
         }
     }
 

@@ -6,8 +6,7 @@ import Testing
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
 
     @Test func lastLine_counts_withoutLineEnd() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             wire.sendLine(Wire.request(1, "job.submit", .value(1, ["delay": 1000])))
             wire.send(raw: Wire.request(2, "job.submit", .value(2, ["delay": 1000])))
             wire.finishWriting()
@@ -23,8 +22,7 @@ import Testing
     }
 
     @Test func longLine_isAnsweredOnce_andConnectionGoesOn() async throws {
-        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { _, wire in
             for length in [4097, 8192, 1_000_000] {
                 wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: length) + [UInt8(ascii: "\n")])
                 let line = try #require(try await wire.next())
@@ -64,25 +62,21 @@ import Testing
     }
 
     @Test func halfClose_stillGetsNotifications_untilWatchedJobsAreOver() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                wire.send("job.submit", .fetch(origin.url("/a"), ["watch": true]))
-                wire.send("job.submit", .fetch(origin.url("/b"), ["watch": true]))
-                wire.finishWriting()
-                try await origin.exchange("/b").answer(.text("b"))
-                try await wire.state("succeeded", of: 2)
-                try await origin.exchange("/a").answer(.text("a"))
-                let rest = try await wire.rest()
-                #expect(rest.last?.state == "succeeded")
-                #expect(rest.last?.job == 1)
-            }
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            wire.send("job.submit", .fetch(origin.url("/a"), ["watch": true]))
+            wire.send("job.submit", .fetch(origin.url("/b"), ["watch": true]))
+            wire.finishWriting()
+            try await origin.exchange("/b").answer(.text("b"))
+            try await wire.state("succeeded", of: 2)
+            try await origin.exchange("/a").answer(.text("a"))
+            let rest = try await wire.rest()
+            #expect(rest.last?.state == "succeeded")
+            #expect(rest.last?.job == 1)
         }
     }
 
     @Test func halfClose_endsAtOnce_whenNothingIsOutstanding() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let done = try await wire.submit(.value(1))
             _ = try await wire.wait(done)
             // A watch of a finished job, and a watch of all jobs while none is unfinished.

@@ -12,8 +12,7 @@ import Testing
 
     /// Runs `body` with a daemon, which must not have taken more than it may in the end.
     private func run(_ more: String = "", _ body: (Daemon) async throws -> Void) async throws {
-        try await Daemon.run(configuration: Self.bounds + more) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: Self.bounds + more) { daemon, wire in
             _ = try await wire.call("server.info")
             let before = try Memory.resident(of: daemon.pid)
             try await body(daemon)
@@ -218,8 +217,7 @@ import Testing
 
     /// Reading and closing happen at the same moment, and the submissions are still stored.
     @Test func submissions_areCarriedOut_whenTheirClientIsGone() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             // It finds the lines and the end of the connection at the same moment.
             daemon.process.send(signal: SIGSTOP)
             for number in 0..<20 {

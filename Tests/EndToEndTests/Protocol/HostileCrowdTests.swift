@@ -11,8 +11,7 @@ import Testing
     private func run(
         _ configuration: String, most: Int = 90 << 20, _ body: (Daemon, Wire) async throws -> Void
     ) async throws {
-        try await Daemon.run(configuration: configuration) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { daemon, wire in
             _ = try await wire.run(.value(1))
             let (before, descriptors) = (
                 try Memory.resident(of: daemon.pid), try Memory.descriptors(of: daemon.pid)

@@ -9,8 +9,7 @@ import Testing
 
     @Test(arguments: ["newest", "oldest"])
     func list_givesEachJobOnce_whenReadInPages(_ order: String) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             var submitted: [Int] = []
             for number in 0..<7 { submitted.append(try await wire.submit(.value(JSON(number), ["delay": 1000]))) }
             var read: [Int] = []
@@ -31,8 +30,7 @@ import Testing
     }
 
     @Test func list_filters_byWhatJobsAre() async throws {
-        try await Daemon.run(configuration: "queues:\n  default: 16\n  other: 1\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "queues:\n  default: 16\n  other: 1\n") { _, wire in
             let scheduled = try await wire.submit(.value(1, ["delay": 1000, "tags": ["a", "b"]]))
             let running = try await wire.submit(.timer(1000, ["queue": "other", "tags": ["b"], "watch": true]))
             try await wire.state("running", of: running)
@@ -63,8 +61,7 @@ import Testing
     }
 
     @Test func list_givesChildren_onlyWithParent() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let list = try await wire.submit([
                 "source": ["type": "list", "jobs": [.value(1), .value(2), .value(3)]], "tags": ["family"],
             ])

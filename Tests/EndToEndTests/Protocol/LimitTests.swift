@@ -14,34 +14,30 @@ import Testing
     }
 
     @Test func call_isRefused_whenTooManyWait() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run(configuration: "limits:\n  inFlight: 3\n") { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.fetch(origin.url("/a")))
-                let waits = (0..<3).map { _ in wire.send("job.wait", .job(job)) }
-                // Waits count, so the next request is above the limit, whatever it asks for.
-                let calls: [(String, JSON)] = [
-                    ("job.wait", .job(job)), ("server.info", [:]), ("job.submit", .value(1)),
-                ]
-                for (method, params) in calls {
-                    let refusal = try await wire.refusal(method, params)
-                    #expect(refusal.code == -32003 && refusal.kind == "busy", "\(method)")
-                    #expect(refusal.data["retryAfter"]?.double ?? 0 > 0)
-                }
-                // It does not affect another connection.
-                let other = try daemon.connect()
-                #expect(try await other.call("server.info")["limits"]?["inFlight"] == 3)
-                try await origin.exchange("/a").answer(.text("a"))
-                for wait in waits { #expect(try await wire.result(wait)["state"] == "succeeded") }
-                #expect(try await wire.wait(job)["state"] == "succeeded")
+        try await GuidedOrigin.withDaemon(configuration: "limits:\n  inFlight: 3\n") { origin, daemon, wire in
+            let job = try await wire.submit(.fetch(origin.url("/a")))
+            let waits = (0..<3).map { _ in wire.send("job.wait", .job(job)) }
+            // Waits count, so the next request is above the limit, whatever it asks for.
+            let calls: [(String, JSON)] = [
+                ("job.wait", .job(job)), ("server.info", [:]), ("job.submit", .value(1)),
+            ]
+            for (method, params) in calls {
+                let refusal = try await wire.refusal(method, params)
+                #expect(refusal.code == -32003 && refusal.kind == "busy", "\(method)")
+                #expect(refusal.data["retryAfter"]?.double ?? 0 > 0)
             }
+            // It does not affect another connection.
+            let other = try daemon.connect()
+            #expect(try await other.call("server.info")["limits"]?["inFlight"] == 3)
+            try await origin.exchange("/a").answer(.text("a"))
+            for wait in waits { #expect(try await wire.result(wait)["state"] == "succeeded") }
+            #expect(try await wire.wait(job)["state"] == "succeeded")
         }
     }
 
     @Test func submit_isRefused_whenTooManyJobsWait() async throws {
         for configuration in ["limits:\n  queuedJobs: 3\n", "limits:\n  queuedJobsPerUser: 3\n"] {
-            try await Daemon.run(configuration: configuration) { daemon in
-                let wire = try daemon.connect()
+            try await Daemon.run(configuration: configuration) { _, wire in
                 var jobs: [Int] = []
                 for _ in 0..<3 { jobs.append(try await wire.submit(.value(1, ["delay": 1000]))) }
                 let refusal = try await wire.refusal("job.submit", .value(1))

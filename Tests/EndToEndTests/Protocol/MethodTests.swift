@@ -44,36 +44,32 @@ import Testing
     }
 
     @Test func stats_countJobsAndBytes_whenTheyRan() async throws {
-        try await GuidedOrigin.run({ _, _ in .text("12345") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let other = try daemon.connect()
-                _ = try await other.call("server.info")
-                _ = try await wire.succeed(.fetch(origin.url("/")))
-                _ = try await wire.fail(.failure())
-                let waiting = try await wire.submit(.value(1, ["delay": 1000]))
-                let stopped = try await wire.submit(.value(1, ["delay": 1000]))
-                _ = try await wire.call("job.cancel", .job(stopped))
-                _ = try await wire.call("job.watch", .job(waiting))
-                let stats = try await wire.call("server.stats")
-                #expect(
-                    stats["jobs"] == [
-                        "scheduled": 1, "queued": 0, "running": 0, "succeeded": 1, "failed": 1, "cancelled": 1,
-                    ])
-                #expect(stats["totals"]?["submitted"] == 4)
-                #expect(stats["connections"] == 2)
-                #expect(stats["watches"] == 1)
-                #expect(stats["bytes"]?["received"] == 5)
-                #expect(stats["uptime"]?.double ?? -1 > 0)
-            }
+        try await GuidedOrigin.withDaemon({ _, _ in .text("12345") }) { origin, daemon, wire in
+            let other = try daemon.connect()
+            _ = try await other.call("server.info")
+            _ = try await wire.succeed(.fetch(origin.url("/")))
+            _ = try await wire.fail(.failure())
+            let waiting = try await wire.submit(.value(1, ["delay": 1000]))
+            let stopped = try await wire.submit(.value(1, ["delay": 1000]))
+            _ = try await wire.call("job.cancel", .job(stopped))
+            _ = try await wire.call("job.watch", .job(waiting))
+            let stats = try await wire.call("server.stats")
+            #expect(
+                stats["jobs"] == [
+                    "scheduled": 1, "queued": 0, "running": 0, "succeeded": 1, "failed": 1, "cancelled": 1,
+                ])
+            #expect(stats["totals"]?["submitted"] == 4)
+            #expect(stats["connections"] == 2)
+            #expect(stats["watches"] == 1)
+            #expect(stats["bytes"]?["received"] == 5)
+            #expect(stats["uptime"]?.double ?? -1 > 0)
         }
     }
 
     // MARK: - submit, get, wait
 
     @Test func submit_answersWithJob_whenSpecIsGood() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let first = try await wire.call("job.submit", .value(1, ["delay": 1000]))
             #expect(first.object?.names == ["job", "state", "created"])
             #expect(first["state"] == "scheduled")
@@ -85,8 +81,7 @@ import Testing
     }
 
     @Test func get_showsWholeJob_whenItIsDone() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let spec: JSON = [
                 "source": ["type": "value", "value": 1],
                 "then": [["then": ["return": "{{input}}"]], ["fail": ["return": 0]]],
@@ -127,8 +122,7 @@ import Testing
     }
 
     @Test func get_masksCredentials_whereverTheyStand() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let source: JSON = [
                 "type": "url", "url": "http://me:hunter2@127.0.0.1:1/",
                 "headers": [
@@ -157,8 +151,7 @@ import Testing
     }
 
     @Test func wait_givesJobsInOrderAsked_whenAllAreDone() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let slow = try await wire.submit(.timer(0.2))
             let fast = try await wire.submit(.value(2))
             let answer = try await wire.call("job.wait", ["jobs": [JSON(slow), JSON(fast)]])
@@ -169,8 +162,7 @@ import Testing
     }
 
     @Test func wait_isRefused_whenTimeIsOver() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let job = try await wire.submit(.timer(1000))
             for timeout in [0, 0.1] as [JSON] {
                 let refusal = try await wire.refusal("job.wait", ["job": JSON(job), "timeout": timeout])
@@ -186,8 +178,7 @@ import Testing
     // MARK: - cancel, retry, remove
 
     @Test func remove_frees_whenJobIsFinished() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let running = try await wire.submit(.timer(1000))
             let refusal = try await wire.refusal("job.remove", .job(running))
             #expect(refusal.code == -32004)
@@ -209,8 +200,7 @@ import Testing
     // MARK: - explain
 
     @Test func explain_showsDefaults_andQueuesNothing() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let explained = try await wire.call(
                 "job.explain",
                 [
@@ -238,8 +228,7 @@ import Testing
     // MARK: - queues
 
     @Test func queues_areListedAndSet_byAdministrators() async throws {
-        try await Daemon.run(configuration: "queues:\n  default: 3\n  slow: 1\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "queues:\n  default: 3\n  slow: 1\n") { _, wire in
             let queues = try await wire.call("queue.list")["queues"]?.array ?? []
             #expect(queues.count == 2)
             #expect(

@@ -96,35 +96,33 @@ import Testing
 
     /// Whatever the databases of the system say of the user.
     @Test func groups_areThoseOfTheProcessThatSubmitted_alsoAfterACrash() async throws {
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await Household.with { household in
-                chmod(household.directory.path, 0o711)
-                let shared = household.directory.path + "/shared"
-                mkdir(shared, 0o700)
-                chown(shared, 0, 64_100)
-                chmod(shared, 0o770)
-                let configuration = "socket: {mode: \"0666\"}\ndownloads: {roots: [\(shared)]}\n"
-                var daemon = try await household.start(configuration: configuration)
-                let member = try User(uid: 64_001, groups: [64_001, 64_100]).connect(to: daemon)
-                func download(_ name: String, _ members: [String: JSON] = [:]) -> JSON {
-                    .download(origin.url("/f"), to: "\(shared)/\(name)", members: members)
-                }
-                _ = try await member.succeed(download("a"))
-                _ = try await member.succeed(["source": ["type": "list", "mode": "all", "jobs": [download("b")]]])
-                _ = try await member.call("schedule.set", ["schedule": "s", "every": 1000, "spec": download("c")])
-                let delayed = try await member.submit(download("d", ["delay": 1]))
-                // Others of the same user are not in that group.
-                let refused = try await User.ann.connect(to: daemon).run(download("e"))
-                #expect(refused["error"]?["kind"] == "policy", "\(refused)")
-                try await daemon.crash()
-                daemon = try await household.start(configuration: configuration)
-                let ann = try User.ann.connect(to: daemon)
-                #expect(try await ann.wait(delayed)["state"] == "succeeded")
-                let scheduled = try await ann.call("schedule.run", ["schedule": "s"])["job"]?.int ?? 0
-                #expect(try await ann.wait(scheduled)["state"] == "succeeded")
-                #expect(Files.names(in: shared) == ["a", "b", "c", "d"])
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
+            chmod(household.directory.path, 0o711)
+            let shared = household.directory.path + "/shared"
+            mkdir(shared, 0o700)
+            chown(shared, 0, 64_100)
+            chmod(shared, 0o770)
+            let configuration = "socket: {mode: \"0666\"}\ndownloads: {roots: [\(shared)]}\n"
+            var daemon = try await household.start(configuration: configuration)
+            let member = try User(uid: 64_001, groups: [64_001, 64_100]).connect(to: daemon)
+            func download(_ name: String, _ members: [String: JSON] = [:]) -> JSON {
+                .download(origin.url("/f"), to: "\(shared)/\(name)", members: members)
             }
+            _ = try await member.succeed(download("a"))
+            _ = try await member.succeed(["source": ["type": "list", "mode": "all", "jobs": [download("b")]]])
+            _ = try await member.call("schedule.set", ["schedule": "s", "every": 1000, "spec": download("c")])
+            let delayed = try await member.submit(download("d", ["delay": 1]))
+            // Others of the same user are not in that group.
+            let refused = try await User.ann.connect(to: daemon).run(download("e"))
+            #expect(refused["error"]?["kind"] == "policy", "\(refused)")
+            try await daemon.crash()
+            daemon = try await household.start(configuration: configuration)
+            let ann = try User.ann.connect(to: daemon)
+            #expect(try await ann.wait(delayed)["state"] == "succeeded")
+            let scheduled = try await ann.call("schedule.run", ["schedule": "s"])["job"]?.int ?? 0
+            #expect(try await ann.wait(scheduled)["state"] == "succeeded")
+            #expect(Files.names(in: shared) == ["a", "b", "c", "d"])
+            try await daemon.stop()
         }
     }
 

@@ -6,8 +6,7 @@ import Testing
     private func expect(
         _ exchanges: [(String, String?)], sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for (request, pattern) in exchanges {
                 wire.sendLine(request)
                 if let pattern {
@@ -31,8 +30,7 @@ import Testing
     }
 
     @Test func answers_comeInOrder_whereSomeAreRefusedOrInBatches() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let good = #""method":"job.submit","params":{"source":{"type":"value","value":1}}"#
             let bad = #""method":"job.submit","params":{"source":{"type":"value"}}"#
             let lines = (0..<400).map { number in
@@ -59,8 +57,7 @@ import Testing
             "1", "0", "-0", "-0.0", "-7", "1.50", "1e2", "1E+2", "123456789012345678901234567890", "null", "\"\"",
             "\"a b\"", "\"\\u00fc\"", "\"\\\"\"",
         ]
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for id in ids {
                 wire.sendLine(#"{"jsonrpc":"2.0","id":\#(id),"method":"server.info"}"#)
                 let line = try #require(try await wire.next())
@@ -85,8 +82,7 @@ import Testing
     }
 
     @Test func notification_isCarriedOut_andNeverAnswered() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             wire.sendLine(
                 #"{"jsonrpc":"2.0","method":"job.submit","params":{"source":{"type":"value","value":1},"tags":["n"]}}"#)
             wire.sendLine(#"{"jsonrpc":"2.0","method":"nothing"}"#)
@@ -116,8 +112,7 @@ import Testing
     }
 
     @Test func batch_isAnsweredInOneArray_whateverIsInIt() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             wire.sendLine(
                 """
                 [{"jsonrpc":"2.0","method":"server.info","id":"1"},{"jsonrpc":"2.0","method":"server.stats"},\
@@ -141,21 +136,18 @@ import Testing
     // MARK: - Multiplexing
 
     @Test func waits_holdUpNobody_whereverTheyStand() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let first = try await wire.submit(.fetch(origin.url("/1")))
-                let second = try await wire.submit(.fetch(origin.url("/2")))
-                var waits: [Int] = []
-                for _ in 0..<20 { waits.append(wire.send("job.wait", .job(first))) }
-                let last = wire.send("job.wait", .job(second))
-                #expect(try await wire.succeed(.value(5)) == 5)
-                try await origin.exchange("/2").answer(.text("2"))
-                #expect(try await wire.result(last)["result"]?["body"] == "2")
-                #expect(wire.waiting.isEmpty)
-                try await origin.exchange("/1").answer(.text("1"))
-                for wait in waits { #expect(try await wire.result(wait)["result"]?["body"] == "1") }
-            }
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let first = try await wire.submit(.fetch(origin.url("/1")))
+            let second = try await wire.submit(.fetch(origin.url("/2")))
+            var waits: [Int] = []
+            for _ in 0..<20 { waits.append(wire.send("job.wait", .job(first))) }
+            let last = wire.send("job.wait", .job(second))
+            #expect(try await wire.succeed(.value(5)) == 5)
+            try await origin.exchange("/2").answer(.text("2"))
+            #expect(try await wire.result(last)["result"]?["body"] == "2")
+            #expect(wire.waiting.isEmpty)
+            try await origin.exchange("/1").answer(.text("1"))
+            for wait in waits { #expect(try await wire.result(wait)["result"]?["body"] == "1") }
         }
     }
 }

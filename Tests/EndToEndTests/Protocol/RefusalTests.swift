@@ -24,8 +24,7 @@ import Testing
     ]
 
     @Test func submit_isRefusedWithPointer_whenSpecIsWrong() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for (spec, pointer) in Self.wrongSpecs {
                 let refusal = try await wire.refusal("job.submit", spec)
                 #expect(refusal.code == -32602, "\(spec): \(refusal)")
@@ -38,8 +37,7 @@ import Testing
     }
 
     @Test func method_isRefusedWithPointer_whenParamsAreWrong() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let wrong: [(String, JSON, String)] = [
                 ("server.info", ["a": 1], "/a"), ("server.stats", ["a": 1], "/a"), ("queue.list", ["a": 1], "/a"),
                 ("job.get", [:], "/job"), ("job.get", ["job": "1"], "/job"), ("job.get", ["job": 1.5], "/job"),
@@ -61,7 +59,8 @@ import Testing
                 ("job.list", ["limit": "3"], "/limit"), ("job.list", ["limit": 1.5], "/limit"),
                 ("job.list", ["order": "random"], "/order"), ("job.list", ["state": ["done"]], "/state/0"),
                 ("job.list", ["state": "queued"], "/state"), ("job.list", ["source": "ftp"], "/source"),
-                ("job.list", ["after": -1], "/after"), ("job.list", ["wat": 1], "/wat"), ("job.list", ["tag": 3], "/tag"),
+                ("job.list", ["after": -1], "/after"), ("job.list", ["wat": 1], "/wat"),
+                ("job.list", ["tag": 3], "/tag"),
                 ("job.watch", [:], "/job"), ("job.watch", ["all": false], "/all"), ("job.watch", ["all": 1], "/all"),
                 ("job.watch", ["jobs": [1, "2"]], "/jobs/1"), ("job.watch", ["job": "1"], "/job"),
                 ("job.watch", ["tag": "a", "interval": -1], "/interval"),
@@ -80,8 +79,7 @@ import Testing
     }
 
     @Test func job_isNotFound_byAnyMethod() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for method in ["get", "wait", "watch", "cancel", "retry", "remove", "result"] {
                 let refusal = try await wire.refusal("job.\(method)", ["job": 12345])
                 #expect(refusal.code == -32001, "\(method)")
@@ -96,8 +94,7 @@ import Testing
     }
 
     @Test func state_isWrong_forWhatItDoesNotAllow() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let done = try await wire.submit(.value(1))
             let failed = try await wire.submit(.failure())
             let running = try await wire.submit(.timer(1000))
@@ -118,8 +115,7 @@ import Testing
 
     @Test func spec_isRefused_whenItIsTooLarge() async throws {
         let configuration = "limits:\n  links: 2\n  children: 3\n  depth: 2\n"
-        try await Daemon.run(configuration: configuration) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: configuration) { _, wire in
             let step: JSON = ["then": ["return": 1]]
             func list(_ count: Int) -> JSON {
                 ["source": ["type": "list", "jobs": .array(Array(repeating: .value(1), count: count))]]

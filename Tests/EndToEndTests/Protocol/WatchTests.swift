@@ -14,8 +14,7 @@ import Testing
     }
 
     @Test func submit_answersFirst_whenItIsWatched() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for _ in 0..<20 {
                 let id = wire.send("job.submit", .value(1, ["watch": true]))
                 let first = try #require(try await wire.next())
@@ -35,8 +34,7 @@ import Testing
 
     /// The store gives jobs with long specs a few at a time.
     @Test func answer_holdsEachJob_inTheOrderOfTheirNames_whenSomeAreNamedAgain() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let long = JSON.string(String(repeating: "x", count: 900_000))
             var ids: [Int] = []
             for _ in 0..<4 { ids.append(try await wire.submit(.value(long))) }
@@ -47,8 +45,7 @@ import Testing
     }
 
     @Test func states_areAllTold_whenChainRuns() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let answer = try await wire.call(
                 "job.submit",
                 [
@@ -73,8 +70,7 @@ import Testing
     }
 
     @Test func watch_givesSnapshots_whenItBegins() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let done = try await wire.submit(.value(1, ["tags": ["t"]]))
             _ = try await wire.wait(done)
             let running = try await wire.submit(.timer(1000, ["tags": ["t"]]))
@@ -112,8 +108,7 @@ import Testing
     }
 
     @Test func watch_tellsOfChildren_onlyWhenAsked() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let spec: JSON = ["source": ["type": "list", "jobs": [.value(1), .value(2)]]]
             let without = try #require(try await wire.call("job.submit", spec.with(["watch": true]))["job"]?.int)
             while true {
@@ -137,8 +132,7 @@ import Testing
     }
 
     @Test func watch_showsChildrenThatAreThere_whenAsked() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             _ = try await wire.call("job.watch", ["all": true, "children": true])
             let inner: JSON = ["source": ["type": "list", "jobs": [.timer(1000)]]]
             let parent = try await wire.submit([
@@ -159,112 +153,102 @@ import Testing
     }
 
     @Test func progress_isTold_whenAnEarlierWatchHasEnded() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-                let exchange = try await origin.exchange("/file")
-                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-                var sent = 0
-                for _ in 0..<3 {
-                    let watch = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])["watch"]
-                    sent += 10_000
-                    exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
-                    let (target, name) = (sent, watch?.string)
-                    _ = try await wire.next("progress") {
-                        $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
-                    }
-                    _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
-                    // Progress without a watch.
-                    sent += 10_000
-                    exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
-                    let seen = sent
-                    while try await wire.call("job.get", .job(job))["progress"]?["completed"]?.int ?? 0 < seen {}
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+            let exchange = try await origin.exchange("/file")
+            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+            var sent = 0
+            for _ in 0..<3 {
+                let watch = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])["watch"]
+                sent += 10_000
+                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                let (target, name) = (sent, watch?.string)
+                _ = try await wire.next("progress") {
+                    $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
                 }
-                exchange.send(Array(Sample.content[sent...]))
-                exchange.finish()
-                #expect(try await wire.wait(job)["state"] == "succeeded")
+                _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
+                // Progress without a watch.
+                sent += 10_000
+                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                let seen = sent
+                while try await wire.call("job.get", .job(job))["progress"]?["completed"]?.int ?? 0 < seen {}
             }
+            exchange.send(Array(Sample.content[sent...]))
+            exchange.finish()
+            #expect(try await wire.wait(job)["state"] == "succeeded")
         }
     }
 
     @Test func progress_isMergedByInterval_andTellsHowFar() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-                let exchange = try await origin.exchange("/file")
-                let quick = try #require(
-                    try await wire.call("job.watch", ["job": JSON(job), "interval": 0.02])["watch"]?.string)
-                let slow = try #require(
-                    try await wire.call("job.watch", ["job": JSON(job), "interval": 3600])["watch"]?.string)
-                exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-                var last = 0
-                for part in 0..<5 {
-                    exchange.send(Array(Sample.content[(part * 20_000)..<(part * 20_000 + 10_000)]))
-                    let target = part * 20_000 + 10_000
-                    while last < target {
-                        let line = try await wire.next("progress") { $0.method == "job.progress" }
-                        #expect(line.watch == quick, "the interval of the other has not passed")
-                        let params = try #require(line.json["params"])
-                        #expect(params["link"] == 0)
-                        #expect(params["links"] == 0)
-                        #expect(params["coalesced"]?.int ?? -1 >= 0)
-                        let progress = try #require(params["progress"])
-                        #expect(
-                            Set(progress.object?.names ?? [])
-                                == ["completed", "total", "unit", "fraction", "rate", "eta"])
-                        #expect(progress["unit"] == "bytes")
-                        #expect(progress["total"] == 100_000)
-                        let completed = try #require(progress["completed"]?.int)
-                        #expect(completed >= last)
-                        #expect(abs((progress["fraction"]?.double ?? -1) - Double(completed) / 100_000) < 0.001)
-                        last = completed
-                    }
-                    exchange.send(Array(Sample.content[target..<(target + 10_000)]))
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+            let exchange = try await origin.exchange("/file")
+            let quick = try #require(
+                try await wire.call("job.watch", ["job": JSON(job), "interval": 0.02])["watch"]?.string)
+            let slow = try #require(
+                try await wire.call("job.watch", ["job": JSON(job), "interval": 3600])["watch"]?.string)
+            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+            var last = 0
+            for part in 0..<5 {
+                exchange.send(Array(Sample.content[(part * 20_000)..<(part * 20_000 + 10_000)]))
+                let target = part * 20_000 + 10_000
+                while last < target {
+                    let line = try await wire.next("progress") { $0.method == "job.progress" }
+                    #expect(line.watch == quick, "the interval of the other has not passed")
+                    let params = try #require(line.json["params"])
+                    #expect(params["link"] == 0)
+                    #expect(params["links"] == 0)
+                    #expect(params["coalesced"]?.int ?? -1 >= 0)
+                    let progress = try #require(params["progress"])
+                    #expect(
+                        Set(progress.object?.names ?? [])
+                            == ["completed", "total", "unit", "fraction", "rate", "eta"])
+                    #expect(progress["unit"] == "bytes")
+                    #expect(progress["total"] == 100_000)
+                    let completed = try #require(progress["completed"]?.int)
+                    #expect(completed >= last)
+                    #expect(abs((progress["fraction"]?.double ?? -1) - Double(completed) / 100_000) < 0.001)
+                    last = completed
                 }
-                exchange.finish()
-                for watch in [quick, slow] {
-                    let line = try await wire.next("end") { $0.state == "succeeded" && $0.watch == watch }
-                    #expect(line.json["params"]?["snapshot"]?["result"]?["size"] == 100_000)
-                }
+                exchange.send(Array(Sample.content[target..<(target + 10_000)]))
+            }
+            exchange.finish()
+            for watch in [quick, slow] {
+                let line = try await wire.next("end") { $0.state == "succeeded" && $0.watch == watch }
+                #expect(line.json["params"]?["snapshot"]?["result"]?["size"] == 100_000)
             }
         }
     }
 
     @Test func progress_countsChildren_whenListRuns() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let jobs = (0..<4).map { JSON.fetch(origin.url("/\($0)")) }
-                let answer = try await wire.call(
-                    "job.submit", ["source": ["type": "list", "jobs": .array(jobs)], "watch": true])
-                let job = try #require(answer["job"]?.int)
-                var exchanges: [GuidedOrigin.Exchange] = []
-                for number in 0..<4 { exchanges.append(try await origin.exchange("/\(number)")) }
-                // Bodies without bytes: the unit is finished children.
-                exchanges[0].answer(.status("204 No Content"))
-                let one = try await wire.next("progress") { $0.method == "job.progress" && $0.job == job }
-                #expect(one.json["params"]?["progress"]?["unit"] == "jobs", "\(one)")
-                #expect(one.json["params"]?["progress"]?["completed"] == 1)
-                #expect(one.json["params"]?["progress"]?["total"] == 4)
-                #expect(one.json["params"]?["progress"]?["fraction"] == 0.25)
-                // As soon as one child reports bytes, the unit is bytes.
-                exchanges[1].answer(.text("12345"))
-                exchanges[2].answer(.text("12345"))
-                let bytes = try await wire.next("progress in bytes") {
-                    $0.method == "job.progress" && $0.json["params"]?["progress"]?["unit"] == "bytes"
-                }
-                #expect([5, 10].contains(bytes.json["params"]?["progress"]?["completed"]?.int))
-                exchanges[3].answer(.text("12345"))
-                try await wire.state("succeeded", of: job)
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let jobs = (0..<4).map { JSON.fetch(origin.url("/\($0)")) }
+            let answer = try await wire.call(
+                "job.submit", ["source": ["type": "list", "jobs": .array(jobs)], "watch": true])
+            let job = try #require(answer["job"]?.int)
+            var exchanges: [GuidedOrigin.Exchange] = []
+            for number in 0..<4 { exchanges.append(try await origin.exchange("/\(number)")) }
+            // Bodies without bytes: the unit is finished children.
+            exchanges[0].answer(.status("204 No Content"))
+            let one = try await wire.next("progress") { $0.method == "job.progress" && $0.job == job }
+            #expect(one.json["params"]?["progress"]?["unit"] == "jobs", "\(one)")
+            #expect(one.json["params"]?["progress"]?["completed"] == 1)
+            #expect(one.json["params"]?["progress"]?["total"] == 4)
+            #expect(one.json["params"]?["progress"]?["fraction"] == 0.25)
+            // As soon as one child reports bytes, the unit is bytes.
+            exchanges[1].answer(.text("12345"))
+            exchanges[2].answer(.text("12345"))
+            let bytes = try await wire.next("progress in bytes") {
+                $0.method == "job.progress" && $0.json["params"]?["progress"]?["unit"] == "bytes"
             }
+            #expect([5, 10].contains(bytes.json["params"]?["progress"]?["completed"]?.int))
+            exchanges[3].answer(.text("12345"))
+            try await wire.state("succeeded", of: job)
         }
     }
 
     @Test func unwatch_endsNotifications_andFreesName() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let all = try #require(try await wire.call("job.watch", ["all": true])["watch"])
             #expect(try await wire.call("job.unwatch", ["watch": all]) == [:])
             _ = try await wire.succeed(.value(1))
@@ -305,8 +289,7 @@ import Testing
     }
 
     @Test func watchOfFixedJobs_endsItself_withTheLastEnd() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let delayed = try await wire.submit(.value(1, ["delay": 1000]))
             let done = try await wire.submit(.value(2))
             _ = try await wire.wait(done)
@@ -330,8 +313,7 @@ import Testing
 
     @Test func watchedSubmissions_areAllServed_howeverManyArePipelined() async throws {
         let count = 4000
-        try await Daemon.run(configuration: "limits:\n  memoryPerUser: 8388608\n") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "limits:\n  memoryPerUser: 8388608\n") { _, wire in
             for number in 0..<count { wire.send("job.submit", .value(JSON(number), ["watch": true])) }
             var (created, ended) = (0, 0)
             while ended < count {
@@ -361,8 +343,7 @@ import Testing
     }
 
     @Test func retriedJob_isToldAgain_toWatchByTag() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let watch = try #require(try await wire.call("job.watch", ["tag": "t"])["watch"]?.string)
             let job = try await wire.submit(.failure("mine", ["tags": ["t"]]))
             _ = try await story(wire, of: job, watch: watch)

@@ -49,8 +49,7 @@ import Testing
     }
 
     @Test(arguments: shells) func ids_areOfferedByState(_ shell: Shell) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             _ = try await wire.submit(.failure("invalid", ["label": "the failed one"]))
             _ = try await wire.wait(1)
             for label in ["first timer", "second timer"] {
@@ -83,8 +82,7 @@ import Testing
     }
 
     @Test(arguments: shells) func verbsFlagsAndSchedules_areCompleted(_ shell: Shell) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             for name in ["nightly", "weekly"] {
                 _ = try await wire.call(
                     "schedule.set",
@@ -115,8 +113,7 @@ import Testing
     }
 
     @Test(arguments: shells) func tagsOfOthers_areWordsAndNoCommands(_ shell: Shell) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let trap = daemon.directory.path + "/trap"
             let tags: JSON = [
                 "night", "nightly", .string("$(touch \(trap))"), .string("`touch \(trap)`"), "\u{1B}[31m", "a\nb",

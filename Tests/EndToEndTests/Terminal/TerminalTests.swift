@@ -6,8 +6,7 @@ import Testing
 /// The screen of deferctl in a real terminal.
 @Suite(.enabled(if: Tmux.isThere, Tmux.whyNot)) struct TerminalTests {
     @Test func top_showsWhatRuns_followsTheSize_andGivesTheTerminalBack() async throws {
-        try await Daemon.run(configuration: "queues: {default: 16, night: 2}") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "queues: {default: 16, night: 2}") { daemon, wire in
             let id = try await wire.submit(.timer(1000, ["label": "first timer"]))
             try await Tmux.with(daemon) { terminal in
                 let before = try await terminal.run("stty -g")
@@ -83,34 +82,30 @@ import Testing
     }
 
     @Test func watch_drawsABarForEachJob_withRates() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                var exchanges: [GuidedOrigin.Exchange] = []
-                for name in ["a", "b", "c"] {
-                    _ = try await wire.submit(.download(origin.url("/" + name), to: name))
-                    let exchange = try await origin.exchange("/" + name)
-                    exchange.sendHead("200 OK", [("Content-Length", "1000000")])
-                    exchange.send([UInt8](repeating: 1, count: 250_000))
-                    exchanges.append(exchange)
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            var exchanges: [GuidedOrigin.Exchange] = []
+            for name in ["a", "b", "c"] {
+                _ = try await wire.submit(.download(origin.url("/" + name), to: name))
+                let exchange = try await origin.exchange("/" + name)
+                exchange.sendHead("200 OK", [("Content-Length", "1000000")])
+                exchange.send([UInt8](repeating: 1, count: 250_000))
+                exchanges.append(exchange)
+            }
+            try await Tmux.with(daemon) { terminal in
+                try await terminal.enter("clear; deferctl watch 1 2 3; echo en\"ded=\"$?")
+                try await terminal.shows("three bars") { $0.count { $0.contains("━") && $0.contains("25 %") } == 3 }
+                for exchange in exchanges {
+                    exchange.send([UInt8](repeating: 1, count: 750_000))
+                    exchange.finish()
                 }
-                try await Tmux.with(daemon) { terminal in
-                    try await terminal.enter("clear; deferctl watch 1 2 3; echo en\"ded=\"$?")
-                    try await terminal.shows("three bars") { $0.count { $0.contains("━") && $0.contains("25 %") } == 3 }
-                    for exchange in exchanges {
-                        exchange.send([UInt8](repeating: 1, count: 750_000))
-                        exchange.finish()
-                    }
-                    let screen = try await terminal.shows("ended=0")
-                    #expect(screen.count { $0.contains("succeeded") && $0.contains("1.0 MB") } == 3)
-                }
+                let screen = try await terminal.shows("ended=0")
+                #expect(screen.count { $0.contains("succeeded") && $0.contains("1.0 MB") } == 3)
             }
         }
     }
 
     @Test func list_fitsTheTerminal_andIsWholeInAPipe() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let url = "http://127.0.0.1:1/" + String(repeating: "abcdefghij/", count: 20) + "the-end"
             _ = try await wire.submit(.fetch(.string(url), ["retry": ["max": 0], "queue": "default"]))
             _ = try await wire.wait(1)
@@ -137,8 +132,7 @@ import Testing
     }
 
     @Test func controlCharacters_neverReachTheTerminal() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let evil = "a\u{1B}]0;owned\u{7}\u{9B}31m\u{202E}b\r\nc"
             _ = try await wire.submit(.failure("invalid", ["label": .string(evil)]))
             _ = try await wire.wait(1)
@@ -200,8 +194,7 @@ import Testing
     }
 
     @Test func doctor_saysWhatToDo_onANarrowTerminal() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             _ = try await wire.call("queue.set", ["queue": "default", "suspended": true])
             _ = try await wire.submit(.timer(1000))
             try await Tmux.with(daemon, columns: 40, rows: 60) { terminal in
