@@ -57,7 +57,7 @@ soak: prepare # Lets three users and hostile servers at the daemon for MINUTES=1
 	@.ci/soak $(MINUTES)
 floods: prepare # Measures, as root, how long another user's calls take under each kind of flood beside how long without, for SECONDS=4 a row, NAME="cancel storm" of one kind only.
 	@.ci/soak floods $(or $(SECONDS),4) $(if $(NAME),'$(NAME)')
-bench: prepare # Measures deferd beside beanstalkd, redis, aria2, curl, wget and task-spooler, and prints one table; ROW=name measures one row.
+bench: prepare # Measures deferd beside beanstalkd, aria2, curl and xargs, and prints one table; ROW=name measures one row.
 	@.ci/bench peers
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output. ROUNDS=n.
 	@.ci/bench kit

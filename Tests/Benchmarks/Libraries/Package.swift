@@ -20,9 +20,6 @@ let package = Package(
     targets: [
         .target(name: "JobModel", swiftSettings: settings),
         .target(name: "JobProtocol", dependencies: ["JobModel"], swiftSettings: settings),
-        .target(
-            name: "Policy", dependencies: ["JobModel"], sources: ["IPAddress.swift", "RequestURL.swift"],
-            swiftSettings: settings),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
@@ -32,9 +29,7 @@ let package = Package(
             swiftSettings: testable),
         .executableTarget(
             name: "librarybench",
-            dependencies: [
-                "JobModel", "JobProtocol", "Policy", "JobStore", .product(name: "GRDB", package: "GRDB.swift"),
-            ],
+            dependencies: ["JobModel", "JobProtocol", "JobStore", .product(name: "GRDB", package: "GRDB.swift")],
             path: "Sources/LibraryBench", swiftSettings: settings),
     ]
 )

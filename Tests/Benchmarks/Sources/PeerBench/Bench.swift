@@ -13,7 +13,13 @@ final class Bench {
         self.directories = directories
     }
 
-    func add(_ comparison: Comparison) {
+    func add(
+        _ name: String, against peer: String, unit: String, figure: Comparison.Figure = .ratio,
+        target: Comparison.Target?, deferd: [Double], peer others: [Double]
+    ) {
+        let comparison = Comparison(
+            name: name, peer: peer, unit: unit, figure: figure, target: target,
+            pairs: zip(deferd, others).map { Comparison.Pair(deferd: $0, peer: $1) })
         comparisons.append(comparison)
         log("  \(comparison.summary)")
     }

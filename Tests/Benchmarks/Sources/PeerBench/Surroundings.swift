@@ -18,15 +18,11 @@ struct Surroundings {
                     Self.version(settings.daemon, "--version").map { $0.hasPrefix("deferd") ? $0 : "deferd " + $0 },
                     Self.version("beanstalkd", "-v"), Self.version("aria2c", "--version"),
                     Self.version("curl", "--version"), Self.version("nginx", "-v"),
-                    Self.version("openssl", "version"), Self.version("wget", "--version"),
-                    Self.version("redis-server", "--version"), Self.version("tsp", "-V"),
+                    Self.version("openssl", "version"),
                 ].compactMap(\.self).joined(separator: ", "),
             "beanstalkd: \(Beanstalkd.options)",
             "aria2: \(Aria.options.joined(separator: " "))",
             "curl: \(Curl.options.joined(separator: " "))",
-            "wget: \(Wget.options.joined(separator: " "))",
-            "redis: \(Redis.options)",
-            "task-spooler: \(TaskSpooler.options)",
             "nginx: sendfile, one worker for each core, loopback; files in memory. State of the daemons on one disk.",
         ]
     }
@@ -34,10 +30,8 @@ struct Surroundings {
     private static func version(_ program: String, _ flag: String) -> String? {
         guard let output = try? ChildProcess.output(of: [program, flag]) else { return nil }
         let line = output.split(separator: "\n").first.map(String.init) ?? ""
-        let words = [
-            ("version: ", ""), ("version ", ""), ("nginx/", ""), ("GNU Wget", "wget"), ("Redis server v=", "redis "),
-            ("Task Spooler v", "task-spooler "),
-        ].reduce(line) { $0.replacing($1.0, with: $1.1) }.split(separator: " ").prefix(2)
+        let words = ["version: ", "version ", "nginx/"].reduce(line) { $0.replacing($1, with: "") }
+            .split(separator: " ").prefix(2)
         return words.joined(separator: " ")
     }
 }

@@ -3,11 +3,10 @@ import GRDB
 import JobModel
 import JobProtocol
 @testable import JobStore
-import Policy
 
 extension Row {
     static func all() throws -> [Row] {
-        base64 + [try json(), jsonText, time] + urls + [try storedRows(), try newRows(), notification]
+        base64 + [try json(), jsonText, time, try storedRows(), try newRows(), notification]
     }
 
     private static func sum(_ times: Int, _ body: () -> Int) -> Int {
@@ -73,28 +72,6 @@ extension Row {
         return Row(
             name: "time, write", ours: { sum($0) { time.description.utf8.count } },
             other: { sum($0) { date.formatted(style).utf8.count } })
-    }
-
-    /// A URL taken apart, beside Foundation's.
-    private static var urls: [Row] {
-        [
-            ("plain", "https://example.org/files/release/1.2.3/tool.tar.gz?a=1"),
-            ("unusual", "https://user:secret@Example.ORG:8443/a b/%7Ec?q=\u{E4}"),
-        ].map { kind, text in
-            Row(
-                name: "url, \(kind)",
-                ours: {
-                    sum($0) { RequestURL(text).map { $0.port + $0.hostAndPort.utf8.count + $0.target.utf8.count } ?? 0 }
-                },
-                other: {
-                    sum($0) {
-                        guard let url = URL(string: text), let host = url.host(percentEncoded: false) else { return 0 }
-                        let path = url.path(percentEncoded: true)
-                        return (url.port ?? 443) + host.utf8.count + path.utf8.count + (url.query?.utf8.count ?? 0)
-                            + (url.user?.utf8.count ?? 0) + (url.scheme?.utf8.count ?? 0)
-                    }
-                })
-        }
     }
 
     /// A line of a tick of progress whose start is there already, beside the same written whole.

@@ -25,21 +25,9 @@ struct Comparison {
     let name: String
     let peer: String
     let unit: String
-    var figure = Figure.ratio
+    let figure: Figure
     let target: Target?
     let pairs: [Pair]
-
-    init(
-        _ name: String, against peer: String, unit: String, figure: Figure = .ratio, target: Target?,
-        deferd: [Double], peer others: [Double]
-    ) {
-        self.name = name
-        self.peer = peer
-        self.unit = unit
-        self.figure = figure
-        self.target = target
-        pairs = zip(deferd, others).map { Pair(deferd: $0, peer: $1) }
-    }
 
     /// The figure of each round.
     var figures: Spread {

@@ -20,15 +20,6 @@ enum Curl {
     }
 }
 
-/// wget, for one large file.
-enum Wget {
-    static let options = ["--no-config", "--quiet", "--no-proxy"]
-
-    static func start(url: String, file: String) throws -> ChildProcess {
-        try ChildProcess(["wget"] + options + ["--output-document", file, url])
-    }
-}
-
 /// aria2c with a list of files to fetch.
 enum Aria {
     static let options = [

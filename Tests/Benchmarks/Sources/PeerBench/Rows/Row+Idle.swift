@@ -24,16 +24,13 @@ extension Row {
                 peers.append(try ProcessUse(of: peer.pid).since(before.1))
             }
             bench.add(
-                Comparison(
-                    "idle, context switches", against: "beanstalkd", unit: "in 20 s", figure: .difference,
-                    target: .atMost(2), deferd: deferds.map { Double($0.switches) },
-                    peer: peers.map { Double($0.switches) }
-                ))
+                "idle, context switches", against: "beanstalkd", unit: "in 20 s", figure: .difference,
+                target: .atMost(2), deferd: deferds.map { Double($0.switches) },
+                peer: peers.map { Double($0.switches) })
             bench.add(
-                Comparison(
-                    "idle, CPU time", against: "beanstalkd", unit: "ms in 20 s", figure: .difference,
-                    target: .atMost(10),
-                    deferd: deferds.map { $0.seconds * 1000 }, peer: peers.map { $0.seconds * 1000 }))
+                "idle, CPU time", against: "beanstalkd", unit: "ms in 20 s", figure: .difference,
+                target: .atMost(10),
+                deferd: deferds.map { $0.seconds * 1000 }, peer: peers.map { $0.seconds * 1000 })
             bench.note("both at the same time, ten seconds after their start, each with one silent client")
         }
     }

@@ -16,22 +16,12 @@ extension Row {
                         defer { daemon.stop() }
                         return try times(daemon.connect(), request: Beanstalkd.put, Beanstalkd.answers)
                     },
-                    {
-                        let daemon = try Redis(bench)
-                        defer { daemon.stop() }
-                        return try times(daemon.connect(), request: Redis.push, Redis.answers)
-                    },
                 ])
             for (part, target) in [(0.5, 1.0), (0.99, 1.5)] {
                 let figures = samples.map { $0.map { Spread.quantile($0, part) * 1e6 } }
                 bench.add(
-                    Comparison(
-                        "one at a time, p\(Int(part * 100))", against: "beanstalkd -f 0", unit: "µs",
-                        target: .atMost(target), deferd: figures[0], peer: figures[1]))
-                bench.add(
-                    Comparison(
-                        "one at a time, p\(Int(part * 100))", against: "redis, synced", unit: "µs", target: nil,
-                        deferd: figures[0], peer: figures[2]))
+                    "one at a time, p\(Int(part * 100))", against: "beanstalkd -f 0", unit: "µs",
+                    target: .atMost(target), deferd: figures[0], peer: figures[1])
             }
             bench.note("4,000 submissions a round after 500 to warm up, on one connection")
         }

@@ -7,9 +7,8 @@ extension Row {
         Row(name: "memory", title: "memory") { bench in
             let idle = try bench.rounds(5, [{ try resident(bench, Deferd(bench)) }])[0]
             bench.add(
-                Comparison(
-                    "memory, idle", against: "–", unit: "MB", figure: .own, target: .atMost(25), deferd: idle,
-                    peer: idle))
+                "memory, idle", against: "–", unit: "MB", figure: .own, target: .atMost(25), deferd: idle,
+                peer: idle)
 
             let queued = try bench.rounds(
                 1,
@@ -22,9 +21,8 @@ extension Row {
                     }
                 ])[0]
             bench.add(
-                Comparison(
-                    "memory, 1,000,000 queued", against: "itself idle", unit: "MB", figure: .difference,
-                    target: .atMost(100), deferd: queued, peer: queued.map { _ in Spread(idle).median }))
+                "memory, 1,000,000 queued", against: "itself idle", unit: "MB", figure: .difference,
+                target: .atMost(100), deferd: queued, peer: queued.map { _ in Spread(idle).median })
 
             let nginx = try Nginx(bench)
             defer { nginx.stop() }
@@ -51,9 +49,8 @@ extension Row {
                     },
                 ])
             bench.add(
-                Comparison(
-                    "memory, 1,000 running", against: "aria2 with as many", unit: "MB", target: .atMost(1),
-                    deferd: samples[0], peer: samples[1]))
+                "memory, 1,000 running", against: "aria2 with as many", unit: "MB", target: .atMost(1),
+                deferd: samples[0], peer: samples[1])
             bench.note("resident sizes; running: downloads at 32 KB/s each, ten seconds after their start")
         }
     }

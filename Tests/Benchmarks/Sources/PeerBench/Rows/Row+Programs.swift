@@ -16,29 +16,16 @@ extension Row {
                         return Double(count) / (try watcher.run(specs: specs, depth: 128).seconds)
                     },
                     {
-                        let directory = try bench.directories.inMemory()
-                        defer { bench.directories.delete(directory) }
-                        return Double(spooled)
-                            / (try TaskSpooler.runNothing(count: spooled, parallel: parallel, directory: directory))
-                    },
-                    {
                         let script = "seq \(count) | xargs -P\(parallel) -n1 /bin/true"
                         return Double(count) / (try ChildProcess(["sh", "-c", script]).succeed().wall)
                     },
                 ])
             bench.add(
-                Comparison(
-                    "programs", against: "tsp -S \(parallel)", unit: "programs/s", target: .atLeast(5),
-                    deferd: samples[0], peer: samples[1]))
-            bench.add(
-                Comparison(
-                    "programs", against: "xargs -P\(parallel)", unit: "programs/s", target: .atLeast(0.5),
-                    deferd: samples[0], peer: samples[2]))
-            bench.note("tsp, which starts processes for each job, is given \(spooled) of them")
+                "programs", against: "xargs -P\(parallel)", unit: "programs/s", target: .atLeast(0.5),
+                deferd: samples[0], peer: samples[1])
         }
     }
 
     private static let count = 10_000
     private static let parallel = 8
-    private static let spooled = 1000
 }

@@ -34,10 +34,9 @@ extension Row {
                     },
                 ])
             bench.add(
-                Comparison(
-                    "progress, 1,000 jobs to 100 clients", against: "itself unwatched", unit: "cores",
-                    figure: .difference,
-                    target: .atMost(0.1), deferd: samples[0], peer: samples[1]))
+                "progress, 1,000 jobs to 100 clients", against: "itself unwatched", unit: "cores",
+                figure: .difference,
+                target: .atMost(0.1), deferd: samples[0], peer: samples[1])
             bench.note(
                 "the clients received \(Int(Spread(rates).median)) notifications a second (median); 400,000 is all of them"
             )

@@ -33,19 +33,16 @@ extension Row {
                 empty.append((after.1.since(before.1), after.1.resident))
             }
             bench.add(
-                Comparison(
-                    "100,000 schedules, context switches", against: "itself without", unit: "in 20 s",
-                    figure: .difference, target: .atMost(2), deferd: full.map { Double($0.use.switches) },
-                    peer: empty.map { Double($0.use.switches) }))
+                "100,000 schedules, context switches", against: "itself without", unit: "in 20 s",
+                figure: .difference, target: .atMost(2), deferd: full.map { Double($0.use.switches) },
+                peer: empty.map { Double($0.use.switches) })
             bench.add(
-                Comparison(
-                    "100,000 schedules, memory", against: "itself without", unit: "MB", figure: .difference,
-                    target: .atMost(100), deferd: full.map { Double($0.resident) / 1e6 },
-                    peer: empty.map { Double($0.resident) / 1e6 }))
+                "100,000 schedules, memory", against: "itself without", unit: "MB", figure: .difference,
+                target: .atMost(100), deferd: full.map { Double($0.resident) / 1e6 },
+                peer: empty.map { Double($0.resident) / 1e6 })
             bench.add(
-                Comparison(
-                    "100,000 schedules, start", against: "itself without", unit: "ms", figure: .difference,
-                    target: .atMost(1000), deferd: starts.full, peer: starts.empty))
+                "100,000 schedules, start", against: "itself without", unit: "ms", figure: .difference,
+                target: .atMost(1000), deferd: starts.full, peer: starts.empty)
             bench.note("of one owner, due in half a year; both at the same time, ten seconds after their start")
         }
     }

@@ -42,13 +42,11 @@ extension Row {
                         },
                     ])
                 bench.add(
-                    Comparison(
-                        "segments, \(name)", against: "deferd with one", unit: "s",
-                        target: .atMost(isLimited ? 0.25 : 1.1), deferd: samples[0], peer: samples[1]))
+                    "segments, \(name)", against: "deferd with one", unit: "s",
+                    target: .atMost(isLimited ? 0.25 : 1.1), deferd: samples[0], peer: samples[1])
                 bench.add(
-                    Comparison(
-                        "segments, \(name)", against: "aria2c -x\(connections) -s\(connections)", unit: "s",
-                        target: isLimited ? .atMost(1) : nil, deferd: samples[0], peer: samples[2]))
+                    "segments, \(name)", against: "aria2c -x\(connections) -s\(connections)", unit: "s",
+                    target: isLimited ? .atMost(1) : nil, deferd: samples[0], peer: samples[2])
             }
             bench.note(
                 "\(connections) connections from nginx over loopback to memory; deferd's result has the sha256 of the file; "

@@ -21,10 +21,9 @@ extension Row {
                         },
                     ])
                 bench.add(
-                    Comparison(
-                        "submit with \(stored) stored", against: "itself with none", unit: "jobs/s",
-                        target: .atLeast(0.9),
-                        deferd: samples[1], peer: samples[0]))
+                    "submit with \(stored) stored", against: "itself with none", unit: "jobs/s",
+                    target: .atLeast(0.9),
+                    deferd: samples[1], peer: samples[0])
             }
             bench.note("40,000 submissions a round after 5,000 to warm up, on one connection")
         }

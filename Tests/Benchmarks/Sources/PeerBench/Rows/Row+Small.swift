@@ -32,41 +32,24 @@ extension Row {
                         let end = try Curl.start(urls: urls, parallel: parallel, directory: directory).succeed()
                         return Throughput(jobs: count, seconds: end.wall, cpu: end.cpu)
                     },
-                    {
-                        let directory = try bench.directories.inMemory()
-                        defer { bench.directories.delete(directory) }
-                        let few = Array(urls.prefix(spooled))
-                        let seconds = try TaskSpooler.run(urls: few, parallel: parallel, directory: directory)
-                        return Throughput(jobs: spooled, seconds: seconds, cpu: .nan)
-                    },
                 ])
             bench.add(
-                Comparison(
-                    "small jobs", against: "aria2c -j \(parallel)", unit: "jobs/s", target: .atLeast(2),
-                    deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate)))
+                "small jobs", against: "aria2c -j \(parallel)", unit: "jobs/s", target: .atLeast(2),
+                deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate))
             bench.add(
-                Comparison(
-                    "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
-                    deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate)))
-            bench.add(
-                Comparison(
-                    "small jobs", against: "tsp -S \(parallel), curl", unit: "jobs/s", target: nil,
-                    deferd: samples[0].map(\.rate), peer: samples[3].map(\.rate)))
+                "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
+                deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate))
             for (peer, name) in [(1, "aria2c -j \(parallel)"), (2, "curl --parallel-max \(parallel)")] {
                 bench.add(
-                    Comparison(
-                        "small jobs, CPU", against: name, unit: "µs a job", target: nil, deferd: samples[0].map(\.cpu),
-                        peer: samples[peer].map(\.cpu)))
+                    "small jobs, CPU", against: name, unit: "µs a job", target: nil, deferd: samples[0].map(\.cpu),
+                    peer: samples[peer].map(\.cpu))
             }
             bench.note(loadNote(share, for: "one that submits and reads every result"))
             bench.note(
-                "\(parallel) at once with all (deferd: queue and http.perHost \(parallel)); aria2's and tsp's files in memory"
-            )
-            bench.note("tsp, which starts processes for each job, is given the first \(spooled) of them")
+                "\(parallel) at once with all (deferd: queue and http.perHost \(parallel)); aria2's files in memory")
         }
     }
 
     private static let count = 10_000
     private static let parallel = 50
-    private static let spooled = 200
 }

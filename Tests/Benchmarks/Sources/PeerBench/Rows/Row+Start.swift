@@ -9,9 +9,8 @@ extension Row {
                     { try beanstalkdStart(bench, .always, state: nil) },
                 ])
             bench.add(
-                Comparison(
-                    "start, empty store", against: "beanstalkd", unit: "ms", figure: .own, target: .atMost(40),
-                    deferd: empty[0], peer: empty[1]))
+                "start, empty store", against: "beanstalkd", unit: "ms", figure: .own, target: .atMost(40),
+                deferd: empty[0], peer: empty[1])
 
             let states = (try bench.directories.onDisk(), try bench.directories.onDisk())
             let daemon = try Deferd(bench, Deferd.waiting(), state: states.0)
@@ -28,9 +27,8 @@ extension Row {
                     { try beanstalkdStart(bench, .always, state: states.1) },
                 ])
             bench.add(
-                Comparison(
-                    "start, 100,000 jobs", against: "beanstalkd -b", unit: "ms", target: .atMost(0.4), deferd: full[0],
-                    peer: full[1]))
+                "start, 100,000 jobs", against: "beanstalkd -b", unit: "ms", target: .atMost(0.4), deferd: full[0],
+                peer: full[1])
             bench.note(
                 "deferd: exec to READY=1; beanstalkd: exec to its first answer; both stopped with SIGTERM before")
         }

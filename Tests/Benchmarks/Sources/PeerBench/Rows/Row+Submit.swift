@@ -28,32 +28,17 @@ extension Row {
                             return try measured(
                                 daemon.pid, daemon.puts(connections: connections, depth: depth), &share)
                         },
-                        {
-                            let daemon = try Redis(bench)
-                            defer { daemon.stop() }
-                            return try measured(
-                                daemon.pid, daemon.pushes(connections: connections, depth: depth), &share)
-                        },
                     ])
                 let name = "durable submit, \(connections) connection\(connections == 1 ? "" : "s")"
                 bench.add(
-                    Comparison(
-                        name, against: "beanstalkd -f 0", unit: "jobs/s", target: .atLeast(12),
-                        deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate)))
+                    name, against: "beanstalkd -f 0", unit: "jobs/s", target: .atLeast(12),
+                    deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate))
                 bench.add(
-                    Comparison(
-                        name, against: "beanstalkd, no binlog", unit: "jobs/s", target: .atLeast(1),
-                        deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate)))
+                    name, against: "beanstalkd, no binlog", unit: "jobs/s", target: .atLeast(1),
+                    deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate))
                 bench.add(
-                    Comparison(
-                        name, against: "redis, synced", unit: "jobs/s", target: nil,
-                        deferd: samples[0].map(\.rate), peer: samples[3].map(\.rate)))
-                for (peer, other) in [(2, "beanstalkd, no binlog"), (3, "redis, synced")] {
-                    bench.add(
-                        Comparison(
-                            name + ", CPU", against: other, unit: "µs a job", target: nil,
-                            deferd: samples[0].map(\.cpu), peer: samples[peer].map(\.cpu)))
-                }
+                    name + ", CPU", against: "beanstalkd, no binlog", unit: "µs a job", target: nil,
+                    deferd: samples[0].map(\.cpu), peer: samples[2].map(\.cpu))
                 bench.note(loadNote(share, for: "\(connections) connection(s)"))
             }
             bench.note(
