@@ -14,12 +14,7 @@ import TestOrigin
     private static let body = Workbench.bytes(200_000)
 
     private func download(_ origin: ScriptedOrigin, _ more: [String: JSON] = [:]) -> JSON {
-        var source = JSONObject()
-        for (name, value) in more { source[name] = value }
-        source["type"] = "download"
-        source["url"] = .string(origin.url("/x"))
-        source["path"] = "x"
-        return .object(source)
+        .download(origin.url("/x"), to: "x", more)
     }
 
     @Test(arguments: TransferEnd.allCases) func download_endsAtOnce_whileItWaitsForItsRate(end: TransferEnd)

@@ -30,9 +30,7 @@ struct CallerRightsTests {
     }
 
     private func source(_ origin: TestOrigin, _ path: String, _ exists: String = "fail") -> JSON {
-        [
-            "type": "download", "url": .string(origin.url("/x")), "path": .string(path), "exists": .string(exists),
-        ]
+        .download(origin.url("/x"), to: path, ["exists": .string(exists)])
     }
 
     private func directory(_ path: String, owner: UInt32 = 0, group: UInt32 = 0, mode: UInt32) {

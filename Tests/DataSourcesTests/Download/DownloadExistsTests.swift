@@ -7,12 +7,7 @@ import TestOrigin
 
 @Suite struct DownloadExistsTests {
     private func download(_ origin: TestOrigin, _ exists: String?, path: String = "tool.tar.gz") -> JSON {
-        var source: JSONObject = JSONObject()
-        source["type"] = "download"
-        source["url"] = .string(origin.url("/tool"))
-        source["path"] = .string(path)
-        source["exists"] = exists.map(JSON.string)
-        return .object(source)
+        .download(origin.url("/tool"), to: path, exists.map { ["exists": .string($0)] } ?? [:])
     }
 
     private static let digest = "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437"
@@ -80,9 +75,7 @@ import TestOrigin
             return count == 0 ? [head, .send("abc"), .hold] : [head, .send("ABCDEF")]
         }
         try await Workbench.run(against: script) { origin, bench in
-            let source: JSON = [
-                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
-            ]
+            let source: JSON = .download(origin.url("/x"), to: "x", ["exists": .string(exists)])
             let first = try bench.start(source)
             await first.progress(reaches: 3)
             if exists == "rename" {
@@ -108,9 +101,7 @@ import TestOrigin
             [.head("200 OK", [("Content-Length", "6")]), .send("abc"), .wait(gate), .send("def")]
         }
         try await Workbench.run(against: script) { origin, bench in
-            let source: JSON = [
-                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": .string(exists),
-            ]
+            let source: JSON = .download(origin.url("/x"), to: "x", ["exists": .string(exists)])
             let deferred = try bench.start(source)
             await deferred.progress(reaches: 3)
             try bench.write(Array("other".utf8), to: bench.downloads + "/x")

@@ -12,13 +12,8 @@ import TestOrigin
 @Suite struct DownloadFailureTests {
     private static let body = Workbench.bytes(2_000_000)
 
-    private func source(_ origin: TestOrigin, _ more: [(String, JSON)] = []) -> JSON {
-        var source = JSONObject()
-        source["type"] = "download"
-        source["url"] = .string(origin.url("/x"))
-        source["path"] = "new/x"
-        for (name, value) in more { source[name] = value }
-        return .object(source)
+    private func source(_ origin: TestOrigin, _ more: [String: JSON] = [:]) -> JSON {
+        .download(origin.url("/x"), to: "new/x", more)
     }
 
     private func run(
@@ -120,9 +115,7 @@ import TestOrigin
         try await Workbench.run(against: script, files: Self.failing("syncData", EIO), timers: clock) {
             $0.http.idleTimeout = 86_400
         } _: { origin, bench in
-            let deferred = try bench.start([
-                "type": "download", "url": .string(origin.url("/x")), "path": "x",
-            ])
+            let deferred = try bench.start(.download(origin.url("/x"), to: "x"))
             await deferred.progress(reaches: 1_000_000)
             await clock.turn(by: .milliseconds(10)) { deferred.outcome == nil }
             let error = try await bench.failure(of: deferred)
@@ -144,7 +137,7 @@ import TestOrigin
             let right = try await bench.result(source(origin))["sha256"]?.string
             let digest = try #require(right)
             let wrong = "sha256:" + String(repeating: "0", count: 64)
-            let error = try await bench.failure(source(origin, [("checksum", .string(wrong)), ("exists", "replace")]))
+            let error = try await bench.failure(source(origin, ["checksum": .string(wrong), "exists": "replace"]))
             #expect(error.kind == .checksum)
             #expect(!error.isRetryable)
             #expect(error.message.contains(digest))
@@ -159,7 +152,7 @@ import TestOrigin
         try await run { origin, bench in
             let other = Workbench.bytes(10, seed: 9)
             origin["/wrong"] = OriginResource(other)
-            let right = try await bench.result(source(origin, [("path", "first")]))
+            let right = try await bench.result(source(origin, ["path": "first"]))
             let mirrors: JSON = [
                 .string(origin.url("/none")), .string(origin.url("/wrong")), .string(origin.url("/x?mirror")),
                 .string(origin.url("/x?never")),
@@ -211,7 +204,7 @@ import TestOrigin
         // Longer than the server, which is real, is ever waited for.
         try await run(timers: clock, idleTimeout: 86_400) { origin, bench in
             let start = clock.now
-            let deferred = try bench.start(source(origin, [("rate", 4_000_000)]))
+            let deferred = try bench.start(source(origin, ["rate": 4_000_000]))
             let reports = Mutex<[(size: Int64, at: TimeAmount)]>([])
             deferred.onProgress { update in reports.withLock { $0.append((update.completed, clock.now - start)) } }
             await clock.turn(by: .milliseconds(1)) { deferred.outcome == nil }
@@ -231,9 +224,7 @@ import TestOrigin
             $0.http.lowSpeed.bytes = 1_000_000
             $0.http.lowSpeed.seconds = 10
         } _: { origin, bench in
-            let deferred = try bench.start([
-                "type": "download", "url": .string(origin.url("/x")), "path": "x", "rate": 1,
-            ])
+            let deferred = try bench.start(.download(origin.url("/x"), to: "x", ["rate": 1]))
             await deferred.progress(reaches: 0)
             await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
             #expect(try await deferred.get()["size"] == 800)
@@ -265,7 +256,7 @@ import TestOrigin
     @Test func download_failsWithStorage_whenRootIsMissing() async throws {
         try await run { origin, bench in
             try FileManager.default.removeItem(atPath: bench.root)
-            let error = try await bench.failure(source(origin, [("path", .string(bench.root + "/x"))]))
+            let error = try await bench.failure(source(origin, ["path": .string(bench.root + "/x")]))
             #expect(error.kind == .storage)
         }
     }
@@ -292,9 +283,7 @@ import TestOrigin
             #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
             for enough in [100, nil] as [Int64?] {
                 free.withLock { $0 = enough }
-                let result = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
-                ])
+                let result = try await bench.result(.download(origin.url("/x"), to: "x", ["exists": "replace"]))
                 #expect(result["size"] == 1000)
             }
         }

@@ -111,9 +111,7 @@ import TestOrigin
                 atPath: bench.downloads + "/deep/link", withDestinationPath: "../../outside")
             try FileManager.default.createSymbolicLink(
                 atPath: bench.downloads + "/deep/within", withDestinationPath: "../c")
-            let error = try await bench.failure([
-                "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
-            ])
+            let error = try await bench.failure(.download(origin.url("/x"), to: path))
             #expect(error.kind == .policy)
             #expect(bench.names(below: outside) == [] && bench.names(below: within) == [])
         }
@@ -135,10 +133,7 @@ import TestOrigin
             for inside in [bench.root, bench.downloads] {
                 for link in [outside, ".", "../outside"] {
                     target.withLock { $0 = link }
-                    let error = try await bench.failure([
-                        "type": "download", "url": .string(origin.url("/x")),
-                        "path": .string(inside + "/new/sub/x"),
-                    ])
+                    let error = try await bench.failure(.download(origin.url("/x"), to: inside + "/new/sub/x"))
                     #expect(error.kind == .policy)
                     unlink(inside + "/new")
                 }
@@ -150,9 +145,7 @@ import TestOrigin
 
     @Test(arguments: [1000, 1001] as [UInt32]) func error_namesOtherJob_ofSameUserOnly(owner: UInt32) async throws {
         try await Workbench.run(against: { _, _ in [.hold] }) { origin, bench in
-            let source: JSON = [
-                "type": "download", "url": .string(origin.url("/x")), "path": .string(bench.root + "/x"),
-            ]
+            let source: JSON = .download(origin.url("/x"), to: bench.root + "/x")
             let first = try bench.start(source, job: 123_456)
             await origin.log.reaches(1)
             let error = try await bench.failure(source, job: 2, owner: owner)
@@ -165,10 +158,7 @@ import TestOrigin
     @Test func path_isBounded_inItsDepth() async throws {
         try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) { origin, bench in
             for count in [99, 100] {
-                let source: JSON = [
-                    "type": "download", "url": .string(origin.url("/x")),
-                    "path": .string(String(repeating: "d/", count: count) + "x"),
-                ]
+                let source: JSON = .download(origin.url("/x"), to: String(repeating: "d/", count: count) + "x")
                 guard count > 99 else {
                     _ = try await bench.result(source)
                     continue
@@ -187,9 +177,7 @@ import TestOrigin
             try FileManager.default.createDirectory(
                 atPath: bench.root + "/here", withIntermediateDirectories: true)
             let path = bench.root + "/here/" + String(repeating: "d/", count: 60) + "x"
-            let error = try await bench.failure([
-                "type": "download", "url": .string(origin.url("/x")), "path": .string(path),
-            ])
+            let error = try await bench.failure(.download(origin.url("/x"), to: path))
             #expect(error.kind == .http)
             #expect(bench.names(below: bench.root) == ["here"])
         }
@@ -198,10 +186,8 @@ import TestOrigin
     @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
         try await Workbench.run { bench in
             mkfifo(bench.root + "/fifo", 0o600)
-            let error = try await bench.failure([
-                "type": "download", "url": "http://127.0.0.1:1/", "path": .string(bench.root + "/fifo"),
-                "exists": "skip",
-            ])
+            let error = try await bench.failure(
+                .download("http://127.0.0.1:1/", to: bench.root + "/fifo", ["exists": "skip"]))
             #expect(error.kind == .exists)
         }
     }
@@ -213,9 +199,7 @@ import TestOrigin
             try FileManager.default.createDirectory(atPath: bench.downloads, withIntermediateDirectories: true)
             try FileManager.default.createSymbolicLink(
                 atPath: bench.downloads + "/x", withDestinationPath: bench.directory + "/outside")
-            _ = try await bench.result([
-                "type": "download", "url": .string(origin.url("/x")), "path": "x", "exists": "replace",
-            ])
+            _ = try await bench.result(.download(origin.url("/x"), to: "x", ["exists": "replace"]))
             #expect(bench.bytes(of: bench.directory + "/outside") == Array("old".utf8))
             #expect(bench.bytes(of: bench.downloads + "/x") == Array("new".utf8))
         }

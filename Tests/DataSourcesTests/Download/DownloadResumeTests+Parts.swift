@@ -18,7 +18,7 @@ extension DownloadResumeTests {
             #expect(other.kind == .exists && other.message.contains("by job 1"), "\(other)")
             #expect(part(bench)?.count == 100_000)
             let renamed = try await bench.result(
-                download(origin, JSONObject([.init(name: "exists", value: "rename")])), job: 3)
+                download(origin, ["exists": "rename"]), job: 3)
             #expect(renamed["path"]?.string?.hasSuffix("/x") == false)
             if isCancelled {
                 await bench.library.discard(try #require(bench[checkpoint: 1]), of: 1, owner: 1000)
@@ -28,7 +28,7 @@ extension DownloadResumeTests {
                 #expect(result["resumedFrom"] == 100_000)
                 #expect(
                     try await bench.result(
-                        download(origin, JSONObject([.init(name: "exists", value: "replace")])), job: 2)["size"]
+                        download(origin, ["exists": "replace"]), job: 2)["size"]
                         == 200_000)
             }
         }
@@ -45,7 +45,7 @@ extension DownloadResumeTests {
             let other = try await bench.failure(download(origin), job: 2)
             #expect(other.kind == .exists && other.message.contains("by job 1"), "\(other)")
             let renamed = try await bench.result(
-                download(origin, JSONObject([.init(name: "exists", value: "rename")])), job: 3)
+                download(origin, ["exists": "rename"]), job: 3)
             #expect(renamed["path"]?.string?.hasSuffix("/x") == false)
             #expect(part(bench)?.count == 100_000)
             #expect(try await bench.result(download(origin), attempt: 2)["resumedFrom"] == 100_000)
@@ -72,7 +72,7 @@ extension DownloadResumeTests {
         try await Workbench.run(against: script) { origin, bench in
             bench.mayRetry.withLock { $0 = true }
             _ = try await bench.failure(download(origin))
-            _ = try await bench.result(download(origin, JSONObject([.init(name: "path", value: "y")])), attempt: 2)
+            _ = try await bench.result(download(origin, ["path": "y"]), attempt: 2)
             #expect(try await bench.result(download(origin), job: 2)["size"] == 200_000)
         }
     }
@@ -93,13 +93,8 @@ extension DownloadResumeTests {
         try await Workbench.run(against: script) { origin, bench in
             #expect(try await bench.failure(download(origin)).isRetryable)
             #expect(part(bench)?.count == 100_000)
-            let more: JSONObject
-            if isElsewhere {
-                more = JSONObject([.init(name: "path", value: "y")])
-            } else {
-                try bench.write([1], to: bench.downloads + "/x")
-                more = JSONObject([.init(name: "exists", value: "skip")])
-            }
+            let more: [String: JSON] = isElsewhere ? ["path": "y"] : ["exists": "skip"]
+            if !isElsewhere { try bench.write([1], to: bench.downloads + "/x") }
             _ = try await bench.result(download(origin, more), attempt: 2)
             #expect(bench.names(below: bench.downloads) == [isElsewhere ? "y" : "x"])
         }

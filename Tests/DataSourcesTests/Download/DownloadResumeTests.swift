@@ -12,12 +12,8 @@ import TestOrigin
     static let first = Workbench.bytes(200_000, seed: 1)
     static let second = Workbench.bytes(200_000, seed: 2)
 
-    func download(_ origin: ScriptedOrigin, _ more: JSONObject = JSONObject()) -> JSON {
-        var source = more
-        source["type"] = "download"
-        source["url"] = .string(origin.url("/x"))
-        if source["path"] == nil { source["path"] = "x" }
-        return .object(source)
+    func download(_ origin: ScriptedOrigin, _ more: [String: JSON] = [:]) -> JSON {
+        .source("download", origin.url("/x"), ["path": "x"].merging(more) { _, own in own })
     }
 
     func part(_ bench: Workbench) -> [UInt8]? { bench.bytes(of: bench.downloads + "/x.part") }
@@ -46,9 +42,7 @@ import TestOrigin
     @Test func record_isNotMissed_whereTheDownloadWasCancelled() async throws {
         try await Workbench.run(serving: ["/x": OriginResource(Self.first, etag: "\"a\"")]) { origin, bench in
             func fetch(_ path: JSON) async throws {
-                _ = try await bench.result([
-                    "type": "download", "url": .string(origin.url("/x")), "path": path,
-                ])
+                _ = try await bench.result(.source("download", origin.url("/x"), ["path": path]))
             }
             bench.recordFailure.withLock { $0 = CancellationError() }
             try await fetch("x")
@@ -277,8 +271,7 @@ import TestOrigin
         try await Workbench.run(
             against: { request, _ in Misbehaviour.correct(Self.first, etag: "\"a\"", to: request) }
         ) { origin, bench in
-            var more = JSONObject()
-            more["exists"] = .string(exists)
+            let more: [String: JSON] = ["exists": .string(exists)]
             if exists == "rename" { try bench.write([1], to: bench.downloads + "/x") }
             let result = try await bench.result(download(origin, more))
             let names = bench.names(below: bench.downloads)

@@ -14,13 +14,7 @@ import Testing
     static let tag = "\"1\""
 
     func download(_ origin: ScriptedOrigin, _ segments: Int = 4, _ more: [String: JSON] = [:]) -> JSON {
-        var source = JSONObject([])
-        source["type"] = "download"
-        source["url"] = .string(origin.url("/x"))
-        source["path"] = "x"
-        source["segments"] = JSON(segments)
-        for (name, value) in more { source[name] = value }
-        return .object(source)
+        .download(origin.url("/x"), to: "x", more.merging(["segments": JSON(segments)]) { own, _ in own })
     }
 
     static func head(_ request: OriginLog.Entry, etag: String? = tag, body: [UInt8] = body) -> OriginStep {

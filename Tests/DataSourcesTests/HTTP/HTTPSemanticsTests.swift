@@ -49,9 +49,7 @@ import TestOrigin
 
     @Test func request_carriesBytes_ofBodyBase64() async throws {
         try await Workbench.run(serving: ["/in": OriginResource(text: "ok")]) { origin, bench in
-            _ = try await bench.result([
-                "type": "url", "url": .string(origin.url("/in")), "method": "POST", "bodyBase64": "/wCA",
-            ])
+            _ = try await bench.result(.source("url", origin.url("/in"), ["method": "POST", "bodyBase64": "/wCA"]))
             #expect(origin.log.last("/in")?.body == [0xFF, 0, 0x80])
             #expect(origin.log.last("/in")?.headers["user-agent"] == "deferd/1.0")
         }
@@ -60,9 +58,7 @@ import TestOrigin
     @Test(arguments: ["identity", "gzip"]) func head_hasNoBody_howeverLargeItIs(coding: String) async throws {
         let fields = [("Content-Encoding", coding), ("Content-Length", "99999999999")]
         try await Workbench.run(against: { _, _ in [.head("200 OK", fields)] }) { origin, bench in
-            let result = try await bench.result([
-                "type": "url", "url": .string(origin.url("/x")), "method": "HEAD",
-            ])
+            let result = try await bench.result(.source("url", origin.url("/x"), ["method": "HEAD"]))
             #expect(result["size"] == 0)
             #expect(result["headers"]?["content-length"] == "99999999999")
         }
@@ -74,21 +70,16 @@ import TestOrigin
         var page = OriginResource(text: "[1]", etag: "\"v1\"")
         page.lastModified = "Wed, 31 Dec 2025 12:00:00 GMT"
         try await Workbench.run(serving: ["/x": page]) { origin, bench in
-            let url = JSON.string(origin.url("/x"))
-            for condition in [
-                ("ifNoneMatch", "\"v1\""), ("ifModifiedSince", "2025-12-31T12:00:00Z"),
-            ] {
-                var source: JSONObject = JSONObject()
-                source["type"] = "url"
-                source["url"] = url
-                source[condition.0] = .string(condition.1)
-                let result = try await bench.result(.object(source))
+            let url = origin.url("/x")
+            for condition in [["ifNoneMatch": "\"v1\""], ["ifModifiedSince": "2025-12-31T12:00:00Z"]]
+                as [[String: JSON]]
+            {
+                let result = try await bench.result(.source("url", url, condition))
                 #expect(result["status"] == 304)
                 #expect(result["notModified"] == true)
-                source["type"] = "json"
-                #expect(try await bench.result(.object(source)) == .null)
+                #expect(try await bench.result(.source("json", url, condition)) == .null)
             }
-            let changed = try await bench.result(["type": "url", "url": url, "ifNoneMatch": "\"v0\""])
+            let changed = try await bench.result(.source("url", url, ["ifNoneMatch": "\"v0\""]))
             #expect(changed["notModified"] == false)
             #expect(changed["body"] == "[1]")
         }
@@ -104,9 +95,7 @@ import TestOrigin
             let result = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
             #expect(result["body"]?.string == Self.plain)
             #expect(result["size"] == 16_000)
-            let file = try await bench.result([
-                "type": "download", "url": .string(origin.url("/x")), "path": "x",
-            ])
+            let file = try await bench.result(.download(origin.url("/x"), to: "x"))
             #expect(file["size"]?.int == compressed.count)
             #expect(bench.bytes(of: bench.downloads + "/x") == compressed)
             #expect(origin.log.last("/x")?.headers["accept-encoding"] == "identity")

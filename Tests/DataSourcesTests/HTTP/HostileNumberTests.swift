@@ -141,14 +141,7 @@ import TestOrigin
     }
 
     private func source(_ type: String, _ origin: ScriptedOrigin, _ bench: Workbench) throws -> JSON {
-        var source = JSONObject()
-        source["type"] = .string(type)
-        source["url"] = .string(origin.url("/x"))
-        if type == "download" { source["path"] = "x" }
-        if type == "upload" {
-            try bench.write([1, 2, 3], to: bench.downloads + "/sent")
-            source["path"] = "sent"
-        }
-        return .object(source)
+        if type == "upload" { try bench.write([1, 2, 3], to: bench.downloads + "/sent") }
+        return .source(type, origin.url("/x"), ["download": ["path": "x"], "upload": ["path": "sent"]][type] ?? [:])
     }
 }

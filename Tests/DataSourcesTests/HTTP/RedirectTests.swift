@@ -13,15 +13,12 @@ import TestOrigin
         try await Workbench.run(
             serving: ["/a": .redirect(status, to: "/b/../c?d#e"), "/c": OriginResource(text: "there")]
         ) { origin, bench in
-            var source: JSONObject = JSONObject()
-            source["type"] = "url"
-            source["url"] = .string(origin.url("/a"))
-            source["method"] = .string(method)
+            var members: [String: JSON] = ["method": .string(method)]
             if method != "GET", method != "HEAD" {
-                source["body"] = "text"
-                source["headers"] = ["Content-Type": "text/x"]
+                members["body"] = "text"
+                members["headers"] = ["Content-Type": "text/x"]
             }
-            let result = try await bench.result(.object(source))
+            let result = try await bench.result(.source("url", origin.url("/a"), members))
             #expect(result["status"] == 200)
             let entry = try #require(origin.log.last("/c"))
             #expect(entry.method == next)
@@ -44,15 +41,10 @@ import TestOrigin
                         ("", ["Authorization": "Bearer t", "Cookie": "c=1", "Proxy-Authorization": "p", "X-Own": "1"]),
                         ("user:secret@", ["Cookie": "c=1", "X-Own": "1"]),
                     ] as [(String, JSON)] {
-                        var source: JSONObject = JSONObject()
-                        source["type"] = .string(type)
-                        source["url"] = .string("http://\(user)127.0.0.1:\(first.port)/a")
-                        source["headers"] = fields
-                        if type == "download" {
-                            source["path"] = "x"
-                            source["exists"] = "replace"
-                        }
-                        let result = try await bench.result(.object(source))
+                        var members: [String: JSON] = ["headers": fields]
+                        if type == "download" { members.merge(["path": "x", "exists": "replace"]) { $1 } }
+                        let url = "http://\(user)127.0.0.1:\(first.port)/a"
+                        let result = try await bench.result(.source(type, url, members))
                         if type == "download" { #expect(result["url"]?.string == first.url("/d")) }
                         // The same origin is trusted on, but not once another one has been in between.
                         for (entry, isTrusted) in [

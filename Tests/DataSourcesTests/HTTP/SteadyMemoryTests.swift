@@ -84,12 +84,9 @@ import TestOrigin
                 $0.downloads.minimumFree = 0
             } _: { origin, bench in
                 func ask(_ type: String, _ path: String) async throws -> JobError? {
-                    var source = JSONObject()
-                    source["type"] = .string(type)
-                    source["url"] = .string(origin.url(path))
-                    if type == "download" { source["path"] = "file" }
+                    let members: [String: JSON] = type == "download" ? ["path": "file"] : [:]
                     do {
-                        _ = try await bench.result(.object(source))
+                        _ = try await bench.result(.source(type, origin.url(path), members))
                         return nil
                     } catch let error as JobError {
                         return error

@@ -12,9 +12,7 @@ import TestOrigin
         try await ScriptedOrigin.run({ _, _ in [] }) { origin in
             try await TestOrigin.run { plain in
                 try await Workbench.run { bench in
-                    let error = try await bench.failure([
-                        "type": "url", "url": .string("https://127.0.0.1:\(plain.port)/"),
-                    ])
+                    let error = try await bench.failure(.source("url", "https://127.0.0.1:\(plain.port)/"))
                     #expect(error.kind == .tls)
                     #expect(!error.isRetryable)
                 }

@@ -34,10 +34,8 @@ import Testing
             try await Workbench.run(names: names) {
                 $0.policy.denyAddresses = ["127.0.0.2/32"]
             } _: { bench in
-                let error = try await bench.failure([
-                    "type": "download", "url": .string(origin.url("/x", host: "moves.example")), "path": "x",
-                    "segments": 4,
-                ])
+                let error = try await bench.failure(
+                    .download(origin.url("/x", host: "moves.example"), to: "x", ["segments": 4]))
                 #expect(error.kind == .policy, "\(error)")
                 #expect(origin.connectionCount == 1)
                 #expect(!denied.wasConnectedTo)
@@ -89,13 +87,12 @@ import Testing
             } _: { bench in
                 try bench.write([1], to: bench.downloads + "/sent")
                 for index in targets.indices {
-                    for (type, path) in [("url", nil), ("download", "x"), ("upload", "sent")] as [(String, String?)] {
-                        var source = JSONObject()
-                        source["type"] = .string(type)
-                        source["url"] = .string("http://out.example/\(index)")
-                        source["path"] = path.map(JSON.string)
-                        let error = try await bench.failure(.object(source))
-                        #expect(error.kind == .policy, "\(type) \(index) \(error)")
+                    let url = "http://out.example/\(index)"
+                    for source in [
+                        .source("url", url), .download(url, to: "x"), .source("upload", url, ["path": "sent"]),
+                    ] as [JSON] {
+                        let error = try await bench.failure(source)
+                        #expect(error.kind == .policy, "\(source) \(error)")
                     }
                 }
                 let asked = proxy.log.entries.filter { $0.method == "CONNECT" }.map(\.target)

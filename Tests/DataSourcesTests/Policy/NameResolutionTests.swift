@@ -31,11 +31,8 @@ import TestOrigin
             var errors: [JobError] = []
             for port in [origin.port, silent.port] {
                 for name in ["in.example", "both.example"] {
-                    var source = JSONObject()
-                    source["type"] = .string(type)
-                    source["url"] = .string("http://\(name):\(port)/x")
-                    if type == "download" { source["path"] = "x" }
-                    errors.append(try await bench.failure(.object(source)))
+                    let path: [String: JSON] = type == "download" ? ["path": "x"] : [:]
+                    errors.append(try await bench.failure(.source(type, "http://\(name):\(port)/x", path)))
                 }
             }
             #expect(errors.allSatisfy { $0.kind == .policy && !$0.isRetryable })
@@ -54,10 +51,8 @@ import TestOrigin
         try await Workbench.run(against: script, names: resolver(["in.example": ["127.0.0.2"]])) {
             $0.policy.denyAddresses = ["127.0.0.2/32"]
         } _: { origin, bench in
-            let mirrored = try await bench.failure([
-                "type": "download", "url": .string(origin.url("/x")), "path": "x",
-                "mirrors": ["http://in.example:1/x", "http://127.0.0.2:1/x"],
-            ])
+            let mirrored = try await bench.failure(
+                .download(origin.url("/x"), to: "x", ["mirrors": ["http://in.example:1/x", "http://127.0.0.2:1/x"]]))
             #expect(mirrored.failures?.map(\.kind) == [.http, .policy, .policy], "\(mirrored)")
             try bench.write([1], to: bench.downloads + "/sent")
             for url in ["http://in.example:1/", "http://127.0.0.2:1/", origin.url("/moved")] {

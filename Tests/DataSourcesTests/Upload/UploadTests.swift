@@ -17,12 +17,7 @@ import Testing
     private static func digest(_ bytes: [UInt8]) -> String { SHA256Digest.hexadecimal(of: bytes) }
 
     private func upload(_ origin: ScriptedOrigin, _ path: String = "x", _ more: [String: JSON] = [:]) -> JSON {
-        var source = JSONObject([])
-        source["type"] = "upload"
-        source["url"] = .string(origin.url("/store"))
-        source["path"] = .string(path)
-        for (name, value) in more { source[name] = value }
-        return .object(source)
+        .source("upload", origin.url("/store"), more.merging(["path": .string(path)]) { own, _ in own })
     }
 
     private static func answer(
@@ -213,18 +208,16 @@ import Testing
     @Test(arguments: [true, false]) func earlyRefusal_endsTheUpload_whileTheServerReadsNothing(closes: Bool)
         async throws
     {
-        try await ScriptedOrigin.run(
-            readsBodies: false,
-            { _, _ in [.stopReading] + Self.answer("413 Too Large") + [closes ? .reset : .hold] }
-        ) { origin in
-            try await Workbench.run { bench in
-                try bench.write([], to: bench.downloads + "/x")
-                truncate(bench.downloads + "/x", 1 << 30)
-                let error = try await bench.failure(upload(origin))
-                // A reset can overtake the answer.
-                if !closes { #expect(error.kind == .http && error.http?.status == 413, "\(error)") }
-                #expect([.http, .network].contains(error.kind))
-            }
+        try await Workbench.run(
+            against: { _, _ in [.stopReading] + Self.answer("413 Too Large") + [closes ? .reset : .hold] },
+            readsBodies: false
+        ) { origin, bench in
+            try bench.write([], to: bench.downloads + "/x")
+            truncate(bench.downloads + "/x", 1 << 30)
+            let error = try await bench.failure(upload(origin))
+            // A reset can overtake the answer.
+            if !closes { #expect(error.kind == .http && error.http?.status == 413, "\(error)") }
+            #expect([.http, .network].contains(error.kind))
         }
     }
 
@@ -253,16 +246,14 @@ import Testing
 
     @Test func successThatBegins_counts_onceTheFileWasRead() async throws {
         let gate = OriginGate()
-        try await ScriptedOrigin.run(
-            readsBodies: false,
-            { _, _ in [.head("200 OK", [("Content-Length", "2")]), .send("o"), .wait(gate), .send("k")] }
-        ) { origin in
-            try await Workbench.run { bench in
-                try bench.write(Self.content, to: bench.downloads + "/x")
-                let deferred = try bench.start(upload(origin))
-                deferred.onProgress { if $0.completed == Int64(Self.content.count) { gate.open() } }
-                #expect(try await deferred.get()["sha256"]?.string == Self.digest(Self.content))
-            }
+        try await Workbench.run(
+            against: { _, _ in [.head("200 OK", [("Content-Length", "2")]), .send("o"), .wait(gate), .send("k")] },
+            readsBodies: false
+        ) { origin, bench in
+            try bench.write(Self.content, to: bench.downloads + "/x")
+            let deferred = try bench.start(upload(origin))
+            deferred.onProgress { if $0.completed == Int64(Self.content.count) { gate.open() } }
+            #expect(try await deferred.get()["sha256"]?.string == Self.digest(Self.content))
         }
     }
 
