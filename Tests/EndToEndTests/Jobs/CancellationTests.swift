@@ -45,47 +45,6 @@ import Testing
         }
     }
 
-    @Test func cancel_runsFinallyLinksOnly_andEndsAfterTheLast() async throws {
-        try await GuidedOrigin.withDaemon { origin, _, wire in
-            let id = try await wire.submit(
-                .fetch(
-                    origin.url("/slow"),
-                    [
-                        "then": [
-                            ["then": ["source": ["type": "url", "url": origin.url("/then")]]],
-                            ["finally": ["source": ["type": "url", "url": origin.url("/first")]]],
-                            ["fail": ["source": ["type": "url", "url": origin.url("/fail")]]],
-                            ["both": ["source": ["type": "url", "url": origin.url("/both")]]],
-                            [
-                                "finally": [
-                                    "source": [
-                                        "type": "url", "url": origin.url("/second"), "method": "POST",
-                                        "body": "{{error/kind}} {{input}}",
-                                    ]
-                                ]
-                            ],
-                        ]
-                    ]))
-            _ = try await origin.exchange("/slow")
-            _ = try await wire.call("job.cancel", .job(id))
-            let first = try await origin.exchange("/first")
-            #expect(try await wire.call("job.get", .job(id))["state"] == "running")
-            // A second cancel has no effect: the cleanup continues.
-            _ = try await wire.answer(JSON(wire.send("job.cancel", .job(id))))
-            first.answer(.text("1"))
-            let second = try await origin.exchange("/second")
-            #expect(String(decoding: second.request.body, as: UTF8.self) == "cancelled null")
-            second.answer(.status("500 Broken"))
-            let job = try await wire.wait(id)
-            #expect(job["state"] == "cancelled")
-            #expect(job["error"]?["kind"] == "cancelled")
-            #expect(origin.requests.map(\.path) == ["/slow", "/first", "/second"])
-            let outcomes = job["outcomes"]?.array ?? []
-            #expect(outcomes.map { $0["link"] } == [0, 2, 5])
-            #expect(outcomes.map { $0["ok"] } == [false, true, false])
-        }
-    }
-
     @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
         try await GuidedOrigin.withDaemon { origin, _, wire in
             // Before the submission, so that no child starts unseen.

@@ -338,26 +338,4 @@ import Testing
             }
         }
     }
-
-    @Test func output_withoutRoomInTheQuota_isDropped_andTheProgramSucceeds() async throws {
-        try await Daemon.run(configuration: Self.configuration + "limits: {storedPerUser: 300000}\n") {
-            _, wire async throws in
-            let id = try await wire.submit(Self.shell("head -c 1000000 /dev/zero | tr '\\0' x"))
-            #expect(
-                try await wire.wait(id)["result"] == ["exit": 0, "size": 1_000_000, "omitted": 1_000_000])
-            let output = try await Self.output(wire, id)
-            #expect(output.out == String(repeating: "x", count: 4 * (64 << 10)))
-            #expect(output.omitted == 1_000_000 - output.out.utf8.count && output.next == 1_000_000)
-            // It counts as stored until its job is removed.
-            let next = try await wire.submit(Self.shell("echo x"))
-            #expect(try await wire.wait(next)["result"] == ["exit": 0, "output": "x", "size": 2])
-            #expect(
-                try await wire.call("job.output", .job(next))
-                    == ["records": [], "next": 2, "end": true, "omitted": 2])
-            _ = try await wire.call("job.remove", .job(id))
-            let last = try await wire.submit(Self.shell("echo x"))
-            _ = try await wire.wait(last)
-            #expect(try await Self.output(wire, last).out == "x\n")
-        }
-    }
 }

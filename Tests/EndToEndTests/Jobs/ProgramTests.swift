@@ -163,26 +163,6 @@ import Testing
         }
     }
 
-    @Test func progress_isSeenByThoseWhoWatch() async throws {
-        let configuration = "programs: {sh: {command: [/bin/sh, -c]}}\n"
-        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
-            let witness = try Witness(in: daemon.directory)
-            let script =
-                "echo '{\"progress\":{\"completed\":2,\"total\":4,\"unit\":\"pages\"}}'; exec 3<'\(witness.path).go'; echo 1"
-            try #require(mkfifo(witness.path + ".go", 0o600) == 0)
-            // Watched from its submission on: there is no second progress for later watches.
-            let source: JSON = ["type": "program", "program": "sh", "arguments": [.string(script)]]
-            let id = try await wire.submit(["source": source, "watch": true])
-            let line = try await wire.next("progress") { $0.method == "job.progress" }
-            let told = try #require(line.json["params"])
-            #expect(told["progress"]?["completed"] == 2 && told["progress"]?["unit"] == "pages")
-            #expect(told["progress"]?["fraction"] == 0.5)
-            let go = open(witness.path + ".go", O_WRONLY | O_CLOEXEC)
-            close(go)
-            #expect(try await wire.wait(id)["result"] == ["exit": 0, "output": "1", "size": 2])
-        }
-    }
-
     // MARK: - The daemon's end
 
     /// Two processes that ignore SIGTERM, and one that does not.

@@ -30,19 +30,6 @@ import Testing
         }
     }
 
-    @Test func post_isTriedAgain_onlyWhereSpecSaysSo() async throws {
-        try await GuidedOrigin.withDaemon({ _, _ in .status("503 Busy") }) { origin, _, wire in
-            let source: JSON = ["type": "url", "url": origin.url("/plain"), "method": "POST"]
-            _ = try await wire.fail(["source": source])
-            #expect(origin.count("/plain") == 1)
-            let link: JSON = ["then": ["source": source.with(["url": origin.url("/link")]), "retry": Self.quick]]
-            _ = try await wire.fail(.value(1, ["then": [link]]))
-            #expect(origin.count("/link") == 4)
-            _ = try await wire.fail(["source": source.with(["url": origin.url("/job")]), "retry": Self.quick])
-            #expect(origin.count("/job") == 4)
-        }
-    }
-
     @Test func retryAfter_holdsBackEveryJobToThatHost() async throws {
         // So long that no test sees its end, however slow the machine is.
         try await GuidedOrigin.run({ _, count in
@@ -87,20 +74,6 @@ import Testing
             #expect(done["outcomes"]?.array?.map { $0["link"] } == [0, 1, 2, 3, 4])
             #expect(["/0", "/1", "/2", "/3"].map(origin.count) == [1, 1, 2, 1])
             #expect(try await wire.refusal("job.retry", .job(id)).code == -32004)
-        }
-    }
-
-    @Test func retry_startsOver_whenToldTo() async throws {
-        try await GuidedOrigin.withDaemon({ request, count in
-            request.path == "/1" && count == 0 ? .status("404 Gone") : .text(request.path)
-        }) { origin, _, wire in
-            let id = try await wire.submit(
-                .fetch(
-                    origin.url("/0"), ["then": [["then": ["source": ["type": "url", "url": origin.url("/1")]]]]]))
-            _ = try await wire.wait(id)
-            _ = try await wire.call("job.retry", ["job": JSON(id), "from": "start"])
-            #expect(try await wire.wait(id)["state"] == "succeeded")
-            #expect(["/0", "/1"].map(origin.count) == [2, 2])
         }
     }
 

@@ -77,26 +77,6 @@ import Testing
         }
     }
 
-    @Test func run_suspendAndResume_answerAtOnce() async throws {
-        try await Daemon.run { _, wire in
-            let set = try await wire.call(
-                "schedule.set",
-                [
-                    "schedule": "far", "calendar": "0 6 1 jan *", "zone": "Europe/Berlin", "catchUp": "all",
-                    "overlap": "queue", "suspended": true, "spec": Self.spec,
-                ])
-            #expect(set["next"] == .null && set["suspended"] == true && set["spec"] == Self.spec)
-            let job = try await wire.call("schedule.run", ["schedule": "far"])["job"]?.int ?? 0
-            #expect(try await wire.wait(job)["result"]?[0] == "far")
-            let resumed = try await wire.call("schedule.resume", ["schedule": "far"])
-            #expect(resumed["next"]?.string?.hasSuffix("-01-01T05:00:00.000Z") == true)
-            #expect(resumed["submitted"] == 0 && resumed["last"] == .null)
-            #expect(try await wire.call("schedule.suspend", ["schedule": "far"])["next"] == .null)
-            #expect(try await wire.call("schedule.list")["schedules"]?.array?.count == 1)
-            #expect(try await wire.call("schedule.list")["next"] == .null)
-        }
-    }
-
     private static let wrong: [(params: String, pointer: String)] = [
         ("{}", "/schedule"), (#"{"schedule":"a b"}"#, "/schedule"), (#"{"schedule":"s"}"#, "/spec"),
         (#"{"schedule":"s","spec":{}}"#, "/calendar"),

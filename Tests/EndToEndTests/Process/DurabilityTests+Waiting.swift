@@ -80,26 +80,6 @@ extension DurabilityTests {
         }
     }
 
-    @Test func bodies_areRemoved_whenTheirJobsAreGone() async throws {
-        try await TestOrigin.run { origin in
-            origin["/large"] = OriginResource(Sample.content)
-            try await Household.with { household in
-                var daemon = try await household.start()
-                let job = try await daemon.connect().run(.fetch(.string(origin.url("/large"))))
-                #expect(job["result"]?["spilled"] == true)
-                let blobs = daemon.state + "/bodies"
-                let kept = try #require(Files.names(in: blobs).first)
-                try await daemon.crash()
-                // As a kill between a job's removal and that of its body leaves it.
-                try household.directory.write("left over", to: "state/bodies/1-999")
-                daemon = try await household.start()
-                try await daemon.process.line(containing: "Files of an earlier daemon were left over")
-                #expect(Files.names(in: blobs) == [kept])
-                try await daemon.stop()
-            }
-        }
-    }
-
     @Test func deadline_passes_whileDaemonIsDown() async throws {
         try await Household.with { household in
             var daemon = try await household.start()

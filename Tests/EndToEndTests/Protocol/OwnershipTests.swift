@@ -16,38 +16,6 @@ import Testing
         }
     }
 
-    @Test func you_areTheUserOfYourProgram() async throws {
-        try await share { daemon in
-            #expect(
-                try await User.ann.connect(to: daemon).call("server.info")["you"] == ["uid": 64_001, "admin": false])
-            #expect(try await daemon.connect().call("server.info")["you"] == ["uid": 0, "admin": true])
-            let ann = try User.ann.connect(to: daemon)
-            let job = try await ann.run(.value(1))
-            #expect(job["owner"] == 64_001)
-        }
-    }
-
-    @Test func counts_coverOwnJobs_withoutRights() async throws {
-        try await share { daemon in
-            let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-            for _ in 0..<3 { _ = try await ann.submit(.value(1, ["delay": 1000])) }
-            _ = try await bob.submit(.value(1, ["delay": 1000]))
-            _ = try await bob.run(.value(2))
-            func scheduled(_ wire: Wire) async throws -> [JSON?] {
-                let stats = try await wire.call("server.stats")
-                let queue = try await wire.call("queue.list")["queues"]?[0]
-                return [stats["jobs"]?["scheduled"], stats["jobs"]?["succeeded"], queue?["scheduled"]]
-            }
-            #expect(try await scheduled(ann) == [3, 0, 3])
-            #expect(try await scheduled(bob) == [1, 1, 1])
-            #expect(try await scheduled(daemon.connect()) == [4, 1, 4])
-            // Totals, too, are the caller's own.
-            let totals = try await ann.call("server.stats")
-            #expect(totals["totals"]?["submitted"] == 3, "\(totals)")
-            #expect(totals["totals"]?["succeeded"] == 0, "\(totals)")
-        }
-    }
-
     @Test func backupAndQueueSet_areForbidden_withoutRights() async throws {
         try await share { daemon in
             let ann = try User.ann.connect(to: daemon)
@@ -78,19 +46,6 @@ import Testing
             let ann = try User.ann.connect(to: daemon)
             #expect(try await ann.call("server.info")["you"]?["admin"] == false)
             #expect(try await ann.refusal("job.get", .job(job)).code == -32001)
-        }
-    }
-
-    @Test func connectionsPerUser_countByUser() async throws {
-        try await share("limits:\n  connectionsPerUser: 2\n  queuedJobsPerUser: 1\n") { daemon in
-            let anns = try [User.ann.connect(to: daemon), User.ann.connect(to: daemon)]
-            for wire in anns { _ = try await wire.call("server.info") }
-            let third = try User.ann.connect(to: daemon)
-            #expect(try await third.next()?.json["error"]?["code"] == -32003)
-            let bob = try User.bob.connect(to: daemon)
-            _ = try await bob.submit(.value(1, ["delay": 1000]))
-            #expect(try await bob.refusal("job.submit", .value(1)).code == -32003)
-            #expect(try await anns[0].call("job.submit", .value(1, ["delay": 1000]))["created"] == true)
         }
     }
 

@@ -341,15 +341,4 @@ import Testing
             for id in 4...5 { #expect(try await wire.answer(JSON(id))["result"]?["job"]?.int == id) }
         }
     }
-
-    @Test func retriedJob_isToldAgain_toWatchByTag() async throws {
-        try await Daemon.run { _, wire in
-            let watch = try #require(try await wire.call("job.watch", ["tag": "t"])["watch"]?.string)
-            let job = try await wire.submit(.failure("mine", ["tags": ["t"]]))
-            _ = try await story(wire, of: job, watch: watch)
-            _ = try await wire.call("job.retry", .job(job))
-            let lines = try await story(wire, of: job, watch: watch)
-            #expect(lines.compactMap(\.state) == ["queued", "running", "failed"])
-        }
-    }
 }
