@@ -114,26 +114,13 @@ struct SystemdBootTests {
             say cause "$(awaiting 'Failed with result')"
             say job "$(client wait "$job" --json | grep -o 'gone on' | head -n 1)"
             """#,
-            files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=2\n"]
+            files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=10\n"]
         )
         #expect(transcript.said("restarts") == ["1"])
         let processes = try #require(transcript.said("main").first).split(separator: " ")
         #expect(processes.count == 3 && processes[0] != processes[1] && processes[1] == processes[2])
         #expect(transcript.said("cause").first?.contains("'watchdog'") == true)
         #expect(transcript.said("job") == ["gone on"])
-    }
-
-    @Test func watchdog_isFed_whileTheDaemonWorks() async throws {
-        let transcript = try await BootedSystem.run(
-            #"""
-            systemctl start deferd.service
-            # Twelve feeds half a second apart outlast the interval several times.
-            awaiting 'WATCHDOG=1' 12
-            say restarts "$(show NRestarts) $(show ActiveState)"
-            """#,
-            files: ["deferd.service.d/watchdog.conf": "[Service]\nWatchdogSec=1\n"]
-        )
-        #expect(transcript.said("restarts") == ["0 active"])
     }
 
     @Test func stop_isCleanAndKeepsJobs_whenTheyAreUnfinished() async throws {

@@ -14,11 +14,6 @@ struct OriginAnswer {
     }
 
     func response() throws -> Response {
-        if let credentials = resource.credentials,
-            request.headers["authorization"] != "Basic " + Data(credentials.utf8).base64EncodedString()
-        {
-            return answer(401, [("WWW-Authenticate", "Basic realm=\"origin\"")], [])
-        }
         var fields = resource.headers
         if let type = resource.contentType { fields.append(("Content-Type", type)) }
         if let etag = resource.etag { fields.append(("ETag", etag)) }

@@ -13,8 +13,6 @@ package struct OriginResource: Sendable {
     /// As it is sent.
     package var lastModified: String?
     package var acceptsRanges = true
-    /// `user:password` that a request must bring.
-    package var credentials: String?
     /// Sent in place of 200.
     package var status = 200
     /// Further header fields.
@@ -50,13 +48,6 @@ package struct OriginResource: Sendable {
         var resource = OriginResource(text: "This way.")
         resource.status = status
         resource.headers = [("Location", location)]
-        return resource
-    }
-
-    /// A body that is gzip already.
-    package static func gzip(_ compressed: [UInt8], type: String = "text/plain") -> OriginResource {
-        var resource = OriginResource(compressed, type: type)
-        resource.headers = [("Content-Encoding", "gzip")]
         return resource
     }
 }

@@ -64,8 +64,6 @@ import TestOrigin
         }
     }
 
-    private static let dateFarAhead = "Fri, 01 Jan 2100 00:00:00 GMT"
-
     @Test func unchanged_isNotModified_whenRequestWasConditional() async throws {
         var page = OriginResource(text: "[1]", etag: "\"v1\"")
         page.lastModified = "Wed, 31 Dec 2025 12:00:00 GMT"

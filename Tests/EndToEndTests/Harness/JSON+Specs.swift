@@ -60,6 +60,4 @@ enum Sample {
     /// 4,000,000 bytes: enough for the daemon to record an unfinished download.
     static let large = [[UInt8]](repeating: content, count: 40).flatMap(\.self)
     static let largeSHA256 = "b5a9bc2581916ff3f657b3dcce46b789b11166d8c7d134398f7c2848ab46d0a7"
-    /// The digest of something else.
-    static let otherSHA256 = "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
 }

@@ -41,32 +41,6 @@ import TestOrigin
         }
     }
 
-    @Test func download_stopsWithExists_whenFileIsThere() async throws {
-        try await serve { origin, daemon, wire in
-            _ = try await wire.succeed(download(origin, to: "file"))
-            let requests = origin.log.count()
-            let error = try await wire.fail(download(origin, to: "file"))
-            #expect(error["kind"] == "exists")
-            #expect(origin.log.count() == requests)
-            #expect(try await wire.fail(download(origin, to: "file", ["exists": "fail"]))["kind"] == "exists")
-        }
-    }
-
-    @Test func download_validates_whenFileIsThere() async throws {
-        try await serve { origin, daemon, wire in
-            let first = try await wire.succeed(download(origin, to: "file", ["exists": "validate"]))
-            #expect(first["status"] == 200)
-            let same = try await wire.succeed(download(origin, to: "file", ["exists": "validate"]))
-            #expect(same["status"] == 304)
-            #expect(same["size"] == 100_000)
-            #expect(origin.log.last("/file")?.headers["if-none-match"] == "\"v1\"")
-            origin["/file"] = OriginResource([9], etag: "\"v2\"")
-            let changed = try await wire.succeed(download(origin, to: "file", ["exists": "validate"]))
-            #expect(changed["status"] == 200)
-            #expect(try Files.bytes(daemon.downloads + "/file") == [9])
-        }
-    }
-
     @Test func download_comesOverSeveralConnections_asManyAsItsHostAllows() async throws {
         let gate = OriginGate()
         try await ScriptedOrigin.run({ request, _ in

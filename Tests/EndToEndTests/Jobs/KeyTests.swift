@@ -3,28 +3,6 @@ import Testing
 
 /// Keys make submission idempotent, and finished jobs are removed in time.
 @Suite struct KeyTests {
-    @Test func sameSpec_joins_whateverTheOrderOfItsMembers() async throws {
-        try await Daemon.run { _, wire in
-            let first = try await wire.call("job.submit", .value(["a": 1, "b": [1.5]], ["key": "k", "tags": ["t"]]))
-            #expect(first["created"] == true)
-            wire.sendLine(
-                #"{"params":{"tags":["t"],"key":"k","source":{"value":{"b":[1.5],"a":1},"type":"value"}},"method":"job.submit","id":"x","jsonrpc":"2.0"}"#
-            )
-            let second = try await wire.answer("x")["result"]
-            #expect(second?["job"] == first["job"])
-            #expect(second?["created"] == false)
-            _ = try await wire.wait(first["job"]?.int ?? 0)
-            // The key matches the finished job too, and `watch` is not part of the spec.
-            let third = try await wire.call(
-                "job.submit", .value(["a": 1, "b": [1.5]], ["key": "k", "tags": ["t"], "watch": true]))
-            #expect(third["job"] == first["job"])
-            #expect(third["state"] == "succeeded")
-            #expect(third["created"] == false)
-            #expect(third["watch"]?.string != nil)
-            #expect(try await wire.call("server.stats")["totals"]?["submitted"] == 1)
-        }
-    }
-
     @Test func otherSpec_isConflict_untilJobIsRemoved() async throws {
         try await Daemon.run { _, wire in
             let id = try await wire.submit(.value(1, ["key": "k"]))

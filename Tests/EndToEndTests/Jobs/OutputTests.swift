@@ -262,33 +262,6 @@ import Testing
 
     // MARK: - Result
 
-    @Test func result_isWhatWasWritten() async throws {
-        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
-            let results: [(script: String, source: [String: JSON], result: JSON, bytes: String)] = [
-                ("printf abc", [:], ["exit": 0, "output": "abc", "size": 3], "abc"),
-                ("echo 007; echo no >&2", [:], ["exit": 0, "output": "007", "size": 4], "007\n"),
-                ("printf '\"a\"'", [:], ["exit": 0, "output": "\"a\"", "size": 3], "\"a\""),
-                ("echo '{\"a\": 1}'", ["output": "json"], ["exit": 0, "output": ["a": 1], "size": 9], ""),
-                (
-                    "echo '\"a\"'", ["output": "json"], ["exit": 0, "output": "a", "size": 4],
-                    "{\"exit\":0,\"output\":\"a\",\"size\":4}"
-                ),
-                ("echo x", ["output": "none"], ["exit": 0, "size": 2], ""),
-            ]
-            for (script, source, result, bytes) in results {
-                let id = try await wire.submit(Self.shell(script, source))
-                #expect(try await wire.wait(id)["result"] == result)
-                guard !bytes.isEmpty else { continue }
-                let piece = try await wire.call("job.result", .job(id))
-                #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data(bytes.utf8), "\(script)")
-            }
-            #expect(try await wire.fail(Self.shell("echo x", ["output": "json"]))["kind"] == "parse")
-            #expect(
-                try await wire.refusal("job.submit", Self.shell("true", ["output": "yaml"])).pointer == "/source/output"
-            )
-        }
-    }
-
     @Test func bytes_thatAreNotUTF8_doNoHarm() async throws {
         try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
             let bytes = Data([0x63, 0x61, 0x66, 0xe9, 0x0a])

@@ -24,24 +24,6 @@ import TestOrigin
 
     // MARK: - url
 
-    @Test func url_givesWholeAnswer_whenOriginHasIt() async throws {
-        try await serve { origin, wire in
-            var resource = OriginResource(text: "Grüße", type: "text/plain; charset=utf-8", etag: "\"v1\"")
-            resource.headers = [("X-Of-Test", "yes")]
-            origin["/a"] = resource
-            let result = try await wire.succeed(url(origin, "/a"))
-            #expect(result["status"] == 200)
-            #expect(result["body"] == "Grüße")
-            #expect(result["size"] == 7)
-            #expect(result["mediaType"] == "text/plain")
-            #expect(result["notModified"] == false)
-            #expect(result["headers"]?["x-of-test"] == "yes")
-            #expect(result["headers"]?["etag"] == "\"v1\"")
-            #expect(result["encoding"] == nil)
-            #expect(result["spilled"] == nil)
-        }
-    }
-
     @Test func url_givesBase64_whenBodyIsNoText() async throws {
         try await serve { origin, wire in
             origin["/binary"] = OriginResource([0xff, 0, 0x80])
@@ -138,30 +120,6 @@ import TestOrigin
             #expect(try await wire.fail(select("/nothing"))["kind"] == "select")
             origin["/doc"] = OriginResource(text: "{not json")
             #expect(try await wire.fail(select("/a"))["kind"] == "parse")
-        }
-    }
-
-    // MARK: - value, timer
-
-    @Test func value_givesItself_whateverItIs() async throws {
-        try await Daemon.run { _, wire in
-            for value in [nil, true, 0, -1.5, "text {{input}}", [1, [], [:]], ["a": nil]] as [JSON] {
-                let job = try await wire.run(["source": ["type": "value", "value": value]])
-                #expect(job["state"] == "succeeded")
-                #expect(job["result"] == value, "\(value)")
-                #expect(job.object?.names.contains("result") == true)
-            }
-        }
-    }
-
-    @Test func timer_succeedsWithNull_afterItsTime() async throws {
-        try await Daemon.run { _, wire in
-            let start = ContinuousClock.now
-            let job = try await wire.run(["source": ["type": "timer", "seconds": 0.3]])
-            // A lower bound, which no machine is too slow for.
-            #expect(ContinuousClock.now - start >= .seconds(0.3))
-            #expect(job["state"] == "succeeded")
-            #expect(job["result"] == .null)
         }
     }
 }

@@ -5,43 +5,6 @@ import TestSupport
 import Testing
 
 extension DurabilityTests {
-    @Test func retry_keepsTimeAndAttempt_whenKilled() async throws {
-        try await GuidedOrigin.withHousehold(
-            { _, count in count == 0 ? .status("503 Busy") : .text("ok") }
-        ) { origin, household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
-            func scheduled(_ path: String, initial: Double) async throws -> (job: Int, snapshot: JSON?) {
-                let retry: JSON = ["max": 2, "initial": JSON(initial), "maxDelay": 3600, "jitter": false]
-                let answer = try await wire.call(
-                    "job.submit", .fetch(origin.url(path), ["retry": retry, "watch": true]))
-                let job = try #require(answer["job"]?.int)
-                return (job, try await wire.state("scheduled", of: job).json["params"]?["snapshot"])
-            }
-            // However long a restart takes, the first is not due after it, and the second is at some time.
-            let (later, before) = try await scheduled("/later", initial: 3600)
-            let (job, snapshot) = try await scheduled("/", initial: 3)
-            let time = try #require(Timestamp(rfc3339: snapshot?["notBefore"]?.string ?? ""))
-            #expect(snapshot?["attempt"] == 1)
-            try await daemon.crash()
-
-            daemon = try await household.start()
-            wire = try daemon.connect()
-            let now = try await wire.call("job.get", .job(later))
-            #expect(now["state"] == "scheduled")
-            #expect(now["attempt"] == 1)
-            #expect(now["notBefore"] == before?["notBefore"])
-            #expect(now["error"]?["http"]?["status"] == 503)
-            #expect(origin.count("/later") == 1)
-            let ended = try await wire.wait(job)
-            #expect(ended["state"] == "succeeded")
-            #expect(ended["attempt"] == 2)
-            let finished = try #require(Timestamp(rfc3339: ended["finishedAt"]?.string ?? ""))
-            #expect(finished.seconds(since: time) >= 0, "it did not wait as long as it was to")
-            try await daemon.stop()
-        }
-    }
-
     @Test func jobs_stayAsTheyWere_whenKilled() async throws {
         try await GuidedOrigin.withHousehold(
             { _, _ in Reply(body: [UInt8](repeating: 66, count: 200_000)) }

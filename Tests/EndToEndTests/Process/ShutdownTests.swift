@@ -85,52 +85,6 @@ import Testing
         }
     }
 
-    @Test func stop_checkpointsDownload_whenItRuns() async throws {
-        try await GuidedOrigin.withHousehold { origin, household in
-            var daemon = try await household.start()
-            let wire = try daemon.connect()
-            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-            _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-            let first = try await origin.exchange("/file")
-            first.sendHead(
-                "200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
-            first.send(Array(Sample.large[..<3_000_000]))
-            _ = try await wire.next("3,000,000 bytes") {
-                $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
-            }
-            try await daemon.stop()
-            #expect(Files.names(in: daemon.downloads) == ["file.part"])
-
-            daemon = try await household.start()
-            let second = try await origin.exchange("/file")
-            #expect(second.request.rangeStart == 3_000_000, "all that came was kept")
-            second.answer(.partial(Sample.large, from: second.request.rangeStart ?? 0, etag: "\"v1\""))
-            let ended = try await daemon.connect().wait(job)
-            #expect(ended["attempt"] == 1)
-            #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256)
-            try await daemon.stop()
-        }
-    }
-
-    @Test func stop_keepsJobsGoing_whenTheyAreQueuedOrRun() async throws {
-        try await GuidedOrigin.withHousehold { origin, household in
-            var daemon = try await household.start(configuration: "queues:\n  default: 1\n")
-            let wire = try daemon.connect()
-            let running = try await wire.submit(.fetch(origin.url("/a")))
-            let queued = try await wire.submit(.value(2))
-            _ = try await origin.exchange("/a")
-            try await daemon.stop()
-            try await origin.departure(from: "/a")
-
-            daemon = try await household.start(configuration: "queues:\n  default: 1\n")
-            try await origin.exchange("/a").answer(.text("a"))
-            let after = try daemon.connect()
-            #expect(try await after.wait(running)["result"]?["body"] == "a")
-            #expect(try await after.wait(queued)["result"] == 2)
-            try await daemon.stop()
-        }
-    }
-
     @Test func stop_isNotHeldUp_byIdleOrSilentClients() async throws {
         try await Household.with { household in
             let daemon = try await household.start()

@@ -5,39 +5,6 @@ import Testing
 @Suite struct FramingTests {
     private static let info = #"{"jsonrpc":"2.0","id":1,"method":"server.info"}"#
 
-    @Test func lastLine_counts_withoutLineEnd() async throws {
-        try await Daemon.run { daemon, wire in
-            wire.sendLine(Wire.request(1, "job.submit", .value(1, ["delay": 1000])))
-            wire.send(raw: Wire.request(2, "job.submit", .value(2, ["delay": 1000])))
-            wire.finishWriting()
-            #expect(try await wire.rest().map(\.id) == [1, 2])
-            // The rest of a line that is too long is none.
-            let long = try daemon.connect()
-            long.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 2_000_000))
-            long.finishWriting()
-            #expect(try await long.rest().map { $0.json["error"]?["data"]?["kind"] } == ["line-too-long"])
-            let after = try daemon.connect()
-            #expect(try await after.call("job.list")["jobs"]?.array?.count == 2)
-        }
-    }
-
-    @Test func longLine_isAnsweredOnce_andConnectionGoesOn() async throws {
-        try await Daemon.run(configuration: "limits:\n  line: 4096\n") { _, wire in
-            for length in [4097, 8192, 1_000_000] {
-                wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: length) + [UInt8(ascii: "\n")])
-                let line = try #require(try await wire.next())
-                #expect(line.json["id"] == .null)
-                #expect(line.json["error"]?["code"] == -32600)
-                #expect(line.json["error"]?["data"]?["kind"] == "line-too-long")
-                #expect(try await wire.call("server.info")["name"] == "deferd")
-                #expect(wire.waiting.isEmpty, "answered once")
-            }
-            // A line that just fits is read: it is not JSON, which is another error.
-            wire.send(raw: [UInt8](repeating: UInt8(ascii: "x"), count: 4096) + Array("\r\n".utf8))
-            #expect(try await wire.next()?.json["error"]?["code"] == -32700)
-        }
-    }
-
     // MARK: - Half-close
 
     @Test func halfClose_stillGetsAnswers_whenJobsAreWaitedFor() async throws {

@@ -7,28 +7,6 @@ import Testing
         (try await wire.call("job.list", params)["jobs"]?.array ?? []).compactMap { $0["job"]?.int }
     }
 
-    @Test(arguments: ["newest", "oldest"])
-    func list_givesEachJobOnce_whenReadInPages(_ order: String) async throws {
-        try await Daemon.run { _, wire in
-            var submitted: [Int] = []
-            for number in 0..<7 { submitted.append(try await wire.submit(.value(JSON(number), ["delay": 1000]))) }
-            var read: [Int] = []
-            var after: JSON?
-            var pages = 0
-            repeat {
-                var params: JSON = ["limit": 3, "order": .string(order)]
-                if let after { params = params.with(["after": after]) }
-                let page = try await wire.call("job.list", params)
-                read += page["jobs"]?.array?.compactMap { $0["job"]?.int } ?? []
-                after = page["next"]?.unlessNull
-                if let after { #expect(after.int == read.last, "after is exclusive") }
-                pages += 1
-            } while after != nil && pages < 10
-            #expect(pages == 3)
-            #expect(read == (order == "oldest" ? submitted : submitted.reversed()))
-        }
-    }
-
     @Test func list_filters_byWhatJobsAre() async throws {
         try await Daemon.run(configuration: "queues:\n  default: 16\n  other: 1\n") { _, wire in
             let scheduled = try await wire.submit(.value(1, ["delay": 1000, "tags": ["a", "b"]]))

@@ -3,16 +3,6 @@ import Testing
 
 /// Limits on connections, unanswered calls, waiting jobs, and unread output.
 @Suite struct LimitTests {
-    @Test func connection_isRefused_whenUserHasTooMany() async throws {
-        try await Daemon.run(configuration: "limits:\n  connectionsPerUser: 2\n") { daemon in
-            let wires = try (0..<2).map { _ in try daemon.connect() }
-            for wire in wires { _ = try await wire.call("server.info") }
-            let rest = try await daemon.connect().rest()
-            #expect(rest.first?.json["error"]?["code"] == -32003)
-            #expect(try await wires[0].call("server.info")["name"] == "deferd")
-        }
-    }
-
     @Test func call_isRefused_whenTooManyWait() async throws {
         try await GuidedOrigin.withDaemon(configuration: "limits:\n  inFlight: 3\n") { origin, daemon, wire in
             let job = try await wire.submit(.fetch(origin.url("/a")))
@@ -55,29 +45,6 @@ import Testing
                 for id in ids where try await wire.answer(JSON(id))["error"] == nil { created += 1 }
                 #expect(created == 1)
             }
-        }
-    }
-
-    // MARK: - Clients that do not read
-
-    @Test func silentWatcher_isClosed_andNobodyElseNotices() async throws {
-        try await Daemon.run(configuration: "limits:\n  outbound: 300000\n") { daemon in
-            let (keeper, reader, silent) = (
-                try daemon.connect(), try daemon.connect(), try daemon.connect(reads: false)
-            )
-            _ = try await reader.call("job.watch", ["all": true])
-            silent.send("job.watch", ["all": true])
-            try await keeper.eventually { $0["watches"] == 2 }
-            let text = JSON.string(String(repeating: "x", count: 20_000))
-            for _ in 0..<60 {
-                let job = try await keeper.submit(.value(text))
-                #expect(try await keeper.wait(job)["state"] == "succeeded")
-                // The client that reads is never far behind, even on a busy machine.
-                try await reader.state("running", of: job)
-                try await reader.state("succeeded", of: job)
-            }
-            try await daemon.process.line(containing: "does not read")
-            try await keeper.eventually { $0["watches"] == 1 && $0["connections"] == 2 }
         }
     }
 }

@@ -68,18 +68,6 @@ import Testing
 
     // MARK: - submit, get, wait
 
-    @Test func submit_answersWithJob_whenSpecIsGood() async throws {
-        try await Daemon.run { _, wire in
-            let first = try await wire.call("job.submit", .value(1, ["delay": 1000]))
-            #expect(first.object?.names == ["job", "state", "created"])
-            #expect(first["state"] == "scheduled")
-            #expect(first["created"] == true)
-            let second = try await wire.call("job.submit", .timer(1000))
-            #expect(second["job"]?.int ?? 0 > first["job"]?.int ?? 0)
-            #expect(second["state"] == "queued")
-        }
-    }
-
     @Test func get_showsWholeJob_whenItIsDone() async throws {
         try await Daemon.run { _, wire in
             let spec: JSON = [

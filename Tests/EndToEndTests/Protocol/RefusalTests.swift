@@ -112,37 +112,4 @@ import Testing
             }
         }
     }
-
-    @Test func spec_isRefused_whenItIsTooLarge() async throws {
-        let configuration = "limits:\n  links: 2\n  children: 3\n  depth: 2\n"
-        try await Daemon.run(configuration: configuration) { _, wire in
-            let step: JSON = ["then": ["return": 1]]
-            func list(_ count: Int) -> JSON {
-                ["source": ["type": "list", "jobs": .array(Array(repeating: .value(1), count: count))]]
-            }
-            func nested(_ levels: Int) -> JSON {
-                levels == 0 ? .value(1) : ["source": ["type": "list", "jobs": [nested(levels - 1)]]]
-            }
-            for good in [["source": Self.value, "then": [step, step]], list(3), nested(2)] as [JSON] {
-                _ = try await wire.succeed(good)
-            }
-            let bad: [(JSON, String)] = [
-                (["source": Self.value, "then": [step, step, step]], "/then"), (list(4), "/source/jobs"),
-                (nested(3), "/source/jobs/0/source/jobs/0/source"),
-                (["source": ["type": "each", "in": [1, 2, 3, 4], "job": .value(1)]], "/source/in"),
-            ]
-            for (spec, pointer) in bad {
-                let refusal = try await wire.refusal("job.submit", spec)
-                #expect(refusal.code == -32602, "\(refusal)")
-                #expect(refusal.pointer?.hasPrefix(pointer) == true, "\(refusal)")
-            }
-            // A value that grows only at run time fails the job.
-            let error = try await wire.fail([
-                "source": ["type": "value", "value": [1, 2, 3, 4]],
-                "then": [["then": ["source": ["type": "each", "in": "{{input}}", "job": .value(1)]]]],
-            ])
-            #expect(error["kind"] == "too-large")
-            #expect(error["link"] == 1)
-        }
-    }
 }
