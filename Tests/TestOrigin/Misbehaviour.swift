@@ -67,11 +67,4 @@ package enum Misbehaviour {
             [.head("302 Found", [("Location", request.path + "x"), ("Content-Length", "0")])]
         }
     }
-
-    /// Sends the header and then one byte after each `pause`.
-    package static func drip(_ body: [UInt8], pause: Duration) -> ScriptedOrigin.Script {
-        { _, _ in
-            [.head("200 OK", fields(body, etag: nil))] + body.flatMap { [.send([$0]), .pause(pause)] as [OriginStep] }
-        }
-    }
 }

@@ -3,7 +3,6 @@ package enum OriginStep: Sendable {
     case send([UInt8])
     /// That many bytes of a pattern, without keeping them in memory.
     case stream(Int)
-    case pause(Duration)
     /// Nothing until the gate is open.
     case wait(OriginGate)
     /// Says that all before has been sent.

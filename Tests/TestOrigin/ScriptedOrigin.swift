@@ -155,7 +155,6 @@ private final class ScriptHandler: ChannelInboundHandler {
                 let (handler, context) = bound.value
                 handler.perform(following[...], context)
             }
-        case .pause(let duration): context.eventLoop.scheduleTask(in: TimeAmount(duration), goOn)
         case .wait(let gate):
             let loop = context.eventLoop
             gate.whenOpen { loop.execute(goOn) }

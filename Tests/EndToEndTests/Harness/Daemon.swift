@@ -147,6 +147,15 @@ final class Household {
         return daemon
     }
 
+    /// Starts a daemon and connects to it.
+    func serve(
+        configuration: String = "", environment: [String: String] = [:], flags: [String] = [], wrapper: [String] = []
+    ) async throws -> (Daemon, Wire) {
+        let daemon = try await start(
+            configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
+        return (daemon, try daemon.connect())
+    }
+
     /// Runs `body` with a directory that is removed afterwards, together with all processes started in it.
     static func with<Value>(alone: Bool = false, _ body: (Household) async throws -> Value) async throws -> Value {
         try await Stage.with(alone: alone) {

@@ -13,8 +13,7 @@ import Testing
 
     @Test func aDiamond_submittedOneByOne_endsInOrder_evenIfKilled() async throws {
         try await GuidedOrigin.withHousehold { origin, household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             let top = try await wire.submit(.fetch(origin.url("/top")))
             var sides: [Int] = []
             for name in ["left", "right"] {
@@ -33,8 +32,7 @@ import Testing
             _ = try await origin.exchange("/top")
             try await daemon.crash()
 
-            daemon = try await household.start()
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve()
             try await origin.exchange("/top").answer(.text("T"))
             #expect(try await wire.wait(bottom)["result"] == [["left", "T"], ["right", "T"]])
             for job in sides {
@@ -72,8 +70,7 @@ import Testing
     @Test func longResults_outliveTheirJob() async throws {
         let configuration = "limits: {inlineResult: 1000}"
         try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
-            var daemon = try await household.start(configuration: configuration)
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: configuration)
             let text = String(repeating: "x", count: 5000)
             var jobs: [(target: Int, job: Int)] = []
             for spec in [JSON.fetch(origin.url("/")), .value(.string(text))] {
@@ -87,8 +84,7 @@ import Testing
             try await daemon.crash()
 
             // Its start removes files that belong to no job.
-            daemon = try await household.start(configuration: configuration)
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: configuration)
             let body = try await wire.call("job.result", .job(jobs[0].job))
             #expect(body["size"] == 100_000)
             let value = try await wire.call("job.result", .job(jobs[1].job))

@@ -63,14 +63,12 @@ import Testing
 
     @Test func finishedJobs_areRemoved_whenTheyAreTooOld() async throws {
         try await Household.with { household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             let old = try await wire.submit(.value(1, ["key": "k"]))
             _ = try await wire.wait(old)
             let open = try await wire.submit(.value(1, ["delay": 1000]))
             try await daemon.stop()
-            daemon = try await household.start(configuration: "retention:\n  age: 0\n")
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: "retention:\n  age: 0\n")
             try await wire.eventually { $0["jobs"]?["succeeded"] == 0 }
             #expect(try await wire.refusal("job.get", .job(old)).code == -32001)
             _ = try await wire.call("job.get", .job(open))

@@ -120,8 +120,7 @@ import Testing
 
     @Test func wait_isAnswered_whenTheDaemonStops() async throws {
         try await Household.with { household in
-            let daemon = try await household.start(configuration: Self.configuration)
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve(configuration: Self.configuration)
             let id = try await wire.submit(Self.shell("exec sleep 1000"))
             let wait = wire.send("job.output", ["job": JSON(id), "wait": 60])
             _ = try await wire.call("server.info")
@@ -212,14 +211,12 @@ import Testing
 
     @Test func outputOfAKilledDaemon_isThere_untilItsJobIsRemoved() async throws {
         try await Household.with { household async throws in
-            var daemon = try await household.start(configuration: Self.configuration)
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: Self.configuration)
             let id = try await wire.submit(Self.shell("echo before; exec sleep 1000"))
             var output = Output()
             try await output.read(wire, id) { $0.next == 7 }
             try await daemon.crash()
-            daemon = try await household.start(configuration: Self.configuration)
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: Self.configuration)
             #expect(try await wire.wait(id)["error"]?["kind"] == "interrupted")
             #expect(try await Self.output(wire, id).out == "before\n")
             #expect(Files.names(in: daemon.state + "/bodies").count == 1)
@@ -231,8 +228,7 @@ import Testing
 
     @Test func backup_includesOutput() async throws {
         try await Household.with { household async throws in
-            var daemon = try await household.start(configuration: Self.configuration)
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: Self.configuration)
             let id = try await wire.submit(Self.shell("seq 100000; exit 1"))
             _ = try await wire.wait(id)
             let running = try await wire.submit(Self.shell("echo runs; exec sleep 1000"))
@@ -244,8 +240,7 @@ import Testing
             try FileManager.default.removeItem(atPath: daemon.state)
             try FileManager.default.createDirectory(atPath: daemon.state, withIntermediateDirectories: false)
             try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
-            daemon = try await household.start(configuration: Self.configuration)
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: Self.configuration)
             let numbers = (1...100_000).map { "\($0)\n" }.joined()
             #expect(try await Self.output(wire, id).out == numbers)
             // What ran then was not kept yet.

@@ -94,8 +94,7 @@ import Testing
 
     @Test func queueThatIsOneTooMany_isRefused_andNotStored() async throws {
         try await Household.with { household in
-            let daemon = try await household.start()
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve()
             for number in 1..<1000 { _ = wire.send("queue.set", ["queue": .string("q\(number)")]) }
             for number in 1..<1000 { _ = try await wire.result(number) }
             #expect(try await wire.refusal("queue.set", ["queue": "more"]).code == -32003)

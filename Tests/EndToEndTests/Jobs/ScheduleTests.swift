@@ -15,8 +15,7 @@ import Testing
 
     @Test func schedule_submitsOnceForEachTime_overRestartsAndCrashes() async throws {
         try await Household.with { household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             _ = try await wire.call("job.watch", ["tag": "tick"])
             let set = try await wire.call("schedule.set", ["schedule": "s", "every": 1, "spec": Self.spec])
             #expect(set["next"]?.string != nil && set["last"] == .null && set["owner"] != nil)
@@ -30,8 +29,7 @@ import Testing
                     keys.append(key)
                 }
                 if life % 2 == 0 { try await daemon.crash() } else { try await daemon.stop() }
-                daemon = try await household.start()
-                wire = try daemon.connect()
+                (daemon, wire) = try await household.serve()
                 _ = try await wire.call("job.watch", ["tag": "tick"])
             }
             #expect(Set(keys).count == keys.count)

@@ -35,8 +35,7 @@ struct ClockLeapTests {
     @Test func schedules_submitOnce_whenTheClockLeapsByAYear_andBack() async throws {
         try await Household.with { household in
             let clock = try await Clock(in: household.directory)
-            let daemon = try await household.start(environment: clock.environment)
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve(environment: clock.environment)
             _ = try await wire.call("job.watch", ["tag": "tick"])
             let spec: JSON = ["source": ["type": "value", "value": "{{schedule/time}}"], "tags": ["tick"]]
             // Half a month away, so that the real clock does not pass a time of it.

@@ -9,8 +9,7 @@ extension DurabilityTests {
         try await GuidedOrigin.withHousehold(
             { _, _ in Reply(body: [UInt8](repeating: 66, count: 200_000)) }
         ) { origin, household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             let value = try await wire.run(.value(["a": 1.50], ["key": "k", "tags": ["t"]]))
             let failed = try await wire.run(.failure("mine"))
             let large = try await wire.run(.fetch(origin.url("/large")))
@@ -24,8 +23,7 @@ extension DurabilityTests {
             _ = try await wire.call("job.remove", .job(removed["job"]?.int ?? 0))
             try await daemon.crash()
 
-            daemon = try await household.start()
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve()
             for job in [value, failed, large, cancelled, before] {
                 #expect(try await wire.call("job.get", .job(job["job"]?.int ?? 0)) == job)
             }
@@ -82,8 +80,7 @@ extension DurabilityTests {
 
     @Test func timer_keepsItsBeginning_overCrashes() async throws {
         try await Household.with { household in
-            var daemon = try await household.start(configuration: "queues:\n  default: 1\n")
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
             // However long the restarts take, the first timers run on after them, and the others are over at some time.
             let running = try await wire.submit(.timer(3600, ["watch": true]))
             try await wire.state("running", of: running)
@@ -98,8 +95,7 @@ extension DurabilityTests {
             let began = try await wire.call("job.get", .job(id))["startedAt"]
             for _ in 0..<2 {
                 try await daemon.crash()
-                daemon = try await household.start(configuration: "queues:\n  default: 1\n")
-                wire = try daemon.connect()
+                (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
                 #expect(try await wire.call("job.get", .job(running))["state"] == "running", "it waits for no slot")
             }
             let job = try await wire.wait(id)

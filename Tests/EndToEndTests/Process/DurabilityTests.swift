@@ -11,8 +11,7 @@ import Testing
 
     @Test func download_resumes_afterKill() async throws {
         try await GuidedOrigin.withHousehold { origin, household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
             _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
             let first = try await origin.exchange("/file")
@@ -27,8 +26,7 @@ import Testing
             try await daemon.crash()
             #expect(Files.names(in: daemon.downloads) == ["file.part"])
 
-            daemon = try await household.start()
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve()
             let second = try await origin.exchange("/file")
             let start = try #require(second.request.rangeStart, "it does not resume")
             #expect((1...3_000_000).contains(start))
@@ -51,15 +49,13 @@ import Testing
             try await Household.with { household in
                 let url = JSON.string(origin.url("/file"))
                 let retry: JSON = ["max": 1, "initial": 3000, "maxDelay": 3000, "jitter": false]
-                var daemon = try await household.start()
-                var wire = try daemon.connect()
+                var (daemon, wire) = try await household.serve()
                 let job = try await wire.submit(.download(url, to: "file", retry: retry, members: ["watch": true]))
                 _ = try await wire.state("scheduled", of: job)
                 let part = try Files.bytes(daemon.downloads + "/file.part")
                 try await daemon.crash()
 
-                daemon = try await household.start()
-                wire = try daemon.connect()
+                (daemon, wire) = try await household.serve()
                 let other = try await wire.run(.download(url, to: "file"))
                 #expect(other["error"]?["kind"] == "exists", "\(other)")
                 #expect(other["error"]?["message"]?.string?.contains("by job \(job)") == true, "\(other)")

@@ -17,8 +17,7 @@ import Testing
 
     @Test func startedAgain_withWhatIsFarOff_sleeps() async throws {
         try await Household.with { household async throws in
-            let first = try await household.start()
-            let wire = try first.connect()
+            let (first, wire) = try await household.serve()
             _ = try await wire.submit(.value(1, ["delay": 10_000_000]))
             try await first.stop()
             let daemon = try await household.start()

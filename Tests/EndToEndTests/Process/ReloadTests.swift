@@ -73,8 +73,7 @@ import Testing
 
     @Test func queue_takesNothingNew_onceTheFileHasItNoMore() async throws {
         try await Household.with { household in
-            var daemon = try await household.start(configuration: "queues:\n  a: 2\n")
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: "queues:\n  a: 2\n")
             let ids = [
                 try await wire.submit(.timer(1000, ["queue": "a"])),
                 try await wire.submit(.timer(1000, ["queue": "a"])),
@@ -94,8 +93,7 @@ import Testing
             try await daemon.reload("")
             try await expectLeft(1)
             try await daemon.stop()
-            daemon = try await household.start(configuration: "")
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: "")
             try await expectLeft(1)
             _ = try await wire.call("queue.set", ["queue": "a", "concurrency": 3])
             _ = try await wire.succeed(.value(1, ["queue": "a"]))

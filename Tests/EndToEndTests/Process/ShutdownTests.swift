@@ -9,8 +9,7 @@ import Testing
     @Test(arguments: [SIGTERM, SIGINT])
     func stop_answersOpenWaits_whenSignalled(_ signal: Int32) async throws {
         try await Household.with { household in
-            let daemon = try await household.start()
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve()
             let job = try await wire.submit(.timer(1000))
             let waits = [
                 wire.send("job.wait", .job(job)), wire.send("job.wait", ["jobs": [JSON(job)], "timeout": 900]),
@@ -31,8 +30,7 @@ import Testing
     /// A wait that began after the others had been ended kept the daemon from ending for good.
     @Test func stop_ends_whenWaitsComeTogetherWithTheSignal() async throws {
         try await Household.with { household in
-            let daemon = try await household.start()
-            let first = try daemon.connect()
+            let (daemon, first) = try await household.serve()
             let job = try await first.submit(.timer(1000))
             let wires = try (0..<20).map { _ in try daemon.connect() }
             for wire in wires { _ = try await wire.call("server.info") }
@@ -87,8 +85,7 @@ import Testing
 
     @Test func stop_isNotHeldUp_byIdleOrSilentClients() async throws {
         try await Household.with { household in
-            let daemon = try await household.start()
-            let idle = try daemon.connect()
+            let (daemon, idle) = try await household.serve()
             // Halfway in a request.
             let halfway = try daemon.connect()
             halfway.send(raw: "{\"jsonrpc\": \"2.0\", \"id\"")

@@ -120,8 +120,7 @@ import Testing
 
     @Test func damagedDatabase_isRefused_andLeftAsItIs() async throws {
         try await Household.with { household in
-            let daemon = try await household.start()
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve()
             for number in 0..<50 { _ = try await wire.submit(.value(JSON(number), ["delay": 1000])) }
             try await daemon.stop()
             let database = try #require(Files.names(in: daemon.state).first { $0.hasSuffix(".db") })

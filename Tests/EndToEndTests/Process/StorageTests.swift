@@ -54,8 +54,7 @@ import Testing
     @Test func largeBodies_countAsStored_untilTheirJobIsRemoved() async throws {
         let configuration = "limits: {storedPerUser: 250000, inlineResult: 1000}"
         try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
-            var daemon = try await household.start(configuration: configuration)
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve(configuration: configuration)
             let first = try await wire.submit(.fetch(origin.url("/")))
             for id in [first, try await wire.submit(.fetch(origin.url("/")))] {
                 #expect(try await wire.wait(id)["result"]?["spilled"] == true)
@@ -63,8 +62,7 @@ import Testing
             let third = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
             #expect(third["error"]?["kind"] == "too-large", "\(third)")
             try await daemon.stop()
-            daemon = try await household.start(configuration: configuration)
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve(configuration: configuration)
             let fourth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
             #expect(fourth["error"]?["kind"] == "too-large", "\(fourth)")
             _ = try await wire.call("job.remove", .job(first))
@@ -77,14 +75,12 @@ import Testing
     /// A disk that gives back something else than was written to it, while the daemon runs.
     @Test func request_isRefused_andTheRestGoesOn_whenAPageIsDamaged() async throws {
         try await Household.with { household in
-            var daemon = try await household.start()
-            var wire = try daemon.connect()
+            var (daemon, wire) = try await household.serve()
             for number in 0..<400 {
                 _ = try await wire.succeed(.value(1, ["label": .string("label \(number) of 400")]))
             }
             try await daemon.stop()
-            daemon = try await household.start()
-            wire = try daemon.connect()
+            (daemon, wire) = try await household.serve()
             let path = daemon.state + "/deferd.db"
             let text = try #require(Data(Files.bytes(path)).firstRange(of: Data("label 200 of 400".utf8)))
             let file = try #require(FileHandle(forUpdatingAtPath: path))

@@ -61,8 +61,7 @@ import Testing
 
     @Test func descriptors_boundTheConnections_whereThereAreFew() async throws {
         try await Household.with { household in
-            let daemon = try await household.start(wrapper: ["/usr/bin/prlimit", "--nofile=200:200"])
-            let wire = try daemon.connect()
+            let (daemon, wire) = try await household.serve(wrapper: ["/usr/bin/prlimit", "--nofile=200:200"])
             #expect(try await wire.call("server.info")["limits"]?["connections"] == 100)
             let crowd = Crowd()
             try crowd.connect(400, to: daemon)
