@@ -9,14 +9,10 @@ import TestOrigin
 
 @Suite struct TransportFailureTests {
     @Test func failure_isTLS_whenServerSpeaksNone() async throws {
-        try await ScriptedOrigin.run({ _, _ in [] }) { origin in
-            try await TestOrigin.run { plain in
-                try await Workbench.run { bench in
-                    let error = try await bench.failure(.source("url", "https://127.0.0.1:\(plain.port)/"))
-                    #expect(error.kind == .tls)
-                    #expect(!error.isRetryable)
-                }
-            }
+        try await Workbench.run(serving: [:]) { origin, bench in
+            let error = try await bench.failure(.source("url", "https://127.0.0.1:\(origin.port)/"))
+            #expect(error.kind == .tls)
+            #expect(!error.isRetryable)
         }
     }
 
