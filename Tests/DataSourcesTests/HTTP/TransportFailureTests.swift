@@ -115,4 +115,21 @@ import TestOrigin
             #expect(bench.names(below: bench.directory) == ["root"])
         }
     }
+
+    @Test func cancel_removesABody_thatStandsInAFile() async throws {
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "10000000")]), .stream(5_000_000), .hold]
+        }
+        // However long this takes on a busy machine, it is not the server's silence that ends the transfer.
+        try await Workbench.run(against: script, { $0.http.idleTimeout = 86_400 }) { origin, bench in
+            let deferred = try bench.start(.source("url", origin.url("/x")))
+            await deferred.progress(reaches: 5_000_000)
+            #expect(bench.names(below: bench.directory).contains("body"))
+            deferred.cancel()
+            await bench.library.shutdown()
+            #expect(bench.names(below: bench.directory).allSatisfy { $0 == "downloads" || $0 == "root" })
+            await origin.clientLeaves()
+            await #expect(throws: CancellationError.self) { try await deferred.get() }
+        }
+    }
 }

@@ -88,6 +88,16 @@ import Testing
         }
     }
 
+    @Test func watch_isTruncated_whenThereAreMoreThanThousand() async throws {
+        try await Daemon.run { _, wire in
+            for number in 0..<1001 { wire.send("job.submit", .value(JSON(number), ["delay": 1000])) }
+            for number in 1...1001 { _ = try await wire.result(number) }
+            let answer = try await wire.call("job.watch", ["all": true])
+            #expect(answer["jobs"]?.array?.count == 1000)
+            #expect(answer["truncated"] == true)
+        }
+    }
+
     @Test func watch_coversLaterJobs_byTagAndAll() async throws {
         try await Daemon.run { daemon in
             let (wire, other) = (try daemon.connect(), try daemon.connect())
