@@ -142,7 +142,7 @@ import TestOrigin
             #expect(!error.isRetryable)
             #expect(error.message.contains(digest))
             #expect(bench.names(below: bench.downloads) == ["new", "new/x"])
-            let more = [("checksum", JSON.string("SHA256:" + digest.uppercased())), ("exists", "replace")]
+            let more: [String: JSON] = ["checksum": .string("SHA256:" + digest.uppercased()), "exists": "replace"]
             let result = try await bench.result(source(origin, more))
             #expect(result["sha256"]?.string == digest)
         }
@@ -157,9 +157,9 @@ import TestOrigin
                 .string(origin.url("/none")), .string(origin.url("/wrong")), .string(origin.url("/x?mirror")),
                 .string(origin.url("/x?never")),
             ]
-            let more: [(String, JSON)] = [
-                ("url", "http://no-such-host.invalid/x"), ("mirrors", mirrors),
-                ("checksum", .string("sha256:" + (right["sha256"]?.string ?? ""))),
+            let more: [String: JSON] = [
+                "url": "http://no-such-host.invalid/x", "mirrors": mirrors,
+                "checksum": .string("sha256:" + (right["sha256"]?.string ?? "")),
             ]
             let result = try await bench.result(source(origin, more))
             #expect(result["url"]?.string == origin.url("/x?mirror"))
@@ -170,9 +170,9 @@ import TestOrigin
 
     @Test func failure_namesEach_whenAllMirrorsFail() async throws {
         try await run { origin, bench in
-            let more: [(String, JSON)] = [
-                ("url", .string(origin.url("/none"))),
-                ("mirrors", ["http://no-such-host.invalid/x", .string(origin.url("/gone"))]),
+            let more: [String: JSON] = [
+                "url": .string(origin.url("/none")),
+                "mirrors": ["http://no-such-host.invalid/x", .string(origin.url("/gone"))],
             ]
             let error = try await bench.failure(source(origin, more))
             #expect(error.kind == .http)

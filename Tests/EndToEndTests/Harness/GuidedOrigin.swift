@@ -192,12 +192,12 @@ final class GuidedOrigin: Sendable {
     /// Runs `body` with an origin, a daemon and a connection to that.
     static func withDaemon<Value>(
         at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }, configuration: String = "",
-        flags: [String] = [], alone: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
+        environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (GuidedOrigin, Daemon, Wire) async throws -> Value
     ) async throws -> Value {
         try await run(at: address, rule) { origin in
             try await Daemon.run(
-                configuration: configuration, flags: flags, alone: alone, sourceLocation: sourceLocation
+                configuration: configuration, environment: environment, sourceLocation: sourceLocation
             ) { daemon, wire in try await body(origin, daemon, wire) }
         }
     }
