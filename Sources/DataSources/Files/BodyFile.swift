@@ -15,8 +15,8 @@ final class BodyFile: Sendable {
     private let queue: FileQueue
     /// The user's share of disk space that the file takes.
     private let lease: Lease?
-    /// The file and its directory, once it is made.
-    private let opened = Mutex<(file: OpenFile, directory: OpenFile)?>(nil)
+    /// The file, its directory and its name in it, once it is made.
+    private let opened = Mutex<(file: OpenFile, directory: OpenFile, name: String)?>(nil)
 
     /// The file is made with the first write. `isNamed` says whether it is the body of a result.
     init(_ transfer: Transfer, isNamed: Bool = false, lease: Lease? = nil) {
@@ -72,20 +72,16 @@ final class BodyFile: Sendable {
 
     private func open() throws(Errno) -> OpenFile {
         if let file = opened.withLock({ $0?.file }) { return file }
-        let name = name
-        let directory = if let directory { directory } else { OpenFile(try files.openDirectory(above), files) }
+        let (directory, name) = try files.directory(of: path, directory)
         // A killed daemon may have left an unnamed file while it had a name.
         if !isNamed { try? files.unlink(directory.descriptor, name) }
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | (isNamed ? O_TRUNC : O_EXCL)
         let file = OpenFile(try files.openBeneath(directory.descriptor, name, flags, 0o600), files, closedOn: queue)
         // Not with O_TMPFILE, which some file systems lack.
         if !isNamed { try files.unlink(directory.descriptor, name) }
-        opened.withLock { $0 = (file, directory) }
+        opened.withLock { $0 = (file, directory, name) }
         return file
     }
-
-    private var name: String { String(path.split(separator: "/").last ?? "") }
-    private var above: String { String(path.dropLast(name.utf8.count)) }
 
     /// Reads the first `size` bytes. Blocks.
     func read(_ size: Int) throws(JobError) -> [UInt8] {
@@ -117,7 +113,8 @@ final class BodyFile: Sendable {
     /// Removes the name. Blocks.
     func remove() {
         // The next start of the daemon tries again.
-        if isNamed, let directory = opened.withLock({ $0?.directory }) { try? files.unlink(directory.descriptor, name) }
+        guard isNamed, let opened = opened.withLock(\.self) else { return }
+        try? files.unlink(opened.directory.descriptor, opened.name)
     }
 }
 

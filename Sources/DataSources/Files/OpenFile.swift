@@ -26,6 +26,15 @@ package final class OpenFile: Sendable {
     }
 }
 
+extension FileOperations {
+    /// The directory of a file of the daemon, which is opened unless it is `open`, and the name of the file. Blocks.
+    func directory(of path: String, _ open: OpenFile?) throws(Errno) -> (OpenFile, name: String) {
+        let name = String(path.split(separator: "/").last ?? "")
+        if let open { return (open, name) }
+        return (OpenFile(try openDirectory(String(path.dropLast(name.utf8.count))), self), name)
+    }
+}
+
 /// A regular file that is open for reading, with its status at that time.
 struct ReadableFile: Sendable {
     let path: String

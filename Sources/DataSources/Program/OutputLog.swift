@@ -1,96 +1,87 @@
 import Glibc
-import JobModel
-import SystemPackage
 
 /// The layout of the file that keeps the output of one attempt of a program: its beginning and its end.
 ///
-/// After the head, the file has slots of equal size, one for each block of output. The first blocks keep the beginning, half
-/// of the limit; the other slots are a ring for the latest blocks. A block begins with its own head and the marks at which
-/// the stream changes, so that a reader needs only the file, even while the program runs or after the daemon was killed.
-/// Numbers have the machine's byte order.
+/// The beginning, half of the limit, stays; behind it, a ring takes the latest bytes. The ring has room for one unit more
+/// than half of the limit, which is being replaced while the rest can be read, so a reader needs only the file, even while
+/// the program runs or after the daemon was killed. The places of bytes are divided into units; each has a bit for each of
+/// its bytes, which says whether the byte is of standard error, and then the bytes. Numbers have the machine's byte order.
 enum OutputLog {
     /// A stream of a program.
     enum Stream: Int, Sendable { case out, err }
+
+    /// The most bytes of output in a unit.
+    private static let longestUnit = 32 << 10
 
     /// The head of the file.
     struct Head: BitwiseCopyable {
         /// The most bytes of output that readers get.
         var limit: UInt64
-        /// Bytes dropped at the end, for lack of room.
+        /// The bytes of output that the ring takes.
+        var ring: UInt64
+        /// The bytes of output that were written, and those that were dropped after them for lack of room.
+        var size: UInt64 = 0
         var dropped: UInt64 = 0
-        /// Blocks that were begun.
-        var blocks: UInt64 = 0
-        /// The most bytes of output in a block.
-        var blockSize: UInt32
-        /// Slots for the beginning, and all slots.
-        var firstSlots: UInt32
-        var slots: UInt32
 
         init(limit: Int) {
             self.limit = UInt64(limit)
-            let half = max(1, (limit + 1) / 2)
-            blockSize = UInt32(min(OutputLog.longestBlock, half))
-            firstSlots = UInt32((half - 1) / Int(blockSize) + 1)
-            // The oldest block of the ring is being replaced while the others must hold half of the limit.
-            slots = firstSlots + UInt32((limit / 2 + Int(blockSize) - 1) / Int(blockSize) + 1)
+            ring = 0
+            ring = UInt64(end + unit)
         }
 
-        /// The bytes that are kept of the beginning, and of the end.
+        /// The bytes that are kept of the beginning, and the most of the end.
         var beginning: Int64 { Int64(limit / 2 + limit % 2) }
-        var end: Int64 { Int64(limit / 2) }
+        private var end: Int64 { Int64(limit / 2) }
+
+        /// The bytes of output in a unit, a multiple of eight, and the bytes that it takes in the file.
+        private var unit: Int64 { (min(Int64(OutputLog.longestUnit), beginning) + 7) / 8 * 8 }
+        var unitSpace: Int64 { unit / 8 * 9 }
 
         /// Whether the numbers can be those of a log.
         var isValid: Bool {
-            (1...UInt32(OutputLog.longestBlock)).contains(blockSize) && firstSlots <= slots && slots < 1 << 24
-                && limit < 1 << 40 && dropped < 1 << 62 && blocks < 1 << 62
-                && (slots > firstSlots || blocks <= UInt64(firstSlots))
+            (1..<1 << 40).contains(limit) && ring > UInt64(unit) && ring <= UInt64(end + unit)
+                && size < 1 << 62 && dropped < 1 << 62
         }
 
-        /// The blocks of the ring that are kept.
-        var ring: Range<UInt64> {
-            let first = min(blocks, UInt64(firstSlots))
-            return max(first, blocks - min(blocks, UInt64(slots - firstSlots)))..<blocks
+        /// The bytes of the end that are kept.
+        private var keptEnd: Int64 { max(0, Int64(ring) - unit) }
+
+        /// Where the kept part of the beginning ends, and where the kept part of the end begins: equal if nothing is missing.
+        var gap: Range<Int64> {
+            let (size, first) = (Int64(size), min(beginning, Int64(size)))
+            return first..<(size <= beginning + keptEnd ? first : max(beginning, size - keptEnd))
         }
 
-        func slot(of block: UInt64) -> UInt32 {
-            let first = UInt64(firstSlots)
-            return UInt32(block < first ? block : first + (block - first) % UInt64(slots - firstSlots))
+        /// Where the ring begins among the places of bytes.
+        private var ringStart: Int64 { (beginning + 7) / 8 * 8 }
+
+        /// The place of a byte of output, and how many bytes can be written from there on.
+        func place(of offset: Int64) -> (place: Int64, room: Int) {
+            let (place, room): (Int64, Int64)
+            if offset < beginning {
+                (place, room) = (offset, beginning - offset)
+            } else {
+                let index = (offset - beginning) % max(1, Int64(ring))
+                (place, room) = (ringStart + index, Int64(ring) - index)
+            }
+            return (place, Int(min(room, unit - place % unit)))
         }
 
-        /// The most bytes of output in a block.
-        func capacity(of block: UInt64) -> Int {
-            guard block + 1 == UInt64(firstSlots) else { return Int(blockSize) }
-            return min(Int(blockSize), Int(beginning) - Int(block) * Int(blockSize))
+        func unit(of place: Int64) -> Int { Int(place / unit) }
+
+        /// The positions in the file of the byte at a place, and of the byte with its bit.
+        func position(of place: Int64) -> (byte: Int64, bits: Int64) {
+            let start = Int64(MemoryLayout<Head>.size) + place / unit * unitSpace
+            return (start + unit / 8 + place % unit, start + place % unit / 8)
         }
 
-        /// The most changes of the stream in a block; a block with more of them is shorter.
-        var marks: Int { max(4, Int(blockSize) / 64) }
-
-        /// Where the block in a slot begins in the file.
-        func position(of slot: UInt32) -> Int64 {
-            Int64(MemoryLayout<Head>.size) + Int64(slot) * slotSize
-        }
-
-        var slotSize: Int64 {
-            Int64(MemoryLayout<BlockHead>.size + marks * MemoryLayout<UInt32>.size + Int(blockSize))
-        }
-
-        /// Where the output of the block begins, behind its head and marks.
-        func dataPosition(of slot: UInt32) -> Int64 {
-            position(of: slot) + Int64(MemoryLayout<BlockHead>.size + marks * MemoryLayout<UInt32>.size)
+        /// Makes the ring end with the units in use, as there is no room for others; false if that is too short for a ring.
+        mutating func endRing(atUnit count: Int) -> Bool {
+            var shorter = self
+            shorter.ring = UInt64(max(0, Int64(count) * unit - ringStart))
+            guard Int64(size) >= beginning, shorter.keptEnd > 0 else { return false }
+            self = shorter
+            return true
         }
     }
-
-    /// The head of a block.
-    struct BlockHead: BitwiseCopyable {
-        /// The bytes of output before it.
-        var offset: UInt64 = 0
-        var size: UInt32 = 0
-        var marks: UInt32 = 0
-    }
-
-    static let longestBlock = 64 << 10
-
-    /// A mark: the stream of the bytes from an index of a block on.
-    static func mark(_ stream: Stream, at index: UInt32) -> UInt32 { index << 1 | UInt32(stream.rawValue) }
 }

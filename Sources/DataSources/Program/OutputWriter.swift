@@ -14,15 +14,12 @@ final class OutputWriter: Sendable {
 
     private struct State {
         var head: OutputLog.Head
-        var block = OutputLog.BlockHead()
-        /// The stream of the last byte of the block.
-        var stream: OutputLog.Stream?
         var file: OpenFile?
+        /// One for each unit.
         var leases: [Lease] = []
-        /// The bytes of output so far.
-        var size: Int64 = 0
+        /// The byte of bits that the next byte of output continues.
+        var bits: UInt8 = 0
         var tail: [UInt8] = []
-        var hasFailed = false
     }
 
     private let transfer: Transfer
@@ -34,10 +31,10 @@ final class OutputWriter: Sendable {
     }
 
     /// The bytes that the log takes on the disk.
-    var space: Int64 { state.withLock { Int64($0.leases.count) * $0.head.slotSize } }
+    var space: Int64 { state.withLock { Int64($0.leases.count) * $0.head.unitSpace } }
 
     /// The bytes of output so far, of both streams.
-    var size: Int64 { state.withLock(\.size) }
+    var size: Int64 { state.withLock { Int64($0.head.size + $0.head.dropped) } }
 
     /// The end of the output, as text.
     var tail: String {
@@ -64,82 +61,41 @@ final class OutputWriter: Sendable {
         state.tail += bytes.suffix(Self.shownTail)
         if state.tail.count > Self.shownTail { state.tail.removeFirst(state.tail.count - Self.shownTail) }
         var rest = bytes[...]
-        while !rest.isEmpty {
-            do throws(Errno) {
-                guard !state.hasFailed, try prepare(for: stream, &state) else { break }
-                let room = state.head.capacity(of: state.head.blocks - 1) - Int(state.block.size)
-                let part = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
-                try write(part, at: dataPosition(state) + Int64(state.block.size), state)
-                state.block.size += UInt32(part.count)
-                try writeBlockHead(state)
-                state.size += Int64(part.count)
-                rest = rest.dropFirst(part.count)
-            } catch {
-                state.hasFailed = true
+        do throws(Errno) {
+            // Once output was dropped, the rest is too, so that what is kept has no further gap.
+            while !rest.isEmpty, state.head.dropped == 0, try hasRoom(&state) {
+                rest = rest.dropFirst(try write(rest, stream, &state))
             }
+        } catch {
+            // What could not be written is dropped.
         }
         guard !rest.isEmpty else { return }
-        state.size += Int64(rest.count)
         state.head.dropped += UInt64(rest.count)
         // On a broken disk, the count is lost too.
         if state.file != nil { try? writeHead(state) }
     }
 
-    /// Makes room in the present block or in a new one for a byte of `stream`; false if there is none.
-    private func prepare(for stream: OutputLog.Stream, _ state: inout State) throws(Errno) -> Bool {
-        let isFull = state.block.size == 0 || Int(state.block.size) == state.head.capacity(of: state.head.blocks - 1)
-        let isMarked = stream == state.stream
-        if state.head.blocks == 0 || isFull || !isMarked && Int(state.block.marks) == state.head.marks {
-            guard try beginBlock(&state) else { return false }
-        } else if isMarked {
-            return true
-        }
-        let mark = OutputLog.mark(stream, at: state.block.size)
-        let position =
-            dataPosition(state) - Int64((state.head.marks - Int(state.block.marks)) * MemoryLayout<UInt32>.size)
-        try withUnsafeBytes(of: mark) { (bytes) throws(Errno) in try write(bytes, at: position, state) }
-        state.block.marks += 1
-        state.stream = stream
+    /// Whether there is a place for the next byte.
+    private func hasRoom(_ state: inout State) throws(Errno) -> Bool {
+        let unit = state.head.unit(of: state.head.place(of: Int64(state.head.size)).place)
+        if unit < state.leases.count { return true }
+        if try addUnit(&state) { return true }
+        guard state.head.endRing(atUnit: state.leases.count) else { return false }
+        // Readers must know before the first bytes of the ring are replaced.
+        try writeHead(state)
         return true
     }
 
-    private func beginBlock(_ state: inout State) throws(Errno) -> Bool {
-        let next = state.head.blocks
-        if next < UInt64(state.head.slots), try !hasRoomForSlot(&state) {
-            // The slots in use are all that there will be.
-            state.head.slots = UInt32(next)
-            state.head.firstSlots = min(state.head.firstSlots, state.head.slots)
-        }
-        guard next < UInt64(state.head.firstSlots) || state.head.slots > state.head.firstSlots else { return false }
-        let last = state.block
-        state.block = OutputLog.BlockHead(offset: UInt64(state.size))
-        state.stream = nil
-        state.head.blocks += 1
-        do throws(Errno) {
-            // Readers look for the block once the file's head counts it.
-            try writeBlockHead(state)
-            try writeHead(state)
-        } catch {
-            state.head.blocks = next
-            state.block = last
-            throw error
-        }
-        return true
-    }
-
-    /// Whether the user's quota and the disk have room for another slot.
-    private func hasRoomForSlot(_ state: inout State) throws(Errno) -> Bool {
+    /// Whether the user's quota and the disk have room for another unit.
+    private func addUnit(_ state: inout State) throws(Errno) -> Bool {
         let (context, files) = (transfer.context, transfer.files)
         if state.file == nil {
-            let name = String(context.logPath.split(separator: "/").last ?? "")
-            let above = String(context.logPath.dropLast(name.utf8.count))
-            let directory =
-                if let open = context.bodyDirectory { open } else { OpenFile(try files.openDirectory(above), files) }
+            let (directory, name) = try files.directory(of: context.logPath, context.bodyDirectory)
             let file = try files.openBeneath(
                 directory.descriptor, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
             state.file = OpenFile(file, files, closedOn: transfer.ownFiles)
         }
-        let size = state.head.slotSize
+        let size = state.head.unitSpace
         let minimum = Int64(transfer.settings.downloads.minimumFree)
         if let free = files.freeBytes(state.file?.descriptor ?? -1), free.saturatingSubtracting(size) < minimum {
             return false
@@ -152,19 +108,35 @@ final class OutputWriter: Sendable {
         return true
     }
 
-    // MARK: - Writing
-
-    private func dataPosition(_ state: borrowing State) -> Int64 {
-        state.head.dataPosition(of: state.head.slot(of: state.head.blocks - 1))
+    /// Writes bytes up to the end of a unit; returns their number.
+    private func write(
+        _ bytes: Slice<UnsafeRawBufferPointer>, _ stream: OutputLog.Stream, _ state: inout State
+    ) throws(Errno) -> Int {
+        let (place, room) = state.head.place(of: Int64(state.head.size))
+        let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
+        let (first, end) = (Int(place % 8), Int(place % 8) + part.count)
+        var bits = [UInt8](repeating: stream == .err ? 0xFF : 0, count: (end + 7) / 8)
+        let before: UInt8 = (1 << UInt8(first)) - 1
+        bits[0] = bits[0] & ~before | state.bits & before
+        let position = state.head.position(of: place)
+        try write(part, at: position.byte, state)
+        try bits.withUnsafeBufferPointer { (bits) throws(Errno) in
+            try write(UnsafeRawBufferPointer(bits), at: position.bits, state)
+        }
+        // Readers look for the bytes once the head counts them.
+        var head = state.head
+        head.size += UInt64(part.count)
+        swap(&head, &state.head)
+        do throws(Errno) { try writeHead(state) } catch {
+            state.head = head
+            throw error
+        }
+        state.bits = end % 8 == 0 ? 0 : bits[bits.count - 1]
+        return part.count
     }
 
     private func writeHead(_ state: borrowing State) throws(Errno) {
         try withUnsafeBytes(of: state.head) { (bytes) throws(Errno) in try write(bytes, at: 0, state) }
-    }
-
-    private func writeBlockHead(_ state: borrowing State) throws(Errno) {
-        let position = state.head.position(of: state.head.slot(of: state.head.blocks - 1))
-        try withUnsafeBytes(of: state.block) { (bytes) throws(Errno) in try write(bytes, at: position, state) }
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, at position: Int64, _ state: borrowing State) throws(Errno) {
