@@ -1,7 +1,8 @@
+#define _GNU_SOURCE
 #include "clock.h"
 #include <errno.h>
-#include <stdint.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static int arm(int watch) {
@@ -27,4 +28,11 @@ int deferd_watch_clock_again(int watch) {
     while (read(watch, &count, sizeof count) < 0 && errno == EINTR) {
     }
     return arm(watch);
+}
+
+bool deferd_read_time(const char *text, const char *form, int64_t *seconds) {
+    struct tm parts = {0};
+    const char *end = strptime(text, form, &parts);
+    *seconds = timegm(&parts);
+    return end && *end == 0;
 }

@@ -1,47 +1,28 @@
+import CLinux
+import Glibc
 import JobModel
 
 /// Dates in HTTP fields (RFC 9110, section 5.6.7).
 enum HTTPDate {
-    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let months = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
+    /// The three forms that HTTP allows, for strptime(3); the first is the one to write. The daemon keeps the locale `C`.
+    private static let forms = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT`, without a fraction of a second.
     static func text(_ time: Timestamp) -> String {
-        let text = Array(time.description.utf8)
-        func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
-        let sinceEpoch = Int(saturating: (Double(time.milliseconds) / 86_400_000).rounded(.down))
-        // 1970-01-01 was a Thursday.
-        let day = days[((sinceEpoch + 4) % 7 + 7) % 7]
-        let month = months[(Int(part(5..<7)) ?? 1) - 1]
-        return "\(day), \(part(8..<10)) \(month) \(part(0..<4)) \(part(11..<19)) GMT"
+        var (seconds, parts) = (time_t((Double(time.milliseconds) / 1000).rounded(.down)), tm())
+        gmtime_r(&seconds, &parts)
+        var text = [CChar](repeating: 0, count: 64)
+        let count = strftime(&text, text.count, forms[0], &parts)
+        return String(decoding: text.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Reads any of the three forms that HTTP allows.
+    /// Reads any of the three forms.
     static func time(_ text: String) -> Timestamp? {
-        // In RFC 850's form, hyphens join the parts of a date.
-        let words = text.split { " ,".contains($0) }.flatMap {
-            $0.split(separator: "-", omittingEmptySubsequences: false)
+        for form in forms {
+            var seconds: Int64 = 0
+            if deferd_read_time(text, form, &seconds) { return Timestamp(milliseconds: seconds * 1000) }
         }
-        .map(String.init)
-        switch words.count {
-        case 6 where words[5] == "GMT" || words[5] == "UTC":
-            return time(day: words[1], month: words[2], year: words[3], clock: words[4])
-        case 5: return time(day: words[2], month: words[1], year: words[4], clock: words[3])
-        default: return nil
-        }
-    }
-
-    private static func time(day: String, month: String, year: String, clock: String) -> Timestamp? {
-        guard let month = months.firstIndex(of: month), let day = Decimal.number(day), var year = Decimal.number(year)
-        else { return nil }
-        // RFC 850 has two digits; no file on the web is older than 1970.
-        if year < 100 { year += year < 70 ? 2000 : 1900 }
-        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
-            String(repeating: "0", count: max(0, width - String(number).count)) + String(number)
-        }
-        return Timestamp(rfc3339: "\(padded(year, 4))-\(padded(month + 1, 2))-\(padded(day, 2))T\(clock)Z")
+        return nil
     }
 }
 
