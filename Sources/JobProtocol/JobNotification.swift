@@ -20,7 +20,7 @@ package enum JobNotification {
         writer.raw(",\"links\":")
         writer.write(links)
         writer.raw(",\"progress\":")
-        progress.write(to: &writer)
+        writer.write(progress.json)
         writer.raw(",\"coalesced\":")
         writer.write(coalesced)
         writer.raw("}}\n")

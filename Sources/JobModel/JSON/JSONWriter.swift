@@ -35,18 +35,6 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends `value / power` as a decimal fraction without trailing zeros; `power` is a power of ten.
-    package mutating func write(_ value: Int, over power: Int) {
-        write(value / power)
-        var (rest, power) = (value % power, power)
-        if rest > 0 { bytes.append(UInt8(ascii: ".")) }
-        while rest > 0 {
-            power /= 10
-            bytes.append(UInt8(ascii: "0") + UInt8(rest / power))
-            rest %= power
-        }
-    }
-
     package mutating func write(_ value: JSON) {
         switch value {
         case .null: raw("null")

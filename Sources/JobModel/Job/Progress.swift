@@ -48,37 +48,12 @@ package struct Progress: Sendable, Hashable {
 
     /// The `progress` of the wire contract; unknown values are `null`.
     package var json: JSON {
-        var writer = JSONWriter()
-        write(to: &writer)
-        return JSON(stored: writer.bytes)
-    }
-
-    /// Writes ``json`` without building it, as it is written for many jobs several times a second.
-    package func write(to writer: inout JSONWriter) {
-        writer.raw("{\"completed\":")
-        writer.write(Int(completed))
-        writer.raw(",\"total\":")
-        if let total { writer.write(Int(total)) } else { writer.raw("null") }
-        writer.raw(",\"unit\":\"")
-        writer.raw(text: unit.rawValue)
-        writer.raw("\",\"fraction\":")
-        Self.write(fraction, parts: 10_000, to: &writer)
-        writer.raw(",\"rate\":")
-        Self.write(rate, parts: 1, to: &writer)
-        writer.raw(",\"eta\":")
-        Self.write(eta, parts: 10, to: &writer)
-        writer.raw("}")
-    }
-
-    /// Writes a value rounded to this many parts of one.
-    private static func write(_ value: Double?, parts: Double, to writer: inout JSONWriter) {
-        guard let value else { return writer.raw("null") }
-        let count = (value * parts).rounded()
-        // Numbers of up to 15 digits read like the nearest `Double`.
-        if count >= 0, count < 1e15 {
-            writer.write(Int(count), over: Int(parts))
-        } else {
-            writer.write(JSON(count / parts))
+        func rounded(_ value: Double?, _ parts: Double = 1) -> JSON {
+            value.map { JSON(($0 * parts).rounded() / parts) } ?? .null
         }
+        return .object([
+            "completed": completed.json, "total": total?.json ?? .null, "unit": unit.rawValue.json,
+            "fraction": rounded(fraction, 10_000), "rate": rounded(rate), "eta": rounded(eta, 10),
+        ])
     }
 }
