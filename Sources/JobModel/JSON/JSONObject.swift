@@ -101,27 +101,8 @@ extension String {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
         let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { others in
-                UnsafeRawBufferPointer(bytes).isSame(as: UnsafeRawBufferPointer(others))
-            }
+            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
         }
         return isSame.flatMap(\.self) ?? utf8.elementsEqual(other.utf8)
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    /// Returns whether both have the same bytes; their lengths must be equal.
-    fileprivate func isSame(as other: UnsafeRawBufferPointer) -> Bool {
-        var index = 0
-        while index + 8 <= count {
-            let word = loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            guard word == other.loadUnaligned(fromByteOffset: index, as: UInt64.self) else { return false }
-            index += 8
-        }
-        while index < count {
-            guard self[index] == other[index] else { return false }
-            index += 1
-        }
-        return true
     }
 }
