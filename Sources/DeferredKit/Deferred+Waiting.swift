@@ -1,3 +1,5 @@
+import Dispatch
+
 extension Deferred {
     /// Waits for the outcome in an asynchronous context.
     ///
@@ -26,9 +28,15 @@ extension Deferred {
         if let outcome { return outcome }
         Trampoline.catchUp()
         if let outcome { return outcome }
-        let waiter = BlockingWaiter()
+        let semaphore = DispatchSemaphore(value: 0)
+        let waiter = OutcomeWaiter(hopping: false, isInterested: true) { _, _, _ in semaphore.signal() }
         append(waiter, leaving: Mark.looked)
-        waiter.wait(timeout)
+        let (seconds, attoseconds) = timeout.components
+        // Saturates: a time that is too long for nanoseconds is for ever.
+        let rest = DispatchTimeInterval.nanoseconds(Int(attoseconds / 1_000_000_000))
+        let deadline = DispatchTime.now() + .seconds(Int(max(seconds, 0))) + rest
+        // A timeout of the wait does not cancel the work.
+        if semaphore.wait(timeout: deadline) == .timedOut { waiter.retire() }
         return outcome
     }
 }

@@ -6,7 +6,7 @@
 /// number of waiting operations is unlimited.
 public final class WorkQueue: @unchecked Sendable {
     private let lock = Lock()
-    private var pending = PriorityQueue<WorkQueueEntry>()
+    private var pending = WaitingEntries()
     private var running: [ObjectIdentifier: WorkQueueEntry] = [:]
     private var limit: Int
     private var isPaused: Bool
@@ -61,7 +61,7 @@ public final class WorkQueue: @unchecked Sendable {
             // After the line above, so that the outcome exists before the slot is free.
             inner.append(SlotWaiter(entry, in: queue), leaving: 0)
         }
-        lock.withLock { entry.ticket = pending.add(entry, priority: priority) }
+        lock.withLock { pending.add(entry, priority: priority) }
         startNext()
         return deferred
     }
@@ -88,8 +88,7 @@ public final class WorkQueue: @unchecked Sendable {
     public func cancelAll() {
         let (waiting, running) = lock.withLock { (pending.all, Array(self.running.values)) }
         Trampoline.enter { _ in
-            for entry in waiting { entry.deferred.abandon() }
-            for entry in running { entry.deferred.abandon() }
+            for entry in waiting + running { entry.deferred?.abandon() }
         }
     }
 
@@ -117,7 +116,6 @@ public final class WorkQueue: @unchecked Sendable {
     private func admit() -> WorkQueueEntry? {
         lock.withLock {
             guard !isPaused, running.count < limit, let entry = pending.popFirst() else { return nil }
-            entry.ticket = nil
             running[ObjectIdentifier(entry)] = entry
             return entry
         }
@@ -134,25 +132,83 @@ public final class WorkQueue: @unchecked Sendable {
 
     /// Removes an operation that has not started; returns false if it has.
     private func remove(_ entry: WorkQueueEntry) -> Bool {
-        let (start, idle) = lock.withLock { () -> (WorkQueueEntry.Start?, Promise<Void, Never>?) in
-            guard let ticket = entry.ticket else { return (nil, nil) }
-            pending.remove(ticket)
-            entry.ticket = nil
-            return (entry.start.take(), isIdle ? self.idle.take() : nil)
+        let (start, deferred, idle) = lock.withLock {
+            () -> (WorkQueueEntry.Start?, DeferredCore?, Promise<Void, Never>?) in
+            guard pending.remove(entry) else { return (nil, nil, nil) }
+            return (entry.start.take(), entry.deferred.take(), isIdle ? self.idle.take() : nil)
         }
         idle?.succeed(())
-        return start != nil
+        return withExtendedLifetime(deferred) { start != nil }
     }
 }
 
-// Unchecked: `ticket` is under the queue's lock; `start` belongs to the thread that removed the entry from the queue.
+/// The waiting operations of a queue: by priority, highest first, and first in, first out within one priority.
+private struct WaitingEntries {
+    /// The entries of a priority in the order of their arrival; removed ones stay, empty, until the majority is empty.
+    private var levels: [Int: ArraySlice<WorkQueueEntry?>] = [:]
+    /// In ascending order.
+    private var priorities: [Int] = []
+    private var count = 0
+    private var removed = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    var all: [WorkQueueEntry] {
+        priorities.reversed().flatMap { (levels[$0] ?? []).compactMap(\.self).filter(\.isWaiting) }
+    }
+
+    mutating func add(_ entry: WorkQueueEntry, priority: Int) {
+        if levels[priority] == nil {
+            priorities.insert(priority, at: priorities.firstIndex { $0 > priority } ?? priorities.endIndex)
+        }
+        levels[priority, default: []].append(entry)
+        entry.isWaiting = true
+        count += 1
+    }
+
+    mutating func popFirst() -> WorkQueueEntry? {
+        while let priority = priorities.last {
+            while let place = levels[priority]?.indices.first {
+                let entry = levels[priority]?[place]
+                levels[priority]?[place] = nil
+                levels[priority]?.removeFirst()
+                guard let entry = entry ?? nil, entry.isWaiting else {
+                    removed -= 1
+                    continue
+                }
+                entry.isWaiting = false
+                count -= 1
+                return entry
+            }
+            levels[priority] = nil
+            priorities.removeLast()
+        }
+        return nil
+    }
+
+    /// Returns false if the entry is not waiting.
+    mutating func remove(_ entry: WorkQueueEntry) -> Bool {
+        guard entry.isWaiting else { return false }
+        entry.isWaiting = false
+        count -= 1
+        removed += 1
+        if removed > count + 32 {
+            levels = levels.mapValues { ArraySlice($0.filter { $0?.isWaiting == true }) }
+            removed = 0
+        }
+        return true
+    }
+}
+
+// Unchecked: it is under the queue's lock, but `start` belongs to the thread that removed the entry from the queue.
 /// One operation of a queue.
 private final class WorkQueueEntry: @unchecked Sendable {
     typealias Start = @Sendable (WorkQueueEntry, WorkQueue) -> Void
 
-    let deferred: DeferredCore
+    /// Nil once the operation was removed.
+    var deferred: DeferredCore?
     var start: Start?
-    var ticket: PriorityQueue<WorkQueueEntry>.Ticket?
+    var isWaiting = false
 
     init(_ deferred: DeferredCore) {
         self.deferred = deferred
@@ -182,6 +238,6 @@ private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
         let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
             if let entry { queue?.finish(entry) }
         }
-        entry.deferred.append(end, leaving: 0)
+        entry.deferred?.append(end, leaving: 0)
     }
 }

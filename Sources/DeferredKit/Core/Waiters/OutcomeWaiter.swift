@@ -9,9 +9,9 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
     private var body: Body?
 
     @usableFromInline
-    init(hopping: Bool, _ body: @escaping Body) {
+    init(hopping: Bool, isInterested: Bool = false, _ body: @escaping Body) {
         self.body = body
-        super.init(marks: hopping ? Mark.hops : 0, isInterested: false)
+        super.init(marks: hopping ? Mark.hops : 0, isInterested: isInterested)
     }
 
     override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
