@@ -119,7 +119,7 @@ let package = Package(
                 "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
                 "MetricsRegistry", "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
-                arguments, log, metrics, services, system,
+                arguments, log, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio,
             swiftSettings: ours,

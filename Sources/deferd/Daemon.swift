@@ -1,4 +1,3 @@
-import CoreMetrics
 import SystemPackage
 import DataSources
 import Foundation
@@ -57,8 +56,6 @@ struct Daemon {
             throw StartError(code: .configuration, message: error.message)
         }
         let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
-        // Libraries use the registry too.
-        MetricsSystem.bootstrap(registry)
         let engine = Engine(
             settings: configuration.engine, store: store, reader: store.reader, library: library, life: store.life,
             blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
