@@ -33,23 +33,13 @@ package struct ListenSockets: Sendable {
         for index in 0..<count {
             let name = names?[Int(index)].map { String(cString: $0) } ?? "unknown"
             let descriptor = SD_LISTEN_FDS_START + index
-            if let defect = Self.defect(of: descriptor) {
+            guard sd_is_socket_unix(descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0 else {
                 throw SystemdError(
-                    "The passed descriptor “\(ServiceNotifier.line(name))” is \(defect), not a listening AF_UNIX stream "
-                        + "socket: give the socket unit a path in ListenStream= and leave Accept= off.")
+                    "The passed descriptor “\(ServiceNotifier.line(name))” is not a listening AF_UNIX stream socket: give "
+                        + "the socket unit a path in ListenStream= and leave Accept= off.")
             }
             sockets.append(Socket(name: name, descriptor: descriptor))
         }
         self.sockets = sockets
-    }
-
-    /// A description of a descriptor that is not a listening AF_UNIX stream socket.
-    private static func defect(of descriptor: Int32) -> String? {
-        let stream = Int32(SOCK_STREAM.rawValue)
-        if sd_is_socket_unix(descriptor, stream, 1, nil, 0) > 0 { return nil }
-        if sd_is_socket(descriptor, AF_UNSPEC, 0, -1) <= 0 { return "no socket" }
-        if sd_is_socket(descriptor, AF_UNIX, 0, -1) <= 0 { return "a socket of another address family" }
-        if sd_is_socket(descriptor, AF_UNIX, stream, -1) <= 0 { return "a datagram or sequenced-packet socket" }
-        return "a connected or unconnected socket that does not listen"
     }
 }
