@@ -39,7 +39,6 @@ struct Deferd: AsyncParsableCommand {
         signal(SIGHUP, SIG_IGN)
         // Only root may have the priority that the main queue's thread asks for, and libdispatch would log that.
         setenv("LIBDISPATCH_LOG", "NO", 0)
-        Tuning.begin()
         do {
             // Help ends here, as an error.
             let command = try parseAsRoot()

@@ -1,3 +1,4 @@
+import CTuning
 import Foundation
 import Glibc
 import JobCore
@@ -35,7 +36,8 @@ struct Supervision: Service {
             try notifier.mainPID(getpid())
             try notifier.ready()
         }
-        Tuning.settle()
+        // Most of the daemon's code was needed only to start.
+        if ProcessInfo.processInfo.environment["DEFERD_TUNING"] != "off" { deferd_release_image() }
         let watchdog = try Watchdog()
         await withGracefulShutdownHandler {
             await cancelWhenGracefulShutdown {
