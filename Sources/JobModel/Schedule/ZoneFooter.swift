@@ -2,18 +2,9 @@
 ///
 /// Times of day range from -167 to 167 hours, as RFC 9636 extends POSIX.
 struct ZoneFooter: Sendable, Hashable {
-    /// A day of each year.
-    enum Day: Sendable, Hashable {
-        /// 1 to 365; February 29 is never counted.
-        case julian(Int)
-        /// 0 to 365; February 29 is counted.
-        case ordinal(Int)
-        /// Weekday `day` (Sunday is 0) in the given week of a month; the fifth is the last.
-        case week(month: Int, week: Int, day: Int)
-    }
-
+    /// A change on a weekday (Sunday is 0) in the given week of a month; the fifth is the last.
     struct Change: Sendable, Hashable {
-        let day: Day
+        let month, week, weekday: Int
         /// Seconds since midnight at the start of the day.
         let time: Int64
     }
@@ -84,23 +75,12 @@ struct ZoneFooter: Sendable, Hashable {
 
     /// Returns a change in local seconds since 1970, by the clock before the change.
     private static func time(of change: Change, in year: Int) -> Int64 {
-        let first = Timestamp.days(fromCivil: year, 1, 1)
-        let day: Int
-        switch change.day {
-        case .ordinal(let number): day = first + number
-        case .julian(let number):
-            let isLeap = Timestamp.length(ofMonth: 2, year: year) == 29
-            day = first + number - 1 + (isLeap && number >= 60 ? 1 : 0)
-        case .week(let month, let week, let weekday):
-            let start = Timestamp.days(fromCivil: year, month, 1)
-            // 1970-01-01 was a Thursday.
-            let wait = (weekday - (start + 4) % 7 + 14) % 7
-            let length = Timestamp.length(ofMonth: month, year: year)
-            var number = wait + 7 * (week - 1)
-            if number >= length { number -= 7 }
-            day = start + number
-        }
-        return Int64(day) * 86_400 + change.time
+        let start = Timestamp.days(fromCivil: year, change.month, 1)
+        // 1970-01-01 was a Thursday.
+        let wait = (change.weekday - (start + 4) % 7 + 14) % 7
+        var day = wait + 7 * (change.week - 1)
+        if day >= Timestamp.length(ofMonth: change.month, year: year) { day -= 7 }
+        return Int64(start + day) * 86_400 + change.time
     }
 }
 
@@ -156,21 +136,11 @@ private struct FooterReader {
         return Int64(isNegative ? -seconds : seconds)
     }
 
+    /// Reads `Mm.w.d[/time]`; no zone of tzdata has the other forms of POSIX.
     mutating func change() -> ZoneFooter.Change? {
-        let day: ZoneFooter.Day
-        if skip("M") {
-            guard let month = number(in: 1...12), skip("."), let week = number(in: 1...5), skip("."),
-                let weekday = number(in: 0...6)
-            else { return nil }
-            day = .week(month: month, week: week, day: weekday)
-        } else if skip("J") {
-            guard let number = number(in: 1...365) else { return nil }
-            day = .julian(number)
-        } else {
-            guard let number = number(in: 0...365) else { return nil }
-            day = .ordinal(number)
-        }
-        guard skip("/") else { return ZoneFooter.Change(day: day, time: 7200) }
-        return offset().map { ZoneFooter.Change(day: day, time: $0) }
+        guard skip("M"), let month = number(in: 1...12), skip("."), let week = number(in: 1...5), skip("."),
+            let weekday = number(in: 0...6), let time = skip("/") ? offset() : 7200
+        else { return nil }
+        return ZoneFooter.Change(month: month, week: week, weekday: weekday, time: time)
     }
 }

@@ -38,22 +38,18 @@ package struct ZoneRules: Sendable, Hashable {
     package init(tzif bytes: [UInt8]) throws(Flaw) {
         guard bytes.count <= Self.longest else { throw Flaw(reason: "it is longer than \(Self.longest) bytes") }
         var reader = TZifReader(bytes)
-        var header = try reader.header()
-        if header.version > 0 {
-            // 32-bit times come first, for readers that know no others.
-            try reader.skip(header.length(timeSize: 4))
-            header = try reader.header()
-        }
-        let timeSize = header.version > 0 ? 8 : 4
+        // 32-bit times come first, for readers that know no others.
+        try reader.skip(reader.header().length)
+        let header = try reader.header()
         var changes: [Int64] = []
-        for _ in 0..<header.times { changes.append(try reader.integer(timeSize)) }
+        for _ in 0..<header.times { changes.append(try reader.integer(8)) }
         let indexes = try reader.bytes(header.times)
         var types: [Int64] = []
         for _ in 0..<header.types {
             types.append(try reader.integer(4))
             try reader.skip(2)
         }
-        try reader.skip(header.characters + header.leaps * (timeSize + 4) + header.standards + header.universals)
+        try reader.skip(header.characters + header.leaps * 12 + header.standards + header.universals)
         guard let first = types.first, indexes.allSatisfy({ Int($0) < types.count }) else {
             throw Flaw(reason: "it refers to a time type that it does not define")
         }
@@ -62,7 +58,7 @@ package struct ZoneRules: Sendable, Hashable {
         else { throw Flaw(reason: "its times are not in order") }
         self.changes = changes
         offsets = [first] + indexes.map { types[Int($0)] }
-        footer = try header.version > 0 ? reader.footer().map { (text) throws(Flaw) in try ZoneFooter(text) } : nil
+        footer = try reader.footer().map { (text) throws(Flaw) in try ZoneFooter(text) }
     }
 
     /// Returns the period that contains a time, in seconds since 1970.
@@ -83,13 +79,10 @@ package struct ZoneRules: Sendable, Hashable {
 /// Reads the parts of a TZif file in order.
 private struct TZifReader {
     struct Header {
-        let version: UInt8
         let universals, standards, leaps, times, types, characters: Int
 
-        /// Returns the size of the following data in bytes, if a time takes `timeSize`.
-        func length(timeSize: Int) -> Int {
-            times * (timeSize + 1) + types * 6 + characters + leaps * (timeSize + 4) + standards + universals
-        }
+        /// The size of the following data in bytes, if a time takes four.
+        var length: Int { times * 5 + types * 6 + characters + leaps * 8 + standards + universals }
     }
 
     private let data: [UInt8]
@@ -113,7 +106,7 @@ private struct TZifReader {
 
     mutating func header() throws(ZoneRules.Flaw) -> Header {
         guard try Array(bytes(4)) == Array("TZif".utf8) else { throw ZoneRules.Flaw(reason: "it is not a TZif file") }
-        let version = try bytes(1).first ?? 0
+        guard try bytes(1).first != 0 else { throw ZoneRules.Flaw(reason: "it has 32-bit times only") }
         try skip(15)
         var counts: [Int] = []
         for _ in 0..<6 {
@@ -125,7 +118,7 @@ private struct TZifReader {
             counts.append(Int(count))
         }
         return Header(
-            version: version, universals: counts[0], standards: counts[1], leaps: counts[2], times: counts[3],
+            universals: counts[0], standards: counts[1], leaps: counts[2], times: counts[3],
             types: counts[4], characters: counts[5])
     }
 
