@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -36,7 +35,6 @@ int deferd_status(int directory, const char *name, struct deferd_status *status)
         return -1;
     }
     *status = (struct deferd_status){
-        .device = makedev(entry.stx_dev_major, entry.stx_dev_minor),
         .inode = entry.stx_ino,
         .created = entry.stx_mask & STATX_BTIME ? nanoseconds(entry.stx_btime) : 0,
         .modified = nanoseconds(entry.stx_mtime),

@@ -18,7 +18,6 @@ int deferd_rename_unless_exists(int directory, const char *name, const char *new
 
 /// The status of a file from statx(2); times are nanoseconds since 1970.
 struct deferd_status {
-    uint64_t device;
     uint64_t inode;
     /// 0 if the file system does not record it.
     int64_t created;

@@ -67,17 +67,13 @@ extension DownloadCheckpoint {
 extension FileOperations.Status.Identity {
     /// As checkpoints and records store it. The numbers are text: they may exceed what JSON numbers can hold.
     var json: JSON {
-        [
-            "inode": .string(String(inode)), "createdAt": .string(String(createdAt)),
-            "device": .string(String(device)),
-        ]
+        ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))]
     }
 
     init?(json: JSON) {
         guard let inode = json["inode"]?.string.flatMap(UInt64.init),
             let createdAt = json["createdAt"]?.string.flatMap(Int64.init)
         else { return nil }
-        self.init(
-            device: json["device"]?.string.flatMap(UInt64.init) ?? 0, inode: inode, createdAt: createdAt)
+        self.init(inode: inode, createdAt: createdAt)
     }
 }

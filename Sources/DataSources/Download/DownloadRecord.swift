@@ -36,7 +36,7 @@ extension DownloadRecord {
 
     /// Whether the file with this status is the downloaded one, unchanged.
     func isAbout(_ status: FileOperations.Status) -> Bool {
-        status.identity.isSame(as: file) && status.size == size && status.modifiedAt == modifiedAt
+        status.identity == file && status.size == size && status.modifiedAt == modifiedAt
     }
 
     var etag: String? { result["etag"]?.string }

@@ -129,13 +129,11 @@ final class DownloadTarget: Sendable {
     /// Opens the `.part` that an earlier attempt left, if it is the same file; returns its size. Blocks.
     func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
         guard checkpoint.part.createdAt != 0 else { return nil }
-        let isSameBoot = !files.bootID.isEmpty && checkpoint.bootID == files.bootID && checkpoint.part.device != 0
         var size: Int64?
         _ = try? open { () throws(Errno) in
             let file = try openPart(O_RDWR | O_NOFOLLOW | O_NONBLOCK)
             let status = try files.statusOfOpen(file.descriptor)
-            let isSame = isSameBoot ? status.identity == checkpoint.part : status.identity.isSame(as: checkpoint.part)
-            guard isSame && Self.isPart(status) else { throw Errno.fileExists }
+            guard status.identity == checkpoint.part, Self.isPart(status) else { throw Errno.fileExists }
             size = status.size
             return file
         }
@@ -182,7 +180,7 @@ final class DownloadTarget: Sendable {
         do throws(Errno) {
             guard let directory = try TargetDirectory.existingForCleanUp(path, files: files),
                 case let status = try files.status(directory.descriptor, name), isPart(status),
-                status.identity.isSame(as: checkpoint.part)
+                status.identity == checkpoint.part
             else { return }
             try files.unlink(directory.descriptor, name)
         } catch  where error == .noSuchFileOrDirectory {}

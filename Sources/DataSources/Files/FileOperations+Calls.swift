@@ -14,7 +14,7 @@ extension FileOperations {
         var found = deferd_status()
         _ = try Self.call { deferd_status(directory, name, &found) }
         return Status(
-            identity: Status.Identity(device: found.device, inode: found.inode, createdAt: found.created),
+            identity: Status.Identity(inode: found.inode, createdAt: found.created),
             size: found.size,
             modifiedAt: found.modified, isDirectory: found.mode & S_IFMT == S_IFDIR,
             isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,

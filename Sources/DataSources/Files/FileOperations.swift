@@ -106,14 +106,12 @@ extension FileOperations {
     /// The status of a file.
     package struct Status: Sendable, Hashable {
         /// What distinguishes a file from all others, also from a later one with its name.
+        ///
+        /// Not the number of its disk, which changes when the machine restarts.
         package struct Identity: Sendable, Hashable {
-            package let device: UInt64
             package let inode: UInt64
             /// Nanoseconds since 1970; 0 if the file system does not keep it.
             package let createdAt: Int64
-
-            /// Whether both are the same file, even if the machine restarted meanwhile: disks get new numbers then.
-            func isSame(as other: Identity) -> Bool { inode == other.inode && createdAt == other.createdAt }
         }
 
         package let identity: Identity

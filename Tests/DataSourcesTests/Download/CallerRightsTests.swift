@@ -331,7 +331,7 @@ struct CallerRightsTests {
             directory(path, owner: Self.bob, mode: 0o700)
             let checkpoint: JSON = [
                 "url": "http://127.0.0.1:1/", "etag": "\"a\"", "name": "secret", "folder": .string(path), "boot": "",
-                "synced": "", "holes": false, "part": ["inode": "1", "createdAt": "1", "device": "1"],
+                "synced": "", "holes": false, "part": ["inode": "1", "createdAt": "1"],
             ]
             bench.library.keepFiles(of: [
                 UnfinishedTransfer(job: 7, owner: Self.bob, link: 0, checkpoint: checkpoint)
