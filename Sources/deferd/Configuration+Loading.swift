@@ -38,10 +38,10 @@ extension Configuration {
         // A file that cannot be read may have set the keys that seem to be missing.
         var (errors, isRead) = ([ConfigurationError](), true)
         if let path {
-            do throws(ConfigurationError) {
+            do throws(ConfigurationErrors) {
                 errors += configuration.apply(try ConfigurationFile.contents(of: path), to: "", from: path, line: 1)
             } catch {
-                errors.append(error)
+                errors += error.errors
                 isRead = false
             }
         }
@@ -62,11 +62,11 @@ extension Configuration {
         if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
         for entry in needsSecrets || secrets != nil ? configuration.credentials : [] {
-            do throws(Misfit) {
+            do throws(ConfigurationErrors) {
                 configuration.http.credentials.append(try entry.reading(from: secrets))
             } catch {
                 let location = entry.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
-                errors += error.errors(at: location, line: nil, of: "http.credentials")
+                errors += error.located(at: location, line: nil, of: "http.credentials")
             }
         }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
@@ -122,8 +122,8 @@ extension Configuration {
     ) -> [ConfigurationError] {
         var changed = self
         do { try key.apply(&changed, value) } catch {
-            let misfit = error as? Misfit ?? Misfit("\(error)")
-            return misfit.errors(at: location, line: line, of: key.name)
+            let errors = error as? ConfigurationErrors ?? ConfigurationErrors("\(error)")
+            return errors.located(at: location, line: line, of: key.name)
         }
         // Only the sources can check some values; here the line is still known.
         do throws(JobError) {
@@ -152,11 +152,5 @@ extension Configuration {
 
     private static func absolute(_ path: String) -> String {
         path.isEmpty || path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-    }
-}
-
-extension Misfit {
-    fileprivate func errors(at location: String, line: Int?, of key: String) -> [ConfigurationError] {
-        flaws.map { ConfigurationError(location: location, line: $0.line ?? line, key: key, reason: $0.reason) }
     }
 }

@@ -84,12 +84,13 @@ struct Configuration: Sendable {
     }
 }
 
-/// An error in the configuration, and where it is.
-struct ConfigurationError: Error, CustomStringConvertible {
+/// An error in the configuration, and where it is, once that is known.
+struct ConfigurationError: CustomStringConvertible {
     /// The file, the variable or the flag.
-    let location: String
+    var location = ""
     var line: Int?
-    let key: String?
+    var key: String?
+    /// A clause.
     let reason: String
 
     var description: String {
@@ -97,9 +98,18 @@ struct ConfigurationError: Error, CustomStringConvertible {
     }
 }
 
-/// All errors in the configuration; at least one.
+/// All errors in the configuration, or in one value of it; at least one.
 struct ConfigurationErrors: Error, CustomStringConvertible {
-    let errors: [ConfigurationError]
+    var errors: [ConfigurationError]
+
+    init(errors: [ConfigurationError]) { self.errors = errors }
+
+    init(_ reason: String, line: Int? = nil) { errors = [ConfigurationError(line: line, reason: reason)] }
+
+    /// The errors of the value of a key; they may have lines of their own.
+    func located(at location: String, line: Int?, of key: String) -> [ConfigurationError] {
+        errors.map { ConfigurationError(location: location, line: $0.line ?? line, key: key, reason: $0.reason) }
+    }
 
     /// The first error, where there is room for one sentence.
     var description: String {

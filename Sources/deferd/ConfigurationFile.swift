@@ -8,18 +8,18 @@ enum ConfigurationFile {
     private static let longest = 1 << 20
 
     /// The sections of the file at `path`; an empty file is an empty map.
-    static func contents(of path: String) throws(ConfigurationError) -> ConfigurationValue {
+    static func contents(of path: String) throws(ConfigurationErrors) -> ConfigurationValue {
         let text = try text(of: path)
         do {
             return try Yams.compose(yaml: text).map(ConfigurationValue.init) ?? .map([])
         } catch let error as YamlError {
-            throw fault(error, path, text)
+            throw ConfigurationErrors(errors: [fault(error, path, text)])
         } catch {
-            throw ConfigurationError(location: path, key: nil, reason: "is not YAML: \(error)")
+            throw ConfigurationErrors(errors: [ConfigurationError(location: path, reason: "is not YAML: \(error)")])
         }
     }
 
-    private static func text(of path: String) throws(ConfigurationError) -> String {
+    private static func text(of path: String) throws(ConfigurationErrors) -> String {
         var reason = "cannot be read; check its path, its mode and that it is a file in UTF-8"
         do {
             let bytes = try RegularFile.contents(of: path, atMost: longest)
@@ -29,19 +29,19 @@ enum ConfigurationFile {
         } catch .tooLong {
             reason = "is longer than \(longest) bytes, and no more are read; take out what is not a setting"
         } catch {}
-        throw ConfigurationError(location: path, key: nil, reason: reason)
+        throw ConfigurationErrors(errors: [ConfigurationError(location: path, reason: reason)])
     }
 
     private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
             .composer(_, let problem, let mark, _):
-            ConfigurationError(location: path, line: mark.line, key: nil, reason: problem)
+            ConfigurationError(location: path, line: mark.line, reason: problem)
         case .duplicatedKeysInMapping(let names, let context):
             duplicate(names.sorted().first ?? "", from: context.mark.line, path, text)
         default:
             ConfigurationError(
-                location: path, key: nil, reason: "is not YAML: \("\(error)".split(separator: "\n").first ?? "")")
+                location: path, reason: "is not YAML: \("\(error)".split(separator: "\n").first ?? "")")
         }
     }
 
@@ -71,13 +71,13 @@ extension ConfigurationValue {
             let elements = sequence.compactMap(\.scalar?.string)
             self =
                 elements.count == sequence.count
-                ? .list(elements) : .invalid(Misfit("must be a list of single values", line: line))
+                ? .list(elements) : .invalid(ConfigurationErrors("must be a list of single values", line: line))
         case .mapping(let mapping):
             self = .map(
                 mapping.map { name, value in
                     Member(name: name.scalar?.string ?? "", value: Self(value), line: name.mark?.line ?? line)
                 })
-        case .alias: self = .invalid(Misfit("aliases are not supported", line: line))
+        case .alias: self = .invalid(ConfigurationErrors("aliases are not supported", line: line))
         }
     }
 }

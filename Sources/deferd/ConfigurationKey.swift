@@ -104,7 +104,7 @@ extension ConfigurationKey {
         let merged = queues.merging(later) { $1 }
         guard merged.count <= QueueSettings.most else {
             let others = queues.keys.contains { later[$0] == nil } ? ", with those that exist anyway" : ""
-            throw Misfit("makes \(merged.count) queues\(others), but there can be \(QueueSettings.most); remove some")
+            throw ConfigurationErrors("makes \(merged.count) queues\(others), but there can be \(QueueSettings.most); remove some")
         }
         return merged
     }
@@ -146,13 +146,13 @@ extension ConfigurationValue {
         do {
             return try optionalText().map { try Listener.group($0) }
         } catch let error as ListenerError {
-            throw Misfit(error.message)
+            throw ConfigurationErrors(error.message)
         }
     }
 
     fileprivate func logLevel() throws -> Logger.Level {
         guard let level = Logger.Level(rawValue: try text()) else {
-            throw Misfit("must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
+            throw ConfigurationErrors("must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return level
     }

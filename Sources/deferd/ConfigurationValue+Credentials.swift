@@ -14,28 +14,30 @@ struct CredentialEntry: Sendable, Equatable {
     var line: Int?
 
     /// The credential with its secret, which is read from `directory`.
-    func reading(from directory: String?) throws(Misfit) -> HostCredential {
+    func reading(from directory: String?) throws(ConfigurationErrors) -> HostCredential {
         let hint = "pass it to the service with LoadCredential=\(credential):FILE"
         guard let directory else {
-            throw misfit("needs the credential \"\(credential)\", but CREDENTIALS_DIRECTORY is not set; \(hint)")
+            throw failure("needs the credential \"\(credential)\", but CREDENTIALS_DIRECTORY is not set; \(hint)")
         }
         guard let text = try? String(contentsOfFile: "\(directory)/\(credential)", encoding: .utf8) else {
-            throw misfit("the credential \"\(credential)\" is not in \(directory), or is not UTF-8; \(hint)")
+            throw failure("the credential \"\(credential)\" is not in \(directory), or is not UTF-8; \(hint)")
         }
         // Editors and echo add a line end.
         return try with(text.hasSuffix("\r\n") || text.hasSuffix("\n") ? String(text.dropLast()) : text)
     }
 
-    fileprivate func with(_ secret: String) throws(Misfit) -> HostCredential {
+    fileprivate func with(_ secret: String) throws(ConfigurationErrors) -> HostCredential {
         do {
             return try HostCredential(
                 host: host, header: header, secret: HostCredential.Secret(secret), users: users, isInsecure: isInsecure)
         } catch {
-            throw misfit(error.message)
+            throw failure(error.message)
         }
     }
 
-    fileprivate func misfit(_ reason: String) -> Misfit { Misfit("\(host): \(reason)", line: line) }
+    fileprivate func failure(_ reason: String) -> ConfigurationErrors {
+        ConfigurationErrors("\(host): \(reason)", line: line)
+    }
 }
 
 extension ConfigurationValue {
@@ -51,7 +53,7 @@ extension ConfigurationValue {
             var entry = CredentialEntry(host: member.name, line: member.line)
             try member.read(into: &entry, Self.credentialSettings)
             guard !entry.credential.isEmpty, !entry.credential.contains("/"), !entry.credential.hasPrefix(".") else {
-                throw entry.misfit("needs \"credential\", the name of a credential that LoadCredential= passes")
+                throw entry.failure("needs \"credential\", the name of a credential that LoadCredential= passes")
             }
             // The rest is checked without the secret, which may not be available yet.
             _ = try entry.with("-")
@@ -63,7 +65,7 @@ extension ConfigurationValue {
     private func users() throws -> Set<UInt32> {
         try strings().reduce(into: []) { users, name in
             guard let uid = UInt32(name) ?? getpwnam(name)?.pointee.pw_uid else {
-                throw Misfit("there is no user \"\(name)\"")
+                throw ConfigurationErrors("there is no user \"\(name)\"")
             }
             users.insert(uid)
         }

@@ -53,7 +53,7 @@ extension ConfigurationValue {
     private func variableNames() throws -> [String] {
         try strings().map { name in
             if let flaw = Self.flaw(ofVariable: name, reserved: ["LD_", "DEFERD_"]) {
-                throw Misfit("contains \"\(name)\": \(flaw)")
+                throw ConfigurationErrors("contains \"\(name)\": \(flaw)")
             }
             return name
         }
@@ -66,12 +66,12 @@ extension ConfigurationValue {
     }
 
     private func variables() throws -> [String: String] {
-        guard case .map(let members) = self else { throw Misfit("must be names with values") }
+        guard case .map(let members) = self else { throw ConfigurationErrors("must be names with values") }
         return try members.reduce(into: [:]) { variables, variable in
             // An administrator may configure the dynamic linker.
             let flaw = Self.flaw(ofVariable: variable.name, reserved: ["DEFERD_"])
             guard flaw == nil, case .scalar(let text) = variable.value, !text.utf8.contains(0) else {
-                throw Misfit(
+                throw ConfigurationErrors(
                     "\(variable.name): cannot be set: \(flaw ?? "its value must be one text")", line: variable.line)
             }
             variables[variable.name] = text
@@ -85,7 +85,7 @@ extension ConfigurationValue.Member {
         if command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) { return }
         var line = line
         if case .map(let members) = value { line = members.first { $0.name == "command" }?.line ?? line }
-        throw Misfit(
+        throw ConfigurationErrors(
             "\(name): needs \"command\", a list without NUL that begins with the absolute path of a program",
             line: line)
     }

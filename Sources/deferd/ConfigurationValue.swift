@@ -6,7 +6,7 @@ enum ConfigurationValue {
     case list([String])
     case map([Member])
     /// A value that YAML allows, but no key.
-    case invalid(Misfit)
+    case invalid(ConfigurationErrors)
 
     /// An entry of a map, with its line.
     struct Member {
@@ -18,9 +18,9 @@ enum ConfigurationValue {
     func text() throws -> String {
         switch self {
         case .scalar(let text) where !text.isEmpty: text
-        case .scalar: throw Misfit("must not be empty")
-        case .list, .map: throw Misfit("must be a single value")
-        case .invalid(let misfit): throw misfit
+        case .scalar: throw ConfigurationErrors("must not be empty")
+        case .list, .map: throw ConfigurationErrors("must be a single value")
+        case .invalid(let errors): throw errors
         }
     }
 
@@ -31,34 +31,34 @@ enum ConfigurationValue {
 
     func integer(_ range: ClosedRange<Int>) throws -> Int {
         guard let value = Int(try text()), range.contains(value) else {
-            throw Misfit("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            throw ConfigurationErrors("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
 
     func seconds(_ range: ClosedRange<Double>) throws -> Double {
         guard let value = Double(try text()), range.contains(value) else {
-            throw Misfit("must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
+            throw ConfigurationErrors("must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
 
     func flag() throws -> Bool {
-        guard let value = Bool(try text()) else { throw Misfit("must be true or false") }
+        guard let value = Bool(try text()) else { throw ConfigurationErrors("must be true or false") }
         return value
     }
 
     func octal() throws -> UInt32 {
         let digits = try text()
         guard (3...4).contains(digits.utf8.count), let mode = UInt32(digits, radix: 8) else {
-            throw Misfit("must be a mode in octal digits, such as \"0660\"")
+            throw ConfigurationErrors("must be a mode in octal digits, such as \"0660\"")
         }
         return mode
     }
 
     func path() throws -> String {
         let path = try text()
-        guard path.hasPrefix("/") else { throw Misfit("must be an absolute path") }
+        guard path.hasPrefix("/") else { throw ConfigurationErrors("must be an absolute path") }
         return path
     }
 
@@ -67,40 +67,40 @@ enum ConfigurationValue {
         switch self {
         case .list(let elements): elements
         case .scalar(let text): text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-        case .map: throw Misfit("must be a list")
-        case .invalid(let misfit): throw misfit
+        case .map: throw ConfigurationErrors("must be a list")
+        case .invalid(let errors): throw errors
         }
     }
 
     func paths() throws -> [String] {
         let paths = try strings()
         if let path = paths.first(where: { !$0.hasPrefix("/") }) {
-            throw Misfit("contains \"\(path)\", which is not an absolute path")
+            throw ConfigurationErrors("contains \"\(path)\", which is not an absolute path")
         }
         return paths
     }
 
-    /// Calls `body` with each entry of a map, and throws the flaws of all entries together.
+    /// Calls `body` with each entry of a map, and throws the errors of all entries together.
     ///
     /// In a variable, the entries are `name=value`, separated by commas.
     func forEach(_ hint: String, _ body: (Member) throws -> Void) throws {
         var members: [Member] = []
         switch self {
         case .map(let all): members = all
-        case .list: throw Misfit(hint)
-        case .invalid(let misfit): throw misfit
+        case .list: throw ConfigurationErrors(hint)
+        case .invalid(let errors): throw errors
         case .scalar(let text):
             for part in text.split(separator: ",") {
                 let halves = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                guard halves.count == 2 else { throw Misfit("must be name=value, separated by commas") }
+                guard halves.count == 2 else { throw ConfigurationErrors("must be name=value, separated by commas") }
                 members.append(Member(name: halves[0], value: .scalar(halves[1])))
             }
         }
-        var flaws: [Misfit.Flaw] = []
+        var errors: [ConfigurationError] = []
         for member in members {
-            do { try body(member) } catch let error as Misfit { flaws += error.flaws }
+            do { try body(member) } catch let error as ConfigurationErrors { errors += error.errors }
         }
-        if !flaws.isEmpty { throw Misfit(flaws: flaws) }
+        if !errors.isEmpty { throw ConfigurationErrors(errors: errors) }
     }
 }
 
@@ -114,40 +114,26 @@ extension ConfigurationValue.Member {
             let path = "\(name).\(member.name)"
             guard let setting = settings.first(where: { $0.name == member.name }) else {
                 let known = settings.map(\.name).joined(separator: ", ")
-                throw Misfit("\(path): there is no such key; known are \(known)", line: member.line)
+                throw ConfigurationErrors("\(path): there is no such key; known are \(known)", line: member.line)
             }
             try member.located(in: path) { try setting.apply(&entry, member.value) }
         }
     }
 
-    /// Runs `body`, and adds the path and the line of this member to flaws without a line.
+    /// Runs `body`, and adds the path and the line of this member to errors without a line.
     func located<Value>(in path: String, _ body: () throws -> Value) throws -> Value {
-        do { return try body() } catch let error as Misfit {
-            throw Misfit(
-                flaws: error.flaws.map { $0.line == nil ? .init(reason: "\(path): \($0.reason)", line: line) : $0 })
+        do { return try body() } catch let error as ConfigurationErrors {
+            throw ConfigurationErrors(
+                errors: error.errors.map {
+                    $0.line == nil ? ConfigurationError(line: line, reason: "\(path): \($0.reason)") : $0
+                })
         }
     }
 
     /// Throws unless a program or a queue can have this name.
     func checkName() throws {
         guard (1...64).contains(name.utf8.count) else {
-            throw Misfit("contains a name that is not 1 to 64 bytes long", line: line)
+            throw ConfigurationErrors("contains a name that is not 1 to 64 bytes long", line: line)
         }
     }
-}
-
-/// Why a value does not fit its key.
-struct Misfit: Error {
-    struct Flaw {
-        /// A clause.
-        let reason: String
-        /// The line, if it is not the key's.
-        var line: Int?
-    }
-
-    let flaws: [Flaw]
-
-    init(flaws: [Flaw]) { self.flaws = flaws }
-
-    init(_ reason: String, line: Int? = nil) { flaws = [Flaw(reason: reason, line: line)] }
 }

@@ -35,11 +35,12 @@ struct Reload: Sendable {
         }
     }
 
-    private mutating func apply(_ read: Configuration) async throws(ConfigurationError) -> String? {
+    private mutating func apply(_ read: Configuration) async throws(ConfigurationErrors) -> String? {
         var (changed, kept) = present.reloaded(read)
         changed.limits.connections = DescriptorLimit.raise(for: changed.limits.connections, logger)
         do { try await engine.configure(changed.engine, sources: changed.sources) } catch {
-            throw ConfigurationError(location: "configuration", key: nil, reason: error.message)
+            throw ConfigurationErrors(
+                errors: [ConfigurationError(location: "configuration", reason: error.message)])
         }
         server.configure(adminGroup: changed.adminGroup)
         level.current = changed.logLevel
