@@ -11,10 +11,6 @@ struct UpstreamReference {
 
     mutating func clear() { core = nil }
 
-    func leads(to core: DeferredCore) -> Bool {
-        self.core?.toOpaque() == Unmanaged.passUnretained(core).toOpaque()
-    }
-
     /// Returns a strong reference, or nil if the last one is gone.
     ///
     /// A weak reference to an object that is being released is nil, which answers the question.
