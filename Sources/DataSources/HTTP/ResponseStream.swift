@@ -17,16 +17,10 @@ final class ResponseStream: Sendable {
     private static let small = 32 << 10
     private static let joined = 64 << 10
 
-    private enum Phase {
-        case waiting
-        case receiving
-        case finished
-        case failed(any Error)
-    }
-
     private struct State {
-        var phase = Phase.waiting
         var head: HTTPResponseHead?
+        /// How it ended, once it has.
+        var end: Result<Void, any Error>?
         var blocks: [ByteBuffer] = []
         var buffered = 0
         /// Whether something happened since the reader last looked.
@@ -40,13 +34,6 @@ final class ResponseStream: Sendable {
 
         var isFull: Bool { buffered >= ResponseStream.limit }
 
-        var isOver: Bool {
-            switch phase {
-            case .finished, .failed: true
-            case .waiting, .receiving: false
-            }
-        }
-
         /// Adds a block. A small one is copied, as it keeps the memory of everything that was read with it, and a
         /// server may send much else, as extensions of chunks.
         mutating func append(_ buffer: ByteBuffer) {
@@ -54,11 +41,6 @@ final class ResponseStream: Sendable {
             guard buffer.readableBytes < ResponseStream.small else { return blocks.append(buffer) }
             if blocks.last.map({ $0.readableBytes >= ResponseStream.joined }) ?? true { blocks.append(ByteBuffer()) }
             blocks[blocks.count - 1].writeImmutableBuffer(buffer)
-        }
-
-        mutating func takeReader() -> Promise<Void, JobError>? {
-            defer { reader = nil }
-            return reader
         }
     }
 
@@ -111,11 +93,7 @@ final class ResponseStream: Sendable {
             let outcome = state.withLock { state -> Result<Value?, any Error>? in
                 state.isChanged = false
                 if let value = take(&state) { return .success(value) }
-                switch state.phase {
-                case .finished: return .success(nil)
-                case .failed(let error): return .failure(error)
-                case .waiting, .receiving: return nil
-                }
+                return state.end?.map { nil }
             }
             if let outcome { return try outcome.get() }
             try await control.wait(limit: limit(from: start)) { promise in
@@ -157,10 +135,9 @@ final class ResponseStream: Sendable {
     /// Ends the transfer and drops unread bytes.
     func close() {
         let (connection, reader) = state.withLock { state in
-            let connection = state.connection
-            if !state.isOver { state.phase = .failed(TransferControl.cancelled) }
-            (state.blocks, state.buffered, state.connection, state.isChanged) = ([], 0, nil, true)
-            return (connection, state.takeReader())
+            state.end = state.end ?? .failure(TransferControl.cancelled)
+            (state.blocks, state.buffered, state.isChanged) = ([], 0, true)
+            return (state.connection.take(), state.reader.take())
         }
         connection?.end(self)
         reader?.succeed(())
@@ -180,8 +157,8 @@ final class ResponseStream: Sendable {
 
     func receive(_ head: HTTPResponseHead) {
         update { state in
-            guard case .waiting = state.phase else { return }
-            (state.phase, state.head) = (.receiving, head)
+            guard state.head == nil, state.end == nil else { return }
+            state.head = head
             state.moved += 1
         }
     }
@@ -190,21 +167,19 @@ final class ResponseStream: Sendable {
     func receive(_ buffer: ByteBuffer) {
         guard buffer.readableBytes > 0 else { return }
         update { state in
-            guard case .receiving = state.phase else { return }
+            guard state.head != nil, state.end == nil else { return }
             state.append(buffer)
             state.moved += buffer.readableBytes
         }
     }
 
     func receive(_ error: any Error) {
-        update { state in
-            if !state.isOver { state.phase = .failed(error) }
-        }
+        update { $0.end = $0.end ?? .failure(error) }
     }
 
     func finish() {
         update { state in
-            if case .receiving = state.phase { state.phase = .finished }
+            if state.head != nil { state.end = state.end ?? .success(()) }
         }
     }
 
@@ -213,8 +188,8 @@ final class ResponseStream: Sendable {
         let reader = state.withLock { state in
             change(&state)
             state.isChanged = true
-            if state.isOver { state.connection = nil }
-            return state.takeReader()
+            if state.end != nil { state.connection = nil }
+            return state.reader.take()
         }
         // After this read of the socket is complete, so that a small response wakes the reader once.
         if let reader { loop.execute { reader.succeed(()) } }

@@ -116,10 +116,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     }
 
     private func fail(_ error: any Error) {
-        let stream = state.withLock { state in
-            defer { state.stream = nil }
-            return state.stream
-        }
+        let stream = state.withLock { $0.stream.take() }
         channel.close(promise: nil)
         stream?.receive(error)
     }

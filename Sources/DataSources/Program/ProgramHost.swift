@@ -189,8 +189,7 @@ final class ProgramHost: Sendable {
     func end() {
         let connection = state.withLock { state in
             state.isEnded = true
-            defer { state.connection = nil }
-            return state.connection
+            return state.connection.take()
         }
         // Released outside of the lock.
         _ = connection

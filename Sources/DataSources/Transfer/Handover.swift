@@ -12,10 +12,5 @@ package final class Handover<Value: Sendable>: Sendable {
     func look<Result: Sendable>(_ body: (Value?) -> Result) -> Result { value.withLock { body($0) } }
 
     /// Takes the value; nil if there was none, or from the second call on.
-    package func take() -> Value? {
-        value.withLock { value in
-            defer { value = nil }
-            return value
-        }
-    }
+    package func take() -> Value? { value.withLock { $0.take() } }
 }
