@@ -159,14 +159,6 @@ package enum MethodName: String, Sendable, CaseIterable {
     case scheduleSuspend = "schedule.suspend"
     case scheduleResume = "schedule.resume"
 
-    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
-
-    /// Finds a method by name without comparing all names.
-    package init?(rawValue: String) {
-        guard let method = Self.byName[rawValue] else { return nil }
-        self = method
-    }
-
     /// Whether the method changes no state, so a call whose client is gone need not be executed.
     package var isRead: Bool {
         switch self {

@@ -46,13 +46,7 @@ package struct JSONPointer: Sendable, Hashable {
         return Int(token)
     }
 
-    package func appending(_ token: String) -> JSONPointer {
-        var longer: [String] = []
-        longer.reserveCapacity(tokens.count + 1)
-        longer.append(contentsOf: tokens)
-        longer.append(token)
-        return JSONPointer(longer)
-    }
+    package func appending(_ token: String) -> JSONPointer { JSONPointer(tokens + [token]) }
 
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }
