@@ -104,7 +104,9 @@ struct ConfigurationErrors: Error, CustomStringConvertible {
 
     init(errors: [ConfigurationError]) { self.errors = errors }
 
-    init(_ reason: String, line: Int? = nil) { errors = [ConfigurationError(line: line, reason: reason)] }
+    init(_ reason: String, in location: String = "", line: Int? = nil) {
+        errors = [ConfigurationError(location: location, line: line, reason: reason)]
+    }
 
     /// The errors of the value of a key; they may have lines of their own.
     func located(at location: String, line: Int?, of key: String) -> [ConfigurationError] {

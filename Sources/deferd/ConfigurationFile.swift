@@ -15,7 +15,7 @@ enum ConfigurationFile {
         } catch let error as YamlError {
             throw ConfigurationErrors(errors: [fault(error, path, text)])
         } catch {
-            throw ConfigurationErrors(errors: [ConfigurationError(location: path, reason: "is not YAML: \(error)")])
+            throw ConfigurationErrors("is not YAML: \(error)", in: path)
         }
     }
 
@@ -29,7 +29,7 @@ enum ConfigurationFile {
         } catch .tooLong {
             reason = "is longer than \(longest) bytes, and no more are read; take out what is not a setting"
         } catch {}
-        throw ConfigurationErrors(errors: [ConfigurationError(location: path, reason: reason)])
+        throw ConfigurationErrors(reason, in: path)
     }
 
     private static func fault(_ error: YamlError, _ path: String, _ text: String) -> ConfigurationError {

@@ -104,7 +104,8 @@ extension ConfigurationKey {
         let merged = queues.merging(later) { $1 }
         guard merged.count <= QueueSettings.most else {
             let others = queues.keys.contains { later[$0] == nil } ? ", with those that exist anyway" : ""
-            throw ConfigurationErrors("makes \(merged.count) queues\(others), but there can be \(QueueSettings.most); remove some")
+            throw ConfigurationErrors(
+                "makes \(merged.count) queues\(others), but there can be \(QueueSettings.most); remove some")
         }
         return merged
     }

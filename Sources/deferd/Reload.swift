@@ -39,8 +39,7 @@ struct Reload: Sendable {
         var (changed, kept) = present.reloaded(read)
         changed.limits.connections = DescriptorLimit.raise(for: changed.limits.connections, logger)
         do { try await engine.configure(changed.engine, sources: changed.sources) } catch {
-            throw ConfigurationErrors(
-                errors: [ConfigurationError(location: "configuration", reason: error.message)])
+            throw ConfigurationErrors(error.message, in: "configuration")
         }
         server.configure(adminGroup: changed.adminGroup)
         level.current = changed.logLevel
