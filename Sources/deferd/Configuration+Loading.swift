@@ -3,6 +3,7 @@ import DataSources
 import Foundation
 import Glibc
 import JobModel
+import Yams
 
 extension Configuration {
     /// The settings on the command line.
@@ -47,7 +48,7 @@ extension Configuration {
         }
         for key in ConfigurationKey.all {
             guard let variable = key.variables.first(where: { environment[$0] != nil }) else { continue }
-            errors += configuration.apply(key, .scalar(environment[variable] ?? ""), from: variable)
+            errors += configuration.apply(key, Node(environment[variable] ?? ""), from: variable)
         }
         let overrides: [(String, String?, String)] = [
             ("socket.path", flags.socket.map(absolute), "--socket"),
@@ -57,7 +58,7 @@ extension Configuration {
         ]
         for case (let name, let text?, let flag) in overrides {
             guard let key = ConfigurationKey.named(name) else { continue }
-            errors += configuration.apply(key, .scalar(text), from: flag)
+            errors += configuration.apply(key, Node(text), from: flag)
         }
         if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
@@ -92,9 +93,9 @@ extension Configuration {
     private mutating func apply(
         _ section: ConfigurationValue, to prefix: String, from path: String, line: Int
     ) -> [ConfigurationError] {
-        guard case .map(let members) = section else {
+        guard let members = section.members else {
             // All keys of the section may be commented out.
-            if case .scalar("") = section { return [] }
+            if section.single == "" { return [] }
             let key = prefix.isEmpty ? nil : String(prefix.dropLast())
             return [ConfigurationError(location: path, line: line, key: key, reason: "must be keys with values")]
         }

@@ -11,7 +11,7 @@ enum ConfigurationFile {
     static func contents(of path: String) throws(ConfigurationErrors) -> ConfigurationValue {
         let text = try text(of: path)
         do {
-            return try Yams.compose(yaml: text).map(ConfigurationValue.init) ?? .map([])
+            return try Yams.compose(yaml: text) ?? Node([(Node, Node)]())
         } catch let error as YamlError {
             throw ConfigurationErrors(errors: [fault(error, path, text)])
         } catch {
@@ -59,25 +59,5 @@ enum ConfigurationFile {
         let prefix = section.map { $0.drop { $0 == " " }.prefix { $0 != ":" } + "." } ?? ""
         return ConfigurationError(
             location: path, line: place + 1, key: "\(prefix)\(name)", reason: "is there twice; keep one of them")
-    }
-}
-
-extension ConfigurationValue {
-    fileprivate init(_ node: Node) {
-        let line = node.mark?.line ?? 1
-        switch node {
-        case .scalar(let scalar): self = .scalar(["null", "~"].contains(scalar.string) ? "" : scalar.string)
-        case .sequence(let sequence):
-            let elements = sequence.compactMap(\.scalar?.string)
-            self =
-                elements.count == sequence.count
-                ? .list(elements) : .invalid(ConfigurationErrors("must be a list of single values", line: line))
-        case .mapping(let mapping):
-            self = .map(
-                mapping.map { name, value in
-                    Member(name: name.scalar?.string ?? "", value: Self(value), line: name.mark?.line ?? line)
-                })
-        case .alias: self = .invalid(ConfigurationErrors("aliases are not supported", line: line))
-        }
     }
 }

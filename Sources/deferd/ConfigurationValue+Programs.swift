@@ -16,7 +16,7 @@ struct ProgramEntries: Sendable, Equatable {
 
 extension ConfigurationValue {
     private static let programSettings: [ConfigurationSetting<ProgramSettings.Entry>] = [
-        .init("command", \.command) { if case .scalar(let path) = $0 { [path] } else { try $0.strings() } },
+        .init("command", \.command) { try $0.single.map { [$0] } ?? $0.strings() },
         .init("timeout", \.timeout) { try $0.seconds(0.001...31_622_400) },
         .init("directory", \.directory) { try $0.path() },
         .init("environment", \.environment) { try $0.variables() },
@@ -66,11 +66,11 @@ extension ConfigurationValue {
     }
 
     private func variables() throws -> [String: String] {
-        guard case .map(let members) = self else { throw ConfigurationErrors("must be names with values") }
+        guard let members else { throw ConfigurationErrors("must be names with values") }
         return try members.reduce(into: [:]) { variables, variable in
             // An administrator may configure the dynamic linker.
             let flaw = Self.flaw(ofVariable: variable.name, reserved: ["DEFERD_"])
-            guard flaw == nil, case .scalar(let text) = variable.value, !text.utf8.contains(0) else {
+            guard flaw == nil, let text = variable.value.single, !text.utf8.contains(0) else {
                 throw ConfigurationErrors(
                     "\(variable.name): cannot be set: \(flaw ?? "its value must be one text")", line: variable.line)
             }
@@ -84,7 +84,7 @@ extension ConfigurationValue.Member {
     fileprivate func check(_ command: [String]) throws {
         if command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) { return }
         var line = line
-        if case .map(let members) = value { line = members.first { $0.name == "command" }?.line ?? line }
+        if let members = value.members { line = members.first { $0.name == "command" }?.line ?? line }
         throw ConfigurationErrors(
             "\(name): needs \"command\", a list without NUL that begins with the absolute path of a program",
             line: line)

@@ -1,13 +1,10 @@
 import Foundation
+import Yams
 
-/// A value of the configuration as it was written in a file, a variable or a flag.
-enum ConfigurationValue {
-    case scalar(String)
-    case list([String])
-    case map([Member])
-    /// A value that YAML allows, but no key.
-    case invalid(ConfigurationErrors)
+/// A value of the configuration as it was written in a file, or a text of a variable or a flag.
+typealias ConfigurationValue = Node
 
+extension ConfigurationValue {
     /// An entry of a map, with its line.
     struct Member {
         let name: String
@@ -15,18 +12,25 @@ enum ConfigurationValue {
         var line: Int?
     }
 
-    func text() throws -> String {
-        switch self {
-        case .scalar(let text) where !text.isEmpty: text
-        case .scalar: throw ConfigurationErrors("must not be empty")
-        case .list, .map: throw ConfigurationErrors("must be a single value")
-        case .invalid(let errors): throw errors
+    /// The entries of a map, in order; nil for any other value.
+    var members: [Member]? {
+        mapping?.map { name, value in
+            Member(name: name.scalar?.string ?? "", value: value, line: (name.mark ?? mark)?.line)
         }
+    }
+
+    /// A single value, empty for null; nil for a list or a map.
+    var single: String? { scalar.map { ["null", "~"].contains($0.string) ? "" : $0.string } }
+
+    func text() throws -> String {
+        guard let text = single else { throw ConfigurationErrors("must be a single value") }
+        guard !text.isEmpty else { throw ConfigurationErrors("must not be empty") }
+        return text
     }
 
     /// A text, or nil if it is empty.
     func optionalText() throws -> String? {
-        if case .scalar("") = self { nil } else { try text() }
+        try single == "" ? nil : text()
     }
 
     func integer(_ range: ClosedRange<Int>) throws -> Int {
@@ -64,11 +68,13 @@ enum ConfigurationValue {
 
     /// A list; in a variable, its elements are separated by commas.
     func strings() throws -> [String] {
-        switch self {
-        case .list(let elements): elements
-        case .scalar(let text): text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-        case .map: throw ConfigurationErrors("must be a list")
-        case .invalid(let errors): throw errors
+        if let single { return single.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } }
+        guard let sequence else { throw ConfigurationErrors("must be a list") }
+        return try sequence.map { element in
+            guard let text = element.scalar?.string else {
+                throw ConfigurationErrors("must be a list of single values", line: mark?.line)
+            }
+            return text
         }
     }
 
@@ -84,18 +90,12 @@ enum ConfigurationValue {
     ///
     /// In a variable, the entries are `name=value`, separated by commas.
     func forEach(_ hint: String, _ body: (Member) throws -> Void) throws {
-        var members: [Member] = []
-        switch self {
-        case .map(let all): members = all
-        case .list: throw ConfigurationErrors(hint)
-        case .invalid(let errors): throw errors
-        case .scalar(let text):
-            for part in text.split(separator: ",") {
-                let halves = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                guard halves.count == 2 else { throw ConfigurationErrors("must be name=value, separated by commas") }
-                members.append(Member(name: halves[0], value: .scalar(halves[1])))
-            }
+        let pairs = try single?.split(separator: ",").map { part in
+            let halves = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            guard halves.count == 2 else { throw ConfigurationErrors("must be name=value, separated by commas") }
+            return Member(name: halves[0], value: Node(halves[1]))
         }
+        guard let members = members ?? pairs else { throw ConfigurationErrors(hint) }
         var errors: [ConfigurationError] = []
         for member in members {
             do { try body(member) } catch let error as ConfigurationErrors { errors += error.errors }
@@ -107,7 +107,7 @@ enum ConfigurationValue {
 extension ConfigurationValue.Member {
     /// Reads the settings of a map into `entry`; any other value is that of the first setting.
     func read<Entry>(into entry: inout Entry, _ settings: [ConfigurationSetting<Entry>]) throws {
-        guard case .map(let members) = value else {
+        guard let members = value.members else {
             return try located(in: name) { try settings[0].apply(&entry, value) }
         }
         for member in members {
