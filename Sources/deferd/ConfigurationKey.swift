@@ -125,7 +125,7 @@ extension ConfigurationValue {
     ]
 
     private func startRate() throws -> StartRate {
-        guard case .map = self else { throw Misfit("must be a map such as {count: 10, seconds: 1}") }
+        guard members != nil else { throw ConfigurationErrors("must be a map such as {count: 10, seconds: 1}") }
         var rate = StartRate(count: 1, seconds: 1)
         try Member(name: "startRate", value: self).read(into: &rate, Self.rateSettings)
         return rate

@@ -43,9 +43,10 @@ extension ConfigurationValue {
 
     /// The name of a program, or a command, whose first element is an absolute path.
     func hook() throws -> ProgramSpec.Subject? {
-        guard case .list(let command) = self else { return try optionalText().map(ProgramSpec.Subject.named) }
+        guard sequence != nil else { return try optionalText().map(ProgramSpec.Subject.named) }
+        let command = try strings()
         guard command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) else {
-            throw Misfit("must name a program, or be a command that begins with an absolute path")
+            throw ConfigurationErrors("must name a program, or be a command that begins with an absolute path")
         }
         return .command(command)
     }

@@ -160,7 +160,8 @@ import Testing
         try await Household.with { household in
             let ends = try ProgramTests.Witness(in: household.directory, "ends")
             let daemon = try await household.start(
-                configuration: "hooks: {finished: [/bin/sh, -c, 'echo \"$DEFERD_JOB $(cat)\" > \(ends.path)']}")
+                configuration: "hooks: {finished: [/bin/sh, -c, 'echo \"$DEFERD_JOB $(cat)\" > \(ends.path)']}",
+                flags: ["--instance", "user"])
             let wire = try daemon.connect()
             _ = try await wire.run(.value(1))
             let job = try await wire.submit(.value("secret", ["notify": true]))
