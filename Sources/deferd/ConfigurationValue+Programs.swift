@@ -43,7 +43,7 @@ extension ConfigurationValue {
 
     /// The name of a program, or a command, whose first element is an absolute path.
     func hook() throws -> ProgramSpec.Subject? {
-        guard sequence != nil else { return try optionalText().map(ProgramSpec.Subject.named) }
+        if single != nil { return try optionalText().map { ProgramSpec.Subject.named($0) } }
         let command = try strings()
         guard command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) else {
             throw ConfigurationErrors("must name a program, or be a command that begins with an absolute path")
