@@ -109,7 +109,7 @@ let package = Package(
         .target(name: "Systemd", dependencies: ["CSystemd", log, system], swiftSettings: ours),
         .target(
             name: "DeferctlCommands",
-            dependencies: ["JobClient", "JobModel", "JobProtocol", arguments, system],
+            dependencies: ["JobClient", "JobModel", "JobProtocol", "Yams", arguments, system],
             swiftSettings: ours
         ),
         .executableTarget(

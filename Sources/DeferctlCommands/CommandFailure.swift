@@ -16,6 +16,9 @@ struct CommandFailure: Error, Sendable, Equatable {
         {
             let pointer = remote.data["pointer"]?.string ?? ""
             message = pointer.isEmpty ? reason : "\(reason) (at \(pointer))"
+            for mistake in SpecMistake.all(in: remote.data).dropFirst() {
+                message += " \(mistake.reason) (at \(mistake.pointer))"
+            }
         }
         self.init(ExitStatus(error), message)
     }

@@ -60,7 +60,9 @@ struct DeferctlCommand: AsyncParsableCommand {
             CommandGroup(name: "Following", subcommands: [WatchCommand.self, WaitCommand.self, TopCommand.self]),
             CommandGroup(
                 name: "Looking",
-                subcommands: [ListCommand.self, ShowCommand.self, OutputCommand.self, ResultCommand.self]),
+                subcommands: [
+                    ListCommand.self, ShowCommand.self, OutputCommand.self, ResultCommand.self, ExplainCommand.self,
+                ]),
             CommandGroup(name: "Changing", subcommands: [CancelCommand.self, RetryCommand.self, RemoveCommand.self]),
             CommandGroup(
                 name: "The daemon",

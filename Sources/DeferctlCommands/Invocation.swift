@@ -36,7 +36,7 @@ struct Invocation: Sendable {
     @discardableResult
     func show(_ values: [JSON], as lines: @autoclosure () -> [String]) throws(CommandFailure) -> ExitStatus {
         if writesJSON {
-            try console.data.write(Array(values.map { $0.utf8 + [UInt8(ascii: "\n")] }.joined()))
+            try console.lines(json: values)
         } else {
             try console.lines(lines())
         }

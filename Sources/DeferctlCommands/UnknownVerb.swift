@@ -1,4 +1,5 @@
 import ArgumentParser
+import JobModel
 
 /// The check of the verbs on the command line, because the parser calls a misspelt one an unexpected argument.
 enum UnknownVerb {
@@ -19,10 +20,7 @@ enum UnknownVerb {
     }
 
     private static func unknown(_ word: String, among verbs: [String], of command: String) -> CommandFailure {
-        // The number of letters to insert or remove.
-        let distances = verbs.map { (verb: $0, count: String(word.prefix(64)).difference(from: $0).count) }
-        let nearest = distances.min { $0.count < $1.count }.flatMap { $0.count <= max(2, $0.verb.count / 2) ? $0 : nil }
-        let hint = nearest.map { " Did you mean \($0.verb)?" } ?? ""
+        let hint = word.nearest(among: verbs).map { " Did you mean \($0)?" } ?? ""
         let whose = command == "deferctl" ? "" : " of \(command)"
         return CommandFailure(
             .usage,

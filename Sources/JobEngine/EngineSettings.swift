@@ -5,6 +5,8 @@ package import JobCore
 /// The configuration of the engine.
 package struct EngineSettings: Sendable {
     package var core = CoreSettings()
+    /// Whether the daemon serves all users, as `server.info` tells.
+    package var isSystemInstance = true
     /// The bytes that must be free on the disk of the state for jobs to be accepted.
     package var minimumFree: Int64 = 0
     package var zones = ZoneFiles()

@@ -67,6 +67,20 @@ package struct ProtocolError: Error, Sendable, Equatable {
             ])
     }
 
+    /// The same error with all mistakes of a spec, if there are several.
+    package func with(mistakes: [SpecError]) -> ProtocolError {
+        guard mistakes.count > 1 else { return self }
+        var data = data
+        data["mistakes"] = .array(
+            mistakes.map {
+                [
+                    "pointer": $0.pointer.description.echoed.json,
+                    "reason": $0.reason.shortened(to: JobError.mostMessage).json,
+                ]
+            })
+        return ProtocolError(code: code, message: message, data: data)
+    }
+
     package var json: JSON {
         .object(["code": code.json, "message": message.json, "data": data.members.isEmpty ? nil : .object(data)])
     }

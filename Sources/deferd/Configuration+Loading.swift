@@ -3,6 +3,7 @@ import DataSources
 import Foundation
 import Glibc
 import JobModel
+import JobServer
 import Yams
 
 extension Configuration {
@@ -74,12 +75,39 @@ extension Configuration {
         return configuration
     }
 
-    /// Values that are valid but will not work, each as a sentence. Reads the disk, which blocks.
-    var warnings: [String] {
-        downloads.roots.filter(Self.isMissing).map { root in
-            "downloads.roots: there is no directory \"\(root)\", so every download or upload there will fail; create it, or "
-                + "remove it from the list."
+    /// Values that are valid but will not work, each with its place. Reads the disk, which blocks.
+    var warnings: [ConfigurationError] {
+        let roots = downloads.roots.filter(Self.isMissing).map { root in
+            warning(
+                "downloads.roots",
+                "there is no directory \"\(root)\", so every download or upload there will fail; create it, "
+                    + "or remove it from the list")
         }
+        let commands = programs.entries.sorted { $0.key < $1.key }.compactMap { name, entry -> ConfigurationError? in
+            guard let path = entry.command.first, access(path, X_OK) != 0, [ENOENT, ENOTDIR].contains(errno) else {
+                return nil
+            }
+            return warning(
+                "programs",
+                "\(name): there is no program \"\(path)\", so every job with it will fail; install it, or change its "
+                    + "command", line: programs.lines[name])
+        }
+        var group: [ConfigurationError] = []
+        if let socketGroup, (try? Listener.group(socketGroup)) == nil {
+            group = [
+                warning(
+                    "socket.group",
+                    "there is no group \"\(socketGroup)\", so the daemon will not start; create it with: groupadd "
+                        + "--system \(socketGroup)")
+            ]
+        }
+        return roots + commands + group
+    }
+
+    private func warning(_ key: String, _ reason: String, line: Int? = nil) -> ConfigurationError {
+        let origin = origins[key]
+        return ConfigurationError(
+            location: origin?.location ?? "defaults", line: line ?? origin?.line, key: key, reason: reason)
     }
 
     /// Whether there is certainly no directory at this path; it may be invisible to this user.
@@ -110,7 +138,8 @@ extension Configuration {
                 let known = ConfigurationKey.all.filter { $0.name.hasPrefix(prefix) }
                     .map { String($0.name.dropFirst(prefix.count).prefix { $0 != "." }) }
                     .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-                let reason = "there is no such key; known are \(known.joined(separator: ", "))"
+                let hint = member.name.nearest(among: known).map { "did you mean \($0)? Known" } ?? "known"
+                let reason = "there is no such key; \(hint) are \(known.joined(separator: ", "))"
                 errors.append(ConfigurationError(location: path, line: line, key: name, reason: reason))
             }
         }
@@ -136,6 +165,7 @@ extension Configuration {
             }
         }
         self = changed
+        origins[key.name] = Origin(location: location, line: line)
         return []
     }
 

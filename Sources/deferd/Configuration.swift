@@ -28,6 +28,13 @@ struct Configuration: Sendable {
     /// The id of the group of administrators, looked up when the configuration is read.
     var adminGroup: UInt32?
     var logLevel = Logger.Level.info
+    /// Where each key was set, for warnings.
+    var origins: [String: Origin] = [:]
+
+    struct Origin: Sendable {
+        let location: String
+        let line: Int?
+    }
 
     /// The configuration without a file, variables or flags.
     init(of instance: Instance) {
@@ -36,6 +43,8 @@ struct Configuration: Sendable {
         stateDirectory = instance.stateDirectory
         downloads = DownloadSettings()
         downloads.directory = instance.downloadsDirectory
+        // Users may write their own files anyway.
+        downloads.roots = instance.isSystem ? [] : ["/"]
         downloads.isSystemInstance = instance.isSystem
     }
 
@@ -50,6 +59,7 @@ struct Configuration: Sendable {
         var settings = EngineSettings()
         settings.minimumFree = Int64(downloads.minimumFree / 2)
         settings.finishedHook = finishedHook ?? (isSystemInstance ? nil : Self.desktopNotification)
+        settings.isSystemInstance = isSystemInstance
         settings.core = core
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects

@@ -4,13 +4,16 @@ import JobModel
 /// The value of `programs`: the programs by name, and whether any other may be run.
 struct ProgramEntries: Sendable, Equatable {
     var entries: [String: ProgramSettings.Entry] = [:]
+    /// The lines of the programs in the file.
+    var lines: [String: Int] = [:]
     /// Nil if it is not set.
     var allowsAny: Bool?
 
     /// These programs, unless `later` sets others: a variable replaces all programs of a file.
     func overridden(by later: ProgramEntries) -> ProgramEntries {
-        ProgramEntries(
-            entries: later.entries.isEmpty ? entries : later.entries, allowsAny: later.allowsAny ?? allowsAny)
+        var programs = later.entries.isEmpty ? self : later
+        programs.allowsAny = later.allowsAny ?? allowsAny
+        return programs
     }
 }
 
@@ -37,6 +40,7 @@ extension ConfigurationValue {
             try member.read(into: &entry, Self.programSettings)
             try member.check(entry.command)
             programs.entries[member.name] = entry
+            programs.lines[member.name] = member.line
         }
         return programs
     }

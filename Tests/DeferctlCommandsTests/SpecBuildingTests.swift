@@ -11,8 +11,8 @@ import Testing
                 "download", "--exists", "rename", "--checksum", String(repeating: "a", count: 64), "--mirror",
                 "https://m1/",
                 "--mirror", "https://m2/", "--rate", "1.5M", "-H", "X-A: 1", "-H", "x-a:2", "--queue", "slow",
-                "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "600", "--retries", "0", "--key",
-                "k", "--tag", "a", "--tag", "b", "--label", "the tool", "https://example.org/t", "tools/t",
+                "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "10m", "--retries", "0", "--key",
+                "k", "--tag", "a", "--tag", "b", "--label", "the tool", "--to", "tools/t", "https://example.org/t",
             ]) as? DownloadCommand)
         let spec: JSON = [
             "source": [
@@ -23,7 +23,8 @@ import Testing
             "queue": "slow", "priority": -5, "delay": 1.5, "timeout": 60, "deadline": 600, "retry": ["max": 0],
             "key": "k", "tags": ["a", "b"], "label": "the tool",
         ]
-        #expect(command.options.spec(source: command.source) == spec)
+        let entry = DownloadEntry(url: command.urls[0])
+        #expect(command.options.spec(source: try command.source(entry, isOwn: false)) == spec)
         // What the command line can say, the daemon's own reader takes.
         _ = try JobSpecReader.spec(spec, limits: JobLimits())
     }
@@ -41,17 +42,17 @@ import Testing
                 "headers": ["X-A": "1"], "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
             ]
         ]
-        #expect(command.options.spec(source: command.source) == spec)
+        #expect(command.options.spec(source: try command.source(isOwn: false)) == spec)
         _ = try JobSpecReader.spec(spec, limits: JobLimits())
         let plain = try #require(
             try DeferctlCommand.parseAsRoot(["upload", "t", "https://example.org/t"]) as? UploadCommand)
-        #expect(plain.source.names == ["type", "url", "path"])
+        #expect(try plain.source(isOwn: false).names == ["type", "url", "path"])
     }
 
     @Test func download_asksForSegments() throws {
         let command = try #require(
             try DeferctlCommand.parseAsRoot(["download", "--segments", "8", "https://a/b"]) as? DownloadCommand)
-        #expect(command.source["segments"] == 8)
+        #expect(try command.source(DownloadEntry(url: command.urls[0]), isOwn: false)["segments"] == 8)
     }
 
     @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
@@ -124,11 +125,16 @@ import Testing
             ("https://e.org/..", nil), ("https://e.org/%2e%2e", nil), ("https://e.org/%00", "%00"), ("", nil),
         ] as [(String, String?)])
     func download_isCalledAsTheEndOfItsURL(url: String, name: String?) {
-        #expect(DownloadCommand.name(in: url) == name)
+        #expect(DownloadEntry.name(in: url) == name)
     }
 
     @Test(arguments: [
-        ["download", "https://example.org/"], ["fetch"], ["fetch", "--header", "nocolon", "https://a/"],
+        ["download", "https://example.org/"], ["download"], ["download", "https://a/b", "c"], ["download", "a/b"],
+        ["download", "-i", "list", "https://a/b"], ["download", "--checksum", "0", "https://a/b", "https://a/c"],
+        ["fetch", "--delay", "1", "--at", "6:00", "https://a/"], ["fetch", "--key-until", "finished", "https://a/"],
+        ["fetch", "--data-json", "{", "https://a/"], ["fetch", "-d", "a", "--data-json", "1", "https://a/"], ["fetch"],
+        ["schedule", "add", "x", "y.json"], ["schedule", "add", "x", "--daily", "--every", "2h", "--", "ls"],
+        ["schedule", "add", "x", "y.json", "--daily", "--", "ls"], ["fetch", "--header", "nocolon", "https://a/"],
         ["fetch", "--retries", "-1", "https://a/"], ["fetch", "--timeout", "soon", "https://a/"],
         ["fetch", "--delay", "nan", "https://a/"], ["json", "https://a/", "no-pointer"], ["wait"], ["cancel", "x"],
         ["list", "--state", "lost"], ["list", "--all", "--limit", "3"], ["list", "--limit", "0"],
@@ -156,18 +162,18 @@ import Testing
     }
 
     @Test func run_namesTheProgramByItsShortestPath() throws {
-        #expect(try RunCommand.absolute("/tmp/./x//prog.sh", in: "/y") == "/tmp/x/prog.sh")
-        #expect(try RunCommand.absolute("/tmp/../x") == "/tmp/../x")
-        #expect(try RunCommand.absolute("/") == "/")
-        #expect(try RunCommand.absolute("./a", in: "/y/z/") == "/y/z/a")
-        #expect(try RunCommand.absolute("a") == RunCommand.absolute(".") + "/a")
-        #expect(try RunCommand.absolute("/\u{301}a").utf8.elementsEqual("/\u{301}a".utf8))
+        #expect(try CommandOptions.absolute("/tmp/./x//prog.sh", in: "/y") == "/tmp/x/prog.sh")
+        #expect(try CommandOptions.absolute("/tmp/../x") == "/tmp/../x")
+        #expect(try CommandOptions.absolute("/") == "/")
+        #expect(try CommandOptions.absolute("./a", in: "/y/z/") == "/y/z/a")
+        #expect(try CommandOptions.absolute("a") == CommandOptions.absolute(".") + "/a")
+        #expect(try CommandOptions.absolute("/\u{301}a").utf8.elementsEqual("/\u{301}a".utf8))
     }
 
     @Test func run_takesVariables_asTheyAreWritten() throws {
         let words = ["run", "-e", "A=b=c", "--env", "B=", "-e", "C=\u{301}", "x"]
         let command = try #require(try DeferctlCommand.parseAsRoot(words) as? RunCommand)
-        #expect(command.variables == [["A", "b=c"], ["B", ""], ["C", "\u{301}"]])
+        #expect(command.surroundings.variables == [["A", "b=c"], ["B", ""], ["C", "\u{301}"]])
     }
 
     @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])

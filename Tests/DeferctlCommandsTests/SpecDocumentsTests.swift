@@ -12,7 +12,8 @@ import Testing
         while let document = try await specs.next() {
             switch document.spec {
             case .success(let spec): documents.append("\(document.location.replacing(file.path, with: "FILE")) \(spec)")
-            case .failure(let failure): documents.append("\(document.location): \(failure.message)")
+            case .failure(let failure):
+                documents.append("\(document.location): \(failure.message)".replacing(file.path, with: "FILE"))
             }
         }
         return documents
@@ -50,10 +51,58 @@ import Testing
         #expect(try await read("[\n{\"a\":1},\n{\"b\":2}\n]\n") == ["element 0 {\"a\":1}", "element 1 {\"b\":2}"])
     }
 
+    @Test(arguments: [
+        ("{\n\n  \"a\": 1,\n}", "line 4, column 1: a member's name is missing, found `}`"),
+        ("\n{\"a\": tru}", "line 2, column 7: expected a value, found `tru}`"),
+        ("[{\"é\": }]", "line 1, column 8: expected a value, found `}]`"),
+        ("{\"a\":", "line 1, column 6: the value is missing, found the end"),
+    ])
+    func aMistakeInJSON_hasItsPlaceAndText(text: String, place: String) async throws {
+        let said = try await read(text)
+        #expect(said.count == 1 && said[0].contains("The spec is not JSON: \(place)"), "\(said)")
+    }
+
+    @Test func yaml_holdsSpecs() throws {
+        func read(_ text: String) throws -> [JSON] {
+            try YAMLSpecs.documents(Array(text.utf8), in: "specs.yaml").map { try $0.spec.get() }
+        }
+        let text =
+            "source: {type: timer, seconds: 1.5}\nlabel: \"5\"\npriority: 5\nkey: ~\ntags:\n- yes it is\n- 'no'\n"
+        #expect(
+            try read(text) == [
+                [
+                    "source": ["type": "timer", "seconds": 1.5], "label": "5", "priority": 5, "key": nil,
+                    "tags": ["yes it is", "no"],
+                ]
+            ])
+        #expect(try read("a: 1\n---\nb: true\n") == [["a": 1], ["b": true]])
+        #expect(try read("- a: 1\n- b: 2\n") == [["a": 1], ["b": 2]])
+        let bomb = "a: &x [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
+        let blasts = (1...6).map { "a\($0): &x [*x, *x, *x, *x, *x, *x, *x, *x, *x, *x]\n" }.joined()
+        for text in ["a: [", "a: 1\na: 2\n", bomb + blasts, "- 1"] {
+            #expect(throws: CommandFailure.self, "\(text)") { try read(text) }
+        }
+    }
+
+    @Test func mistakes_areShown_inTheText() throws {
+        let mistakes = [
+            SpecMistake(pointer: JSONPointer(["source", "metod"]), reason: "No such member."),
+            SpecMistake(pointer: JSONPointer(["source", "url"]), reason: "\"url\" is missing."),
+        ]
+        let json = "{\n  \"source\": {\n    \"metod\": \"PUT\"}}"
+        let text = SpecText(name: "f", bytes: Array(json.utf8), firstLine: 3)
+        #expect(
+            mistakes.flatMap(text.lines) == [
+                "f:5:14: No such member.", "    \"metod\": \"PUT\"}}", "f:4:13: \"url\" is missing.",
+                "    \"source\": {",
+            ])
+    }
+
     @Test func aWrongLine_isTold_andThoseBehindItAreRead() async throws {
         #expect(
             try await read("{\"a\":1}\n{\"b\":\n7\n[{}]\n{\"c\":3}") == [
-                "line 1 {\"a\":1}", "line 2: The spec is not JSON: the value is missing at byte 5.",
+                "line 1 {\"a\":1}",
+                "FILE: The spec is not JSON: line 2, column 6: the value is missing, found the end.",
                 "line 3: A job spec must be an object, not a number.",
                 "line 4: A job spec must be an object, not an array.",
                 "line 5 {\"c\":3}",

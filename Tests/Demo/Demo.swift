@@ -33,7 +33,7 @@ struct Demo {
         var daemon = try start()
         say(
             "A download, with progress",
-            of: ["download", origin.url("/tool.tar.gz"), "tool.tar.gz", "--rate", "32000000"])
+            of: ["download", origin.url("/tool.tar.gz"), "--to", "tool.tar.gz", "--rate", "32000000"])
         say("A value out of a JSON document", of: ["json", origin.url("/releases/latest"), "/assets/0/url"])
         say("A fetch that fails: the error says what to do, the exit code is 1", of: ["fetch", origin.url("/nothing")])
         let spec = """

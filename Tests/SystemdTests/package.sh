@@ -62,7 +62,7 @@ perl -MIO::Socket::INET -e '
     while (my $c = $s->accept) { while (<$c>) { last if /^\r?$/ }
         print $c "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n"; close $c }' &
 server=$!
-deferctl download http://127.0.0.1:8080/hello hello.txt || fail "the download failed"
+deferctl download http://127.0.0.1:8080/hello --to hello.txt || fail "the download failed"
 systemctl is-active --quiet deferd.service || fail "the daemon does not run"
 [ "$(systemctl show -P User deferd.service)" = deferd ] || fail "it does not run as its own user"
 systemctl reload deferd.service || fail "it cannot be reloaded"

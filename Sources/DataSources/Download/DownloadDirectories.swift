@@ -10,15 +10,15 @@ struct DownloadDirectories: Sendable {
         /// The path without symbolic links, so that it cannot be redirected later.
         let location: String
 
-        /// Looks up the directory. Blocks.
-        init(_ text: String, key: String) throws(JobError) {
+        /// Looks up the directory. Blocks. The path and location of the root directory are empty.
+        init(_ text: String, key: String, mayBeRoot: Bool = false) throws(JobError) {
             components = DownloadDirectories.components(text)
-            guard text.utf8.first == slash, !components.isEmpty, !components.contains("..") else {
+            guard text.utf8.first == slash, mayBeRoot || !components.isEmpty, !components.contains("..") else {
                 throw JobError(
                     .invalid, "\"\(text)\" in \(key) is not a directory; write an absolute path without \"..\".")
             }
-            path = "/" + components.joined(separator: "/")
-            location = FileOperations.resolved(path)
+            path = components.map { "/" + $0 }.joined()
+            location = path.isEmpty ? "" : FileOperations.resolved(path)
         }
     }
 
@@ -28,7 +28,9 @@ struct DownloadDirectories: Sendable {
 
     init(_ settings: DownloadSettings) throws(JobError) {
         directory = try Root(settings.directory, key: "downloads.directory")
-        roots = try settings.roots.map { (root) throws(JobError) in try Root(root, key: "downloads.roots") }
+        roots = try settings.roots.map { (root) throws(JobError) in
+            try Root(root, key: "downloads.roots", mayBeRoot: true)
+        }
         isSystemInstance = settings.isSystemInstance
     }
 

@@ -170,7 +170,7 @@ private struct DirectoryWay {
 
     /// Opens a root that the administrator named; callers must be able to reach it with their own rights.
     private func sharedRoot() throws(Errno) -> OpenFile {
-        guard rights != nil else { return try open(absolute: path.location) }
+        guard rights != nil else { return try open(absolute: path.location.isEmpty ? "/" : path.location) }
         // To pass a directory, the right to list it is not needed.
         var directory = try open(absolute: "/", flags: FileOperations.pathOnly)
         for name in path.location.utf8.split(separator: UInt8(ascii: "/")) {

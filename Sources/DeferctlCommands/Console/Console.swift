@@ -36,8 +36,13 @@ struct Console: Sendable {
 
     func lines(_ lines: [String]) throws(CommandFailure) { try data.write(lines.map { $0 + "\n" }.joined()) }
 
-    /// Writes a value as a line of JSON.
-    func line(_ json: JSON) throws(CommandFailure) { try data.write(json.utf8 + [UInt8(ascii: "\n")]) }
+    /// Writes values as lines of JSON, without what would steer a terminal.
+    func lines(json values: [JSON]) throws(CommandFailure) {
+        try data.write(
+            values.flatMap { (showsData ? Array(PrettyJSON.scalar($0).utf8) : $0.utf8) + [UInt8(ascii: "\n")] })
+    }
+
+    func line(_ json: JSON) throws(CommandFailure) { try lines(json: [json]) }
 
     /// Writes a message; an error is ignored, because there is no other way to report it.
     func say(_ message: String) { try? messages.write("deferctl: \(message)\n") }

@@ -12,6 +12,14 @@ extension Invocation {
         try await submit(nil, orElse: { _ in spec }, options, write)
     }
 
+    /// The same for a spec that depends on whose daemon it is for.
+    func submit(
+        _ options: SpecOptions, making spec: @escaping SpecMaker,
+        _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
+    ) async throws -> ExitStatus {
+        try await submit(nil, orElse: spec, options, write)
+    }
+
     /// The same for a program: `other` is submitted if the daemon has no program of the name in `program`, or if that is nil.
     /// What the program writes is written as it comes.
     func submit(

@@ -11,7 +11,11 @@ struct SpecOptions: ParsableArguments {
         help: .value("number", "-1000 to 1000; jobs with a higher priority start first (default: 0)."))
     var priority: Int?
 
-    @Option(help: .value("seconds", "Seconds before the job may start."), transform: seconds) var delay: Double?
+    @Option(help: .value("duration", "The time before the job may start: 90, 10m, 1h30m, 2d."))
+    var delay: WrittenDuration?
+
+    @Option(help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2026-12-01 08:30\"."))
+    var at: WrittenTime?
 
     @Option(
         parsing: .singleValue,
@@ -25,13 +29,12 @@ struct SpecOptions: ParsableArguments {
         completion: LiveCompletion.jobs)
     var afterAny: [WaitedJobs] = []
 
-    @Option(help: .value("seconds", "Seconds that one attempt may take (default: no limit)."), transform: seconds)
-    var timeout: Double?
+    @Option(help: .value("duration", "The time that one attempt may take (default: no limit)."))
+    var timeout: WrittenDuration?
 
     @Option(
-        help: .value("seconds", "Seconds from now in which the whole job, with retries, must end (default: no limit)."),
-        transform: seconds)
-    var deadline: Double?
+        help: .value("duration", "The time from now in which the job, with retries, must end (default: no limit)."))
+    var deadline: WrittenDuration?
 
     @Option(
         help: .value("count", "Retries after the first attempt; 0 for none (default: 4, but 0 for POST and PATCH)."),
@@ -41,21 +44,37 @@ struct SpecOptions: ParsableArguments {
     @Option(help: .value("text", "Submit only once: if the same job with this key exists, follow that job."))
     var key: String?
 
+    @Option(help: .value("end", "When the key is free again: removed, with the job (default), or finished."))
+    var keyUntil: KeyUntil?
+
+    enum KeyUntil: String, ExpressibleByArgument, CaseIterable { case removed, finished }
+
     @Option(
         parsing: .singleValue, help: .value("text", "A tag to list and watch by; may be repeated."),
         completion: LiveCompletion.tags)
     var tag: [String] = []
 
     @Option(help: .value("text", "The name of the job in lists and progress.")) var label: String?
-    @Flag(help: "Print the job's id without waiting for the job.") var detach = false
+    @Flag(help: "Submit the job held, to start it later with the verb release; implies --detach.") var held = false
+    @Flag(help: "Let the daemon tell of the job's end, by its hooks.finished.") var notify = false
+    @Flag(name: .customLong("detach"), help: "Print the job's id without waiting for the job.") var detaches = false
     @Flag(name: .shortAndLong, help: "Show no progress; failures are still reported.") var quiet = false
 
+    /// Whether the job is submitted only: a held job does not end by itself.
+    var detach: Bool { detaches || held }
+
+    func validate() throws {
+        if delay != nil, at != nil { throw ValidationError("Use either --delay or --at, not both.") }
+        if keyUntil != nil, key == nil { throw ValidationError("--key-until needs --key.") }
+    }
+
     func spec(source: JSONObject) -> JSON {
-        let (timeout, retry): (JSON?, JSON?) = (timeout?.json, retries.map { ["max": $0.json] })
+        let (timeout, retry): (JSON?, JSON?) = (timeout?.seconds.json, retries.map { ["max": $0.json] })
         var spec: JSONObject = [
-            "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.json,
-            "timeout": timeout, "deadline": deadline?.json, "retry": retry, "key": key?.json,
-            "tags": tag.isEmpty ? JSON?.none : tag.json, "label": label?.json,
+            "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.seconds.json,
+            "notBefore": at?.future.json, "timeout": timeout, "deadline": deadline?.seconds.json, "retry": retry,
+            "key": key?.json, "keyUntil": keyUntil?.rawValue.json, "tags": tag.isEmpty ? JSON?.none : tag.json,
+            "label": label?.json, "held": held ? true : JSON?.none, "notify": notify ? true : JSON?.none,
         ]
         guard let wait = Self.wait(for: after, .all) ?? Self.wait(for: afterAny, .settled) else { return .object(spec) }
         // Neither bounds the waiting; in a link, the source's strings could hold expressions.
@@ -105,7 +124,7 @@ struct RequestOptions: ParsableArguments {
     /// The largest body in bytes; the daemon's own limit may be lower.
     static let limit = 64 << 20
 
-    @Option(help: .value("word", "The request's method (default: GET, or POST with --data).")) var method: String?
+    @Option(help: .value("word", "The request's method (default: GET, or POST with data).")) var method: String?
     @OptionGroup var fields: HeaderOptions
 
     @Option(
@@ -115,10 +134,19 @@ struct RequestOptions: ParsableArguments {
             discussion: "Content-Type is sent only if --header sets it.", valueName: "text"))
     var data: String?
 
+    @Option(
+        help: .value("json", "A JSON value as the request's body, with its Content-Type; the method is POST then."),
+        transform: JSON.argument)
+    var dataJSON: JSON?
+
+    func validate() throws {
+        if data != nil, dataJSON != nil { throw ValidationError("Use either --data or --data-json, not both.") }
+    }
+
     func source(type: SourceType, url: String) async throws(CommandFailure) -> JSONObject {
         var source: JSONObject = [
             "type": type.rawValue.json, "url": url.json, "method": (method ?? (data == nil ? nil : "POST"))?.json,
-            "headers": fields.headers,
+            "headers": fields.headers, "json": dataJSON,
         ]
         guard let data else { return source }
         guard data.hasPrefix("@") else {
@@ -132,6 +160,16 @@ struct RequestOptions: ParsableArguments {
             source["bodyBase64"] = .string(Base64.encode(bytes))
         }
         return source
+    }
+}
+
+extension JSON {
+    /// Reads JSON on the command line.
+    @Sendable static func argument(_ text: String) throws -> JSON {
+        do { return try JSON(parsing: text, maximumDepth: 64) } catch {
+            throw ValidationError(
+                "it must be JSON, such as '{\"size\": 3}' or '\"text\"': \(error.place(in: text.utf8)).")
+        }
     }
 }
 

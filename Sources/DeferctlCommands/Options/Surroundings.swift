@@ -52,12 +52,31 @@ struct Surroundings: Sendable {
         return text
     }
 
+    /// The path of a transfer as the daemon gets it: one of the caller's own gets a path in this process's directory, without
+    /// symbolic links, which it does not follow.
+    static func path(_ text: String, isOwn: Bool) throws(CommandFailure) -> String {
+        let home = text.hasPrefix("~/") ? ProcessInfo.processInfo.environment["HOME"] : nil
+        let path = home.map { $0 + text.dropFirst() } ?? text
+        guard isOwn else { return path }
+        let whole = try CommandOptions.absolute(path)
+        let name = whole.utf8.lastIndex(of: UInt8(ascii: "/")).map { whole[$0...] } ?? ""
+        guard let directory = realpath(String(whole.dropLast(name.count)) + "/", nil) else { return whole }
+        defer { free(directory) }
+        return (String(validatingCString: directory).map { $0 == "/" ? "" : $0 } ?? "") + name
+    }
+
     /// The umask of this process, in octal digits.
     static func umask() -> String {
         // The call that reads it also sets it.
         let mask = Glibc.umask(0o777)
         _ = Glibc.umask(mask)
         return String(mask, radix: 8)
+    }
+
+    /// Whether it is the caller's own daemon, and takes any path of theirs.
+    static func takesPaths(_ client: JobClient) async throws(CommandFailure) -> Bool {
+        guard await mayBeSent(to: client) else { return false }
+        do { return try await client.info()["instance"] == "user" } catch { throw CommandFailure(error) }
     }
 
     /// Whether the daemon belongs to the caller, who then trusts it with the environment.

@@ -98,7 +98,9 @@ struct WrittenTime: ExpressibleByArgument, Sendable {
     /// Reads `6:00`, `06:00` or `06:00:30`.
     private static func clock(_ word: String) -> (Int32, Int32, Int32)? {
         let parts = word.split(separator: ":", omittingEmptySubsequences: false)
-        let numbers = parts.compactMap { $0.count <= 2 && $0.allSatisfy { $0.isASCII && $0.isNumber } ? Int32($0) : nil }
+        let numbers = parts.compactMap {
+            $0.count <= 2 && $0.allSatisfy { $0.isASCII && $0.isNumber } ? Int32($0) : nil
+        }
         guard (2...3).contains(numbers.count), numbers.count == parts.count, numbers[0] < 24,
             numbers.dropFirst().allSatisfy({ $0 < 60 })
         else { return nil }

@@ -14,7 +14,7 @@ extension Unicode.Scalar {
     /// Whether this is a control character (C0, DEL, C1), a line or paragraph separator, or a control of direction.
     fileprivate var steersTerminal: Bool {
         switch value {
-        case 0..<0x20, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        case 0..<0x20, 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
         default: false
         }
     }
@@ -35,35 +35,42 @@ extension Unicode.Scalar {
     }
 }
 
-/// Escapes control characters in a stream of bytes, except tabs and line feeds.
+/// Escapes in a stream of bytes what would steer a terminal, except tabs and line feeds.
 struct TerminalFilter {
-    /// Whether the last byte may be the first half of a C1 control character.
-    private var hasLead = false
+    /// The beginning of a character that the next bytes complete.
+    private var partial: [UInt8] = []
+    private var missing = 0
 
     mutating func filter(_ bytes: [UInt8]) -> [UInt8] {
         var shown: [UInt8] = []
         shown.reserveCapacity(bytes.count)
         for byte in bytes {
-            if hasLead {
-                hasLead = false
-                if (0x80...0x9F).contains(byte) {
-                    shown += Self.escape(byte)
-                    continue
-                }
-                shown.append(0xC2)
+            if missing > 0, byte & 0xC0 == 0x80 {
+                partial.append(byte)
+                missing -= 1
+                if missing > 0 { continue }
+                let text = String(validating: partial, as: UTF8.self)
+                shown += text.map { Array($0.sanitized.utf8) } ?? partial.flatMap(Self.shown)
+                partial = []
+                continue
             }
+            shown += partial.flatMap(Self.shown)
+            (partial, missing) = ([], 0)
             switch byte {
             case 0x09, 0x0A: shown.append(byte)
             case 0x0D: continue
-            case 0..<0x20, 0x7F: shown += Self.escape(byte)
-            case 0xC2: hasLead = true
-            default: shown.append(byte)
+            case 0xC2...0xF4: (partial, missing) = ([byte], byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3)
+            default: shown += Self.shown(byte)
             }
         }
         return shown
     }
 
-    private static func escape(_ byte: UInt8) -> [UInt8] { Array(("\\x" + Unicode.Scalar(byte).digits(2)).utf8) }
+    /// A byte that is a character, or that belongs to none: 0x9B alone begins a control sequence for some terminals.
+    private static func shown(_ byte: UInt8) -> [UInt8] {
+        let scalar = Unicode.Scalar(byte)
+        return scalar.steersTerminal ? Array(scalar.escape.utf8) : [byte]
+    }
 }
 
 /// JSON with line breaks, safe for a terminal.
@@ -84,7 +91,7 @@ enum PrettyJSON {
     }
 
     /// A value on one line. JSON requires no escapes for DEL and characters beyond ASCII, so they are added here.
-    private static func scalar(_ json: JSON) -> String {
+    static func scalar(_ json: JSON) -> String {
         json.description.unicodeScalars.map { $0.steersTerminal ? "\\u" + $0.digits(4) : String($0) }.joined()
     }
 }

@@ -6,7 +6,7 @@ import JobModel
 struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule", abstract: "Submit jobs at certain times, as cron does.",
-        discussion: "Example: deferctl schedule add nightly --calendar \"0 6 * * *\" job.json",
+        discussion: "Example: deferctl schedule add nightly --daily -- ./backup.sh",
         subcommands: [
             ScheduleAddCommand.self, ScheduleListCommand.self, ScheduleShowCommand.self, ScheduleRemoveCommand.self,
             ScheduleRunCommand.self, ScheduleSuspendCommand.self, ScheduleResumeCommand.self,
@@ -22,21 +22,26 @@ struct ScheduleName: ParsableArguments {
 struct ScheduleAddCommand: DaemonCommand {
     static let configuration = verb(
         "add", "Create a schedule, or replace the one with that name.",
-        example: """
-            deferctl schedule add nightly --calendar '0 6 * * mon-fri' --zone Europe/Berlin \
-            '{"source": {"type": "url", "url": "https://example.org/report"}}'
-            """,
+        example: "deferctl schedule add backup --calendar '0 6 * * mon-fri' -- ./backup.sh --all",
         """
+        A schedule runs a command, which follows --, or submits the job spec in the file SPEC, which - reads from \
+        standard input; an argument that begins with { is the spec itself. A spec's strings may contain \
+        {{schedule/name}} and {{schedule/time}}. In a daemon of your own, a command runs as by the verb run: in this \
+        directory, with this environment. The system's daemon runs the program of that name in its configuration.
+
         --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
-        @hourly, @daily, @weekly, @monthly or @yearly. SPEC is a job spec, whose strings may contain \
-        {{schedule/name}} and {{schedule/time}}; an argument that begins with { is the spec itself, any other \
-        argument is the name of a file.
+        @hourly, @daily (also @midnight), @weekly, @monthly or @yearly (also @annually).
         """)
 
     @Option(help: .value("fields", "Submit at these times.")) var calendar: String?
-    @Option(help: .value("name", "The time zone of the calendar, such as Europe/Berlin (default: UTC).")) var zone:
-        String?
-    @Option(help: .value("seconds", "Submit every so many seconds, starting now.")) var every: Double?
+    @Flag(help: "Submit at midnight; the same as --calendar @daily.") var daily = false
+    @Option(help: .value("duration", "Submit each time that this much time has passed, from now on: 90, 10m, 2h."))
+    var every: WrittenDuration?
+
+    @Option(
+        help: .value(
+            "name", "The time zone of the calendar, such as Europe/Berlin (default: local, that of this machine)."))
+    var zone: String?
 
     @Option(
         help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."),
@@ -49,33 +54,64 @@ struct ScheduleAddCommand: DaemonCommand {
     var overlap: String?
 
     @Flag(help: "Create it suspended; see schedule resume.") var suspended = false
+    @OptionGroup(title: "Surroundings of a command") var surroundings: CommandOptions
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The schedule's name: letters, digits, dots, underscores and hyphens.") var name: String
 
     @Argument(help: .value("spec", "A job spec, or a file with one; - is standard input."), completion: .file())
-    var spec = "-"
+    var spec: String?
+
+    @Argument(parsing: .postTerminator, help: .value("command", "The command to run, behind --, and its arguments."))
+    var line: [String] = []
 
     func validate() throws {
-        guard (calendar == nil) != (every == nil) else { throw ValidationError("Use either --calendar or --every.") }
-        guard zone == nil || calendar != nil else { throw ValidationError("--zone needs --calendar.") }
+        guard [calendar != nil, daily, every != nil].filter(\.self).count == 1 else {
+            throw ValidationError("Use one of --calendar, --daily and --every.")
+        }
+        guard zone == nil || every == nil else { throw ValidationError("--zone needs --calendar or --daily.") }
+        guard spec == nil || line.isEmpty else {
+            throw ValidationError("Give either a job spec or a command, not both.")
+        }
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        if spec == "-", isatty(STDIN_FILENO) == 1 {
+        let written: JSON? = line.isEmpty ? try await writtenSpec(invocation) : JSON?.none
+        let zone = zone == nil || zone == "local" ? LocalZone.name() : zone
+        let times = every.map { JobClient.ScheduleTiming.every($0.seconds) }
+        var options = JobClient.ScheduleOptions()
+        (options.catchUp, options.overlap, options.isSuspended) = (catchUp, overlap, suspended)
+        return try await invocation.showSchedule { [options] client in
+            let spec = if let written { written } else { try await commandSpec(for: client, invocation.console) }
+            return try await client.setSchedule(
+                name, times ?? .calendar(calendar ?? "@daily", zone: zone), spec: spec, options: options)
+        }
+    }
+
+    private func writtenSpec(_ invocation: Invocation) async throws -> JSON {
+        if spec ?? "-" == "-", isatty(STDIN_FILENO) == 1 {
             invocation.console.say(
                 "Reading a job spec from the terminal, up to Ctrl-D; see deferctl help schedule add.")
         }
-        var documents = SpecDocuments(argument: spec)
+        var documents = SpecDocuments(argument: spec ?? "-")
         let json = try await documents.next()?.spec.get()
         guard let json, try await documents.next() == nil else {
             throw CommandFailure(.badData, "A schedule has one job spec; put several jobs into a list.")
         }
-        let timing: JobClient.ScheduleTiming = calendar.map { .calendar($0, zone: zone) } ?? .every(every ?? 0)
-        var options = JobClient.ScheduleOptions()
-        (options.catchUp, options.overlap, options.isSuspended) = (catchUp, overlap, suspended)
-        return try await invocation.showSchedule { [options] in
-            try await $0.setSchedule(name, timing, spec: json, options: options)
+        return json
+    }
+
+    /// The spec of a job that runs the command; its braces are no expressions.
+    private func commandSpec(for client: JobClient, _ console: Console) async throws(CommandFailure) -> JSON {
+        let isOwn = await Surroundings.mayBeSent(to: client)
+        var source: JSONObject = ["type": SourceType.program.rawValue.json, "program": line.first?.json]
+        if isOwn || surroundings.namesDirectory || line.first?.contains("/") == true {
+            source = try surroundings.source(line, isOwn: isOwn, console)
+        } else {
+            source["arguments"] = Array(line.dropFirst()).json
+            source["environment"] = CommandOptions.environment([:], surroundings.variables)
         }
+        let label = TemplateText.escaped(.string(line.joined(separator: " ").shortened(to: 250)))
+        return ["source": TemplateText.escaped(.object(source)), "label": label]
     }
 }
 

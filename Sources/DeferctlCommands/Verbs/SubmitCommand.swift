@@ -5,35 +5,85 @@ import JobModel
 
 struct SubmitCommand: DaemonCommand {
     static let configuration = verb(
-        "submit", "Submit jobs written as JSON, and print their ids.",
+        "submit", "Submit jobs written as JSON or YAML, and print their ids.",
         example: #"deferctl submit --watch '{"source": {"type": "url", "url": "https://example.org/"}}'"#,
         """
-        FILE holds one job spec, an array of specs, or one spec per line. The ids are printed in the same order. A \
-        rejected spec is reported with its line number, and submission continues with the next spec.
+        FILE holds one job spec, an array of specs, or one spec per line; if its name ends in .yaml or .yml, specs in \
+        YAML. The ids are printed in the same order. All mistakes of a rejected spec are reported with their lines, and \
+        submission continues with the next spec.
 
         An argument that begins with { is the spec itself.
         """)
 
     @Flag(help: "Follow the jobs to their end, as the verb watch does.") var watch = false
+    @Flag(help: "Submit nothing; only report mistakes.") var dryRun = false
     @OptionGroup var global: GlobalOptions
-
-    @Argument(help: .value("file", "The file, or a spec itself; - is standard input."), completion: .file())
-    var specs = "-"
+    @OptionGroup var specs: SpecsArgument
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        if specs == "-", isatty(STDIN_FILENO) == 1 {
-            invocation.console.say(
-                "Reading job specs from the terminal, one per line, up to Ctrl-D; see deferctl help submit.")
-        }
+        let documents = specs.documents(invocation)
+        if dryRun { return try await documents.explain(invocation) { (_) throws(CommandFailure) in } }
         let (status, jobs) = try await invocation.withDaemon { client in
             try await BulkSubmission(
                 client: client,
                 accept: { try invocation.show($0.json, as: String($0.id)) },
                 refuse: { invocation.console.say($0) }
-            ).run(SpecDocuments(argument: specs))
+            ).run(documents)
         }
         guard watch, !jobs.isEmpty else { return status }
         return .worst([status, try await Watching(invocation: invocation).watch(jobs)])
+    }
+}
+
+struct ExplainCommand: DaemonCommand {
+    static let configuration = verb(
+        "explain", "Show job specs as they would run, with all defaults; nothing is submitted.",
+        example: "deferctl explain job.yaml",
+        """
+        FILE is read as by the verb submit. All mistakes of a spec are reported with their lines.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var specs: SpecsArgument
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await specs.documents(invocation).explain(invocation) { (json) throws(CommandFailure) in
+            try invocation.show(json, as: PrettyJSON.text(json))
+        }
+    }
+}
+
+struct SpecsArgument: ParsableArguments {
+    @Argument(help: .value("file", "The file, or a spec itself; - is standard input."), completion: .file())
+    var specs = "-"
+
+    func documents(_ invocation: Invocation) -> SpecDocuments {
+        if specs == "-", isatty(STDIN_FILENO) == 1 {
+            invocation.console.say(
+                "Reading job specs from the terminal, one per line, up to Ctrl-D; see deferctl help submit.")
+        }
+        return SpecDocuments(argument: specs)
+    }
+}
+
+extension SpecDocuments {
+    /// Asks the daemon how it would run each spec, and reports the mistakes of the others.
+    fileprivate func explain(
+        _ invocation: Invocation, _ show: (JSON) throws(CommandFailure) -> Void
+    ) async throws -> ExitStatus {
+        var (documents, status) = (self, ExitStatus.ok)
+        try await invocation.withDaemon { client in
+            while let document = try await documents.next() {
+                do throws(CommandFailure) {
+                    try show(try await document.explained(by: client))
+                } catch {
+                    status = .worst([status, error.status])
+                    guard error.status == .badData || error.status == .forbidden else { throw error }
+                    invocation.console.say(error.message)
+                }
+            }
+        }
+        return status
     }
 }
 
@@ -53,7 +103,9 @@ struct BulkSubmission {
     /// Submits all specs, and returns the worst status with the ids of the jobs.
     ///
     /// A rejected spec is skipped, but if the daemon accepts nothing more, the rest is not sent.
-    func run(_ specs: SpecDocuments) async throws -> (status: ExitStatus, jobs: [Int64]) {
+    func run<Documents: AsyncIteratorProtocol & Sendable>(
+        _ specs: Documents
+    ) async throws -> (status: ExitStatus, jobs: [Int64]) where Documents.Element == SpecDocuments.Document {
         let (outcomes, outcome) = AsyncStream.makeStream(of: Task<Outcome, Never>.self)
         let (slots, slot) = AsyncStream.makeStream(of: Void.self)
         for _ in 0..<Self.window { slot.yield() }
@@ -104,12 +156,41 @@ struct BulkSubmission {
 
     private static func submit(_ document: SpecDocuments.Document, to client: JobClient) async -> Outcome {
         do throws(CommandFailure) {
-            let spec = try document.spec.get()
+            let spec = try document.checked()
             do throws(JobClientError) { return .success(try await client.submit(spec)) } catch {
-                throw CommandFailure(submitting: error)
+                throw CommandFailure(error, in: document)
             }
         } catch {
-            return .failure(CommandFailure(error.status, "\(document.location): \(error.message.sanitized)"))
+            return .failure(error)
         }
+    }
+}
+
+extension SpecDocuments.Document {
+    /// The message with the place of the spec.
+    fileprivate func located(_ failure: CommandFailure) -> CommandFailure {
+        CommandFailure(failure.status, "\(location): \(failure.message.sanitized)")
+    }
+
+    fileprivate func checked() throws(CommandFailure) -> JSON {
+        do { return try spec.get() } catch { throw located(error) }
+    }
+
+    fileprivate func explained(by client: JobClient) async throws(CommandFailure) -> JSON {
+        let spec = try checked()
+        do { return try await client.explain(spec) } catch { throw CommandFailure(error, in: self) }
+    }
+}
+
+extension CommandFailure {
+    /// The failure of a submission, with each mistake in the text of the spec.
+    fileprivate init(_ error: JobClientError, in document: SpecDocuments.Document) {
+        let failure = CommandFailure(submitting: error)
+        let mistakes = error.rpc.map { SpecMistake.all(in: $0.data) } ?? []
+        guard let text = document.text, !mistakes.isEmpty else {
+            self = document.located(failure)
+            return
+        }
+        self.init(failure.status, mistakes.flatMap(text.lines).map(\.sanitized).joined(separator: "\n"))
     }
 }

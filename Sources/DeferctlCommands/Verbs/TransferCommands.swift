@@ -1,16 +1,32 @@
 import ArgumentParser
+import Glibc
 import JobClient
 import JobModel
 
 struct DownloadCommand: DaemonCommand {
     static let configuration = verb(
-        "download", "Download a URL to a file.",
-        example: "deferctl download --exists replace https://example.org/tool.tar.gz tools/tool.tar.gz",
+        "download", "Download URLs to files.",
+        example: "deferctl download --to tools/ https://example.org/tool.tar.gz https://example.org/other.tar.gz",
         """
-        A relative PATH is relative to your directory among the daemon's downloads, never to the current directory. \
-        Without a PATH, the file is named after the last part of the URL. The path of the file is printed. An \
-        interrupted download resumes where it stopped, even after the daemon restarts.
+        Without --to, a file lies in the daemon's directory for downloads, named after the last part of the URL. In a \
+        daemon of your own, --to is a path as in any other program; the system's daemon takes it relative to your \
+        directory among its downloads. The paths of the files are printed. An interrupted download resumes where it \
+        stopped, even after the daemon restarts.
+
+        Each line of a list is a URL, with spaces before a name for the file, a digest such as sha256:HEX, or further \
+        URLs of the same file; blank lines and lines that begin with # are skipped. With --exists skip, a second run \
+        downloads only what is missing.
         """)
+
+    @Option(
+        help: .value("path", "Where to; a directory if it ends in /, or if there are several URLs."),
+        completion: .file())
+    var to: String?
+
+    @Option(
+        name: [.customLong("input-file"), .customShort("i")],
+        help: .value("file", "Download the URLs in this list, one per line; - is standard input."), completion: .file())
+    var list: String?
 
     @Option(help: .value("choice", "If the file exists; validate downloads only what changed (default: fail)."))
     var exists: Exists?
@@ -35,51 +51,81 @@ struct DownloadCommand: DaemonCommand {
     @OptionGroup(title: "Request options") var fields: HeaderOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
-    @Argument(help: "What to download.") var url: String
-
-    @Argument(help: "Where to: a path in your directory of the daemon's downloads, or an absolute path.")
-    var path: String?
+    @Argument(help: .value("url", "What to download.")) var urls: [String] = []
 
     enum Exists: String, ExpressibleByArgument, CaseIterable {
         case fail, replace, rename, skip, validate
     }
 
     func validate() throws {
-        if path == nil, Self.name(in: url) == nil {
-            throw ValidationError("The URL has no last part to name the file after; give a PATH.")
+        guard urls.isEmpty != (list == nil) else {
+            throw ValidationError("Name the URLs to download, or a list of them with --input-file.")
         }
-    }
-
-    var source: JSONObject {
-        [
-            "type": SourceType.download.rawValue.json, "url": url.json, "path": (path ?? Self.name(in: url))?.json,
-            "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": checksum,
-            "mirrors": mirror.isEmpty ? JSON?.none : mirror.json, "rate": rate?.bytes.json, "segments": segments?.json,
-        ]
-    }
-
-    /// The file name at the end of `url`.
-    static func name(in url: String) -> String? {
-        var rest = url.prefix { $0 != "?" && $0 != "#" }
-        if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {
-            rest = rest[scheme...].dropFirst(3)
+        if let word = urls.first(where: { !DownloadEntry.isURL($0) }) {
+            throw ValidationError(
+                word == urls[0]
+                    ? "\"\(word)\" is not a URL; write one as https://host/path."
+                    : "\"\(word)\" is not a URL; to save under that name, use --to \(word).")
         }
-        guard let slash = rest.lastIndex(of: "/") else { return nil }
-        let part = String(rest[rest.index(after: slash)...])
-        let decoded = PercentEncoding.decoded(part) ?? part
-        let name = decoded.contains("/") || decoded.unicodeScalars.contains("\0") ? part : decoded
-        return ["", ".", ".."].contains(name) ? nil : name
+        guard let url = urls.first, urls.count == 1 else {
+            if checksum != nil || !mirror.isEmpty || options.key != nil {
+                throw ValidationError("--checksum, --mirror and --key are for one URL.")
+            }
+            return
+        }
+        if to?.hasSuffix("/") != false, DownloadEntry.name(in: url) == nil {
+            throw ValidationError("The URL has no last part to name the file after; name a file with --to.")
+        }
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        guard urls.count == 1, let url = urls.first else {
+            return try await BulkDownload(invocation: invocation, command: self).run()
+        }
         let console = invocation.console
-        return try await invocation.submit(options.spec(source: source), options) { job in
-            if !invocation.writesJSON, let path = job.result?["path"]?.string {
-                try console.lines([console.showsData ? path.sanitized : path])
+        return try await invocation.submit(
+            options,
+            making: { client throws(CommandFailure) in
+                let isOwn = try await Surroundings.takesPaths(client)
+                return options.spec(source: try source(DownloadEntry(url: url), isOwn: isOwn))
             }
-            if !options.quiet, let text = Self.summary(of: job) { console.say(text) }
+        ) { job in
+            let path = job.result?["path"]?.string ?? ""
+            if !invocation.writesJSON { try console.lines([console.showsData ? path.sanitized : path]) }
+            guard !options.quiet else { return }
+            if let text = Self.summary(of: job) { console.say(text) }
+            if let to, !to.hasPrefix("/"), !to.hasPrefix("~/"), try Surroundings.path(to, isOwn: true) != path,
+                !path.hasPrefix(try Surroundings.path(to, isOwn: true) + "/")
+            {
+                console.say("The file is in your directory among the daemon's downloads, not in the current directory.")
+            }
         }
     }
+
+    /// The source of a download; `isOwn` tells that the daemon belongs to the caller.
+    func source(_ entry: DownloadEntry, isOwn: Bool) throws(CommandFailure) -> JSONObject {
+        guard let name = entry.name ?? DownloadEntry.name(in: entry.url) ?? (to == nil || isMany ? nil : "") else {
+            throw CommandFailure(.badData, "The URL has no last part to name the file after; write a name behind it.")
+        }
+        var path: String? = name
+        if let to {
+            let whole = try Surroundings.path(to, isOwn: isOwn)
+            var facts = stat()
+            let isDirectory =
+                isMany || to.hasSuffix("/") || isOwn && stat(whole, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
+            let directory = whole.hasSuffix("/") ? String(whole.dropLast()) : whole
+            path = isDirectory ? "\(directory)/\(name)" : whole
+        }
+        let mirrors = mirror + entry.mirrors
+        return [
+            "type": SourceType.download.rawValue.json, "url": entry.url.json, "path": path?.json,
+            "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": entry.checksum ?? checksum,
+            "mirrors": mirrors.isEmpty ? JSON?.none : mirrors.json, "rate": rate?.bytes.json,
+            "segments": segments?.json,
+        ]
+    }
+
+    private var isMany: Bool { list != nil || urls.count > 1 }
 
     static func summary(of job: JobSnapshot) -> String? {
         guard let result = job.result, let size = result["size"]?.int else { return nil }
@@ -114,9 +160,9 @@ struct UploadCommand: DaemonCommand {
         "upload", "Upload a file to a URL.",
         example: "deferctl upload tools/tool.tar.gz https://example.org/store/tool.tar.gz",
         """
-        A relative PATH is relative to your directory among the daemon's downloads, never to the current directory; an \
-        absolute one must lie below one of the daemon's downloads.roots. Each attempt sends the file from the \
-        beginning; a file that changes during the upload is sent again. POST and PATCH are retried only with \
+        In a daemon of your own, PATH is a path as in any other program. The system's daemon takes a relative PATH from \
+        your directory among its downloads, and an absolute one must lie below one of its downloads.roots. Each attempt \
+        sends the file from the beginning; a file that changes during the upload is sent again. POST and PATCH are retried only with \
         --retries. The number of bytes and the server's answer are reported on standard error.
         """)
 
@@ -130,8 +176,7 @@ struct UploadCommand: DaemonCommand {
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The file: a path in your directory of the daemon's downloads, or an absolute path.")
-    var path: String
+    @Argument(help: "The file.", completion: .file()) var path: String
 
     @Argument(help: "Where to.") var url: String
 
@@ -143,15 +188,21 @@ struct UploadCommand: DaemonCommand {
         init?(argument: String) { self.init(rawValue: argument.uppercased()) }
     }
 
-    var source: JSONObject {
+    func source(isOwn: Bool) throws(CommandFailure) -> JSONObject {
         [
-            "type": SourceType.upload.rawValue.json, "url": url.json, "path": path.json,
+            "type": SourceType.upload.rawValue.json, "url": url.json,
+            "path": try Surroundings.path(path, isOwn: isOwn).json,
             "method": method?.rawValue.json, "headers": fields.headers, "checksum": checksum,
         ]
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.submit(options.spec(source: source), options) { job in
+        try await invocation.submit(
+            options,
+            making: { client throws(CommandFailure) in
+                options.spec(source: try source(isOwn: try await Surroundings.takesPaths(client)))
+            }
+        ) { job in
             guard !options.quiet, let size = job.result?["size"]?.int else { return }
             let status = job.result?["status"]?.int.map { ", answered with \($0)" } ?? ""
             let span = JobText(job, now: .now).runtime.map { " in " + Quantities.span($0) } ?? ""

@@ -36,6 +36,15 @@ package struct Admission: Sendable {
         }
     }
 
+    /// The mistakes of a spec that was not admitted.
+    package func mistakes(in json: JSON, from caller: Caller) -> [SpecError] {
+        SpecMistakes.all(in: json) { (json) throws(SpecError) in
+            _ = try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in
+                try reader.spec(json)
+            }
+        }
+    }
+
     /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
     /// without an expression.
     package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {

@@ -17,6 +17,30 @@ public struct JSONSyntaxError: Error, Equatable {
 extension JSONSyntaxError: CustomStringConvertible {
     /// The reason and the offset.
     public var description: String { "\(reason) at byte \(offset)" }
+
+    /// The line, the column, the reason and the text that was found there, of the text that was parsed.
+    package func place(in text: some Collection<UInt8>, firstLine: Int = 1) -> String {
+        let found = text.dropFirst(offset).prefix(32).prefix { $0 > 0x20 }
+        let what = found.isEmpty ? "" : ", found `\(String(decoding: found, as: UTF8.self))`"
+        let place = TextPlace(of: offset, in: text)
+        return
+            "line \(place.line + firstLine - 1), column \(place.column): \(reason)\(offset < text.count ? what : ", found the end")"
+    }
+}
+
+/// A line and a column, in characters, both from 1.
+package struct TextPlace: Sendable, Equatable {
+    package let line: Int
+    package let column: Int
+
+    package init(line: Int, column: Int) { (self.line, self.column) = (line, column) }
+
+    package init(of offset: Int, in text: some Collection<UInt8>) {
+        let before = text.prefix(offset)
+        line = before.reduce(1) { $1 == UInt8(ascii: "\n") ? $0 + 1 : $0 }
+        let start = before.reversed().prefix { $0 != UInt8(ascii: "\n") }.reversed()
+        column = String(decoding: start, as: UTF8.self).count + 1
+    }
 }
 
 extension UnsafeBufferPointer<UInt8> {

@@ -10,6 +10,8 @@ package struct JSONParser {
     private var depth = 0
     /// The approximate memory of the values so far, in bytes.
     private var cost = 0
+    /// The offset of the value that was looked up.
+    private var found: Int?
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int) {
         self.bytes = bytes
@@ -37,6 +39,15 @@ package struct JSONParser {
         let value = try parser.value(at: pointer.tokens[...])
         try parser.end()
         return (value, parser.cost)
+    }
+
+    /// The offset of the value at `pointer` in JSON text; nil without one.
+    package static func offset(of pointer: JSONPointer, in bytes: [UInt8]) -> Int? {
+        bytes.withUnsafeBufferPointer { bytes in
+            var parser = JSONParser(bytes, maximumDepth: 64, budget: .max)
+            _ = try? parser.value(at: pointer.tokens[...])
+            return parser.found
+        }
     }
 
     private mutating func end() throws(JSONSyntaxError) {
@@ -70,8 +81,11 @@ package struct JSONParser {
 
     /// Checks the next value, and returns the part of it at `tokens`; nil discards all of it.
     private mutating func value(at tokens: ArraySlice<String>?) throws(JSONSyntaxError) -> JSON? {
-        if let tokens, tokens.isEmpty { return try value() }
         skipSpace()
+        if let tokens, tokens.isEmpty {
+            found = position
+            return try value()
+        }
         var found: JSON?
         switch current {
         case UInt8(ascii: "{"):

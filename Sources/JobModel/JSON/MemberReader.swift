@@ -45,9 +45,9 @@ package struct MemberReader {
             guard !names.isEmpty else {
                 throw fault(member.name, "No params are taken here; leave \"\(member.name.echoed)\" out.")
             }
-            throw fault(
-                member.name,
-                "There is no member \"\(member.name.echoed)\" here; known are \(names.joined(separator: ", ")).")
+            let known = names.joined(separator: ", ")
+            let hint = member.name.nearest(among: names).map { "did you mean \"\($0)\"? Known" } ?? "known"
+            throw fault(member.name, "There is no member \"\(member.name.echoed)\" here; \(hint) are \(known).")
         }
     }
 
@@ -187,7 +187,8 @@ package struct MemberReader {
         if let choice = Choice(rawValue: text) { return choice }
         if isOpen(name) { return nil }
         let words = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
-        throw fault(name, "\"\(name)\" must be one of \(words).")
+        let hint = text.nearest(among: Choice.allCases.map(\.rawValue)).map { "; did you mean \"\($0)\"?" } ?? "."
+        throw fault(name, "\"\(name)\" must be one of \(words)\(hint)")
     }
 
     package func time(_ name: String) throws(SpecError) -> Timestamp? {

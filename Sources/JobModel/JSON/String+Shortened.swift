@@ -20,4 +20,12 @@ extension String {
         }
         return String(unicodeScalars[..<kept]) + ending
     }
+
+    /// The word that was probably meant, if one is near.
+    package func nearest(among words: some Sequence<String>) -> String? {
+        let text = prefix(64)
+        // The number of letters to insert or remove.
+        let distances = words.map { (word: $0, count: text.difference(from: $0).count) }
+        return distances.min { $0.count < $1.count }.flatMap { $0.count <= max(2, $0.word.count / 2) ? $0.word : nil }
+    }
 }

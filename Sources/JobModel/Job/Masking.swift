@@ -83,29 +83,34 @@ package enum Masking {
         }
         let slashes = bytes.indices.first { bytes[$0...].starts(with: "//".utf8) }
         let start = slashes.map { $0 + 2 } ?? 0
-        let end = bytes[start...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
-        if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) {
+        // A password may hold a slash.
+        if let at = bytes[start...].lastIndex(of: UInt8(ascii: "@")) {
             bytes.replaceSubrange(start..<at, with: mask.utf8)
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Returns the end of the authority at `start` and its last `@`; expressions in it are skipped.
+    ///
+    /// An authority such as `bob:s3/cret@host` has no port, so its first slash belongs to a password.
     private static func authority(in bytes: [UInt8], from start: Int) -> (end: Int, at: Int?) {
         var at: Int?
         var index = start
+        var (colon, hasWordBehindColon) = (false, false)
         while index < bytes.count {
             switch bytes[index] {
-            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: " "),
-                UInt8(ascii: "\n"):
-                return (index, at)
+            case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"):
+                if at != nil || !hasWordBehindColon { return (index, at) }
+            case UInt8(ascii: "\""), UInt8(ascii: " "), UInt8(ascii: "\n"): return (index, at)
+            case UInt8(ascii: ":"): colon = true
             case UInt8(ascii: "@"): at = index
             case UInt8(ascii: "{"):
                 if let end = expressionEnd(in: bytes, from: index) {
                     index = end
                     continue
                 }
-            default: break
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "]"): break
+            default: hasWordBehindColon = hasWordBehindColon || colon
             }
             index += 1
         }

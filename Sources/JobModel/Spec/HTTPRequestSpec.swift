@@ -16,14 +16,14 @@ package struct HTTPRequestSpec: Sendable, Equatable {
     package var accept: Accept
 
     static let members = [
-        "type", "url", "method", "headers", "body", "bodyBase64", "ifNoneMatch", "ifModifiedSince", "accept",
+        "type", "url", "method", "headers", "body", "bodyBase64", "json", "ifNoneMatch", "ifModifiedSince", "accept",
     ]
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
         method =
             try reader.string("method", flaw: { HeaderField.isToken($0) ? nil : "A method is a word, such as GET." })
-            ?? "GET"
+            ?? Self.method(without: reader.object)
         headers = try HeaderField.read(reader)
         let text = try reader.string("body", atMost: .max)
         let encoded = try reader.string("bodyBase64", atMost: .max) { text in
@@ -32,9 +32,20 @@ package struct HTTPRequestSpec: Sendable, Equatable {
         guard text == nil || encoded == nil else {
             throw reader.fault("bodyBase64", "Give either \"body\" or \"bodyBase64\", not both.")
         }
-        body = text.map { Array($0.utf8) } ?? encoded.flatMap(Base64.decode)
+        // Null is a value here, too.
+        let json = reader.object["json"]
+        guard json == nil || text == nil && encoded == nil else {
+            throw reader.fault("json", "Give either \"json\" or a body, not both.")
+        }
+        body = text.map { Array($0.utf8) } ?? encoded.flatMap(Base64.decode) ?? json?.utf8
+        if json != nil, !headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+            headers.append(HeaderField(name: "Content-Type", value: "application/json"))
+        }
         ifNoneMatch = try reader.string("ifNoneMatch", flaw: HeaderField.flaw(ofValue:))
         ifModifiedSince = try reader.time("ifModifiedSince")
         accept = try reader.choice("accept") ?? .success
     }
+
+    /// The method of a source that names none.
+    package static func method(without source: JSONObject) -> String { source["json"] == nil ? "GET" : "POST" }
 }

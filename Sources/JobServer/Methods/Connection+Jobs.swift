@@ -90,20 +90,29 @@ extension Connection {
             do { isWatched = try MemberReader(params).flag("watch") ?? false } catch { throw ProtocolError(error) }
             spec["watch"] = nil
         }
-        do { return (try admission.spec(.object(spec), from: caller), isWatched) } catch { throw ProtocolError(error) }
+        return (try admit(spec, admission, caller), isWatched)
+    }
+
+    private static func admit(
+        _ spec: JSONObject, _ admission: Admission, _ caller: Caller
+    ) throws(ProtocolError) -> Admission.Admitted {
+        do { return try admission.spec(.object(spec), from: caller) } catch {
+            let refusal = ProtocolError(error)
+            guard case .invalid = error.code else { throw refusal }
+            throw refusal.with(mistakes: admission.mistakes(in: .object(spec), from: caller))
+        }
     }
 
     func jobExplain(_ call: Call) async throws(ProtocolError) {
         let (admission, params, caller) = (engine.admission, call.request.params, caller)
         let read = await engine.blocking(for: caller.uid) {
-            Result { () throws(CoreError) in
-                let admitted = try admission.spec(.object(params), from: caller)
+            Result { () throws(ProtocolError) in
+                let admitted = try Self.admit(params, admission, caller)
                 let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
                 return (queues: [own] + admitted.queues, jobs: admitted.jobs, text: admitted.spec.explained.utf8)
             }
         }
-        let spec: (queues: [NamedQueue], jobs: [NamedJob], text: [UInt8])
-        do { spec = try read.get() } catch { throw ProtocolError(error) }
+        let spec = try read.get()
         let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
         if let missing = spec.queues.first(where: { !names.contains($0.name) }) {

@@ -30,6 +30,7 @@ extension Connection {
         call.succeed(
             .object([
                 "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
+                "instance": engine.settings.isSystemInstance ? "system" : "user",
                 "startedAt": .string(server.startedAt.description),
                 "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
                 "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),

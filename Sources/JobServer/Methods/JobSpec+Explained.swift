@@ -32,7 +32,7 @@ extension JobSpec {
         }
         switch source["type"]?.string.flatMap(SourceType.init(rawValue:)) {
         case .url, .json:
-            fill("method", "GET")
+            fill("method", .string(HTTPRequestSpec.method(without: members)))
             fill("accept", "success")
         case .download:
             fill("exists", "fail")

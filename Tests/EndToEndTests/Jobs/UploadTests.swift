@@ -49,7 +49,9 @@ import Testing
             #expect(sent.contains(Sample.largeSHA256), "\(sent)")
             #expect(origin.log.last("/store")?.body == Sample.large)
             origin["/large"] = OriginResource(Sample.large, etag: "\"1\"")
-            let download = try await daemon.deferctl(["download", "--segments", "4", origin.url("/large"), "copy"])
+            let download = try await daemon.deferctl([
+                "download", "--segments", "4", origin.url("/large"), "--to", "copy",
+            ])
             #expect(download.outputText == daemon.downloads + "/copy\n")
             #expect(try Data(contentsOf: URL(filePath: daemon.downloads + "/copy")) == Data(Sample.large))
             #expect(origin.log.count("/large") > 1)

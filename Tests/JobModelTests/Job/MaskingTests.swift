@@ -24,9 +24,9 @@ import Testing
     @Test(arguments: [
         ("https://u:p w@h/a", "https://***@h/a"), ("//h:0/cb?code=secret", "//h:0/cb?***"),
         ("//u:p@h:0/", "//***@h:0/"), ("example.org/?token=secret#a", "example.org/?***"), ("u:p@h", "***@h"),
-        ("ftp://h/a b?t=s", "ftp://h/a b?***"), ("https://h/@a", "https://h/@a"), ("no url", "no url"), ("?", "?"),
+        ("ftp://h/a b?t=s", "ftp://h/a b?***"), ("https://h/@a", "https://***@a"), ("no url", "no url"), ("?", "?"),
         ("", ""), ("https://u:\"@h", "https://***@h"),
-        ("mailto:a@h?b=c//d@e", "***@h?***"),
+        ("mailto:a@h?b=c//d@e", "***@h?***"), ("https://bob:s3/cret@host/", "https://***@host/"),
     ])
     func textThatIsNoURL_losesWhatMayBeSecret(_ text: String, _ masked: String) {
         #expect(Masking.masked(noURL: text) == masked)

@@ -1,0 +1,72 @@
+/// The lines of a file, of standard input or of an argument.
+struct InputLines: Sendable {
+    struct Line: Sendable {
+        /// Counted from 1.
+        let number: Int
+        let bytes: [UInt8]
+    }
+
+    /// The maximum size of a line, and of an input that is read as a whole.
+    static let limit = 64 << 20
+
+    /// The name of the input in messages.
+    let name: String
+    /// The file that is read, up to its end.
+    private var path: String?
+    private var input: InputFile?
+    /// The input that was read, of which the first `scanned` bytes have no line feed.
+    private var rest: ArraySlice<UInt8>
+    private var scanned = 0
+    private var number = 0
+
+    /// The lines of a file; `-` is standard input.
+    init(path: String) { (name, self.path, rest) = (path == "-" ? "standard input" : path, path, []) }
+
+    init(text: String) { (name, path, rest) = ("the argument", nil, Array(text.utf8)[...]) }
+
+    /// The next line that is not blank; nil at the end.
+    mutating func next() async throws(CommandFailure) -> Line? {
+        while true {
+            if let end = rest.dropFirst(scanned).firstIndex(of: UInt8(ascii: "\n")) {
+                if let line = take(to: end) { return line }
+                continue
+            }
+            scanned = rest.count
+            guard scanned <= Self.limit else {
+                throw CommandFailure(
+                    .badData, "Line \(number + 1) of \(name) is longer than \(Self.limit) bytes; split it.")
+            }
+            // The last line needs no line feed.
+            guard try await readMore() else { return take(to: rest.endIndex) }
+        }
+    }
+
+    /// All bytes behind the lines that were taken.
+    mutating func remainder() async throws(CommandFailure) -> [UInt8] {
+        while try await readMore() {
+            guard rest.count <= Self.limit else {
+                throw CommandFailure(.badData, "\(name) is larger than \(Self.limit) bytes; split it.")
+            }
+        }
+        defer { rest = [] }
+        return Array(rest)
+    }
+
+    private mutating func readMore() async throws(CommandFailure) -> Bool {
+        guard let path else { return false }
+        let file = if let input { input } else { try InputFile(path: path) }
+        input = file
+        let piece = try await file.read()
+        if piece.isEmpty { self.path = nil } else { rest += piece }
+        return !piece.isEmpty
+    }
+
+    /// Removes the bytes of a line; nil if it is blank.
+    private mutating func take(to end: Int) -> Line? {
+        let bytes = rest[..<end]
+        rest = rest[end...].dropFirst()
+        scanned = 0
+        number += 1
+        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? Line(number: number, bytes: Array(bytes)) : nil
+    }
+}

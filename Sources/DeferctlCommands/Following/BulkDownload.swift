@@ -1,0 +1,108 @@
+import JobClient
+import JobModel
+
+/// Downloads many files: submits all, then waits for all of them, with one line of progress.
+struct BulkDownload: Sendable {
+    /// The number of jobs that are waited for at once, of the 1,024 calls that a connection may have.
+    private static let window = 256
+
+    let invocation: Invocation
+    let command: DownloadCommand
+
+    func run() async throws -> ExitStatus {
+        let (status, jobs) = try await invocation.withDaemon { client in
+            try await BulkSubmission(
+                client: client,
+                accept: { if command.options.detach { try invocation.show($0.json, as: String($0.id)) } },
+                refuse: { invocation.console.say($0) }
+            ).run(DownloadEntries(command, isOwn: try await Surroundings.takesPaths(client)))
+        }
+        if command.options.detach || jobs.isEmpty { return status }
+        let ended = try await Interruption(from: "wait", jobs: jobs).run { try await follow(jobs) }
+        let console = invocation.console
+        if invocation.writesJSON {
+            try console.lines(json: ended.map(\.json))
+        } else {
+            let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }
+            try console.lines(console.showsData ? paths.map(\.sanitized) : paths)
+        }
+        return .worst([status] + ended.map { ExitStatus(jobState: $0.state) })
+    }
+
+    /// Waits for all jobs, and returns them in the same order.
+    private func follow(_ jobs: [Int64]) async throws -> [JobSnapshot] {
+        let console = invocation.console
+        let display = BulkDisplay(
+            total: jobs.count, isUnicode: console.messageFormat.isUnicode, isLog: !console.showsMessages,
+            isSilent: command.options.quiet)
+        let screen = ProgressScreen(console: console, display: display)
+        return try await screen.showing {
+            let connection = DaemonConnection(path: invocation.socket) { await screen.say($0) }
+            return try await invocation.withDaemon { client in
+                var ended: [Int64: JobSnapshot] = [:]
+                try await connection.keeping(client) { client in
+                    try await wait(for: jobs.filter { ended[$0] == nil }, with: client) { job in
+                        ended[job.id] = job
+                        await screen.show(JobEvent(watch: "", job: job.id, .state(job)))
+                        if !invocation.writesJSON, job.state == "failed" {
+                            await screen.say(JobText(job, now: .now).errorSentence)
+                        }
+                    }
+                }
+                return jobs.compactMap { ended[$0] }
+            }
+        }
+    }
+
+    private func wait(
+        for jobs: [Int64], with client: JobClient, _ finish: (JobSnapshot) async -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: JobSnapshot.self) { group in
+            for (index, job) in jobs.enumerated() {
+                if index >= Self.window, let ended = try await group.next() { await finish(ended) }
+                group.addTask { try await client.wait(job) }
+            }
+            for try await ended in group { await finish(ended) }
+        }
+    }
+}
+
+/// The progress of many downloads as one line, redrawn on a terminal, and written at each tenth elsewhere.
+struct BulkDisplay: ProgressDisplay {
+    let total: Int
+    let isUnicode: Bool
+    let isLog: Bool
+    let isSilent: Bool
+    let stays = true
+    private var ended: [String: Int] = [:]
+    private var bytes: Int64 = 0
+    private var tenth = 0
+
+    init(total: Int, isUnicode: Bool, isLog: Bool, isSilent: Bool) {
+        (self.total, self.isUnicode, self.isLog, self.isSilent) = (total, isUnicode, isLog, isSilent)
+    }
+
+    private var count: Int { ended.values.reduce(0, +) }
+
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
+        guard case .state(let job) = event.change else { return "" }
+        ended[job.state, default: 0] += 1
+        bytes &+= Int64(job.result?["size"]?.int ?? 0)
+        let tenth = count * 10 / max(1, total)
+        guard isLog, !isSilent, tenth > self.tenth else { return "" }
+        self.tenth = tenth
+        return summary + "\n"
+    }
+
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
+        if isSilent { return [] }
+        let bar = ProgressBar(width: size.columns, isUnicode: isUnicode)
+            .bar(Double(count) / Double(max(1, total)), width: 20)
+        return ["\(bar)  \(summary)".cut(to: max(10, size.columns - 1), mark: isUnicode ? "…" : "...")]
+    }
+
+    private var summary: String {
+        let others = ["failed", "cancelled"].compactMap { state in ended[state].map { ", \($0) \(state)" } }
+        return "\(count) of \(total) files, \(Quantities.size(bytes))\(others.joined())"
+    }
+}

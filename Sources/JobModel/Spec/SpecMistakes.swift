@@ -1,0 +1,89 @@
+/// The mistakes of a spec that was rejected, found by reading it again without the part that was wrong.
+package enum SpecMistakes {
+    /// The most mistakes that are found.
+    package static let most = 20
+    /// Specs of more bytes were hardly written by hand, and each mistake costs another reading.
+    private static let longest = 64 << 10
+
+    /// The mistakes in the order in which `read` finds them; one or none in a long spec.
+    package static func all(in spec: JSON, _ read: (JSON) throws(SpecError) -> Void) -> [SpecError] {
+        var (rest, found, seen) = (spec, [SpecError](), Set<[String]>())
+        let isShort = spec.size <= longest
+        // What is left out may be missing then, which is found at the same place.
+        for _ in 0..<2 * most {
+            do throws(SpecError) { try read(rest) } catch {
+                let isNew = seen.insert(error.pointer.tokens).inserted
+                if isNew { found.append(error) }
+                guard isShort, found.count < most,
+                    let repaired = repaired(rest, at: error.pointer.tokens[...], .job, removing: isNew)
+                else { return found }
+                rest = repaired
+                continue
+            }
+            return found
+        }
+        return found
+    }
+
+    /// A part of a spec with a form of its own.
+    private enum Part {
+        case job, links, link, step, source, jobs
+
+        /// The part below this one at `token`; nil if it is a plain member.
+        func part(at token: String, _ value: JSON?) -> Part? {
+            switch (self, token) {
+            case (.job, "source"), (.step, "source"): .source
+            case (.job, "then"): .links
+            case (.links, _): .link
+            case (.link, "then"), (.link, "fail"), (.link, "both"), (.link, "finally"): .step
+            case (.source, "jobs"): .jobs
+            case (.source, "job") where value?.object != nil: .job
+            case (.jobs, _): .job
+            default: nil
+            }
+        }
+
+        /// A correct value in place of a wrong one, about whose result nothing is known.
+        var substitute: JSON {
+            let source: JSON = ["type": .string(SourceType.error.rawValue)]
+            return switch self {
+            case .source: source
+            case .job, .step: ["source": source]
+            case .link: ["both": ["source": source]]
+            case .links, .jobs: []
+            }
+        }
+    }
+
+    /// The `part` with the member at the pointer left out, or else with a substitute for the part that it belongs to.
+    private static func repaired(
+        _ json: JSON, at tokens: ArraySlice<String>, _ part: Part, removing: Bool
+    ) -> JSON? {
+        guard let token = tokens.first else { return part.substitute }
+        let value = json.array == nil ? json[token] : JSONPointer.index(token).flatMap { json[$0] }
+        if let inner = part.part(at: token, value) {
+            guard let changed = repaired(value ?? .null, at: tokens.dropFirst(), inner, removing: removing) else {
+                return nil
+            }
+            return json.replacing(token, by: changed)
+        }
+        // Without these, the rest would be wrong in another way.
+        let isNeeded = token == "type" || part == .step && ["return", "throw"].contains(token)
+        return removing && value != nil && !isNeeded ? json.replacing(token, by: nil) : part.substitute
+    }
+}
+
+extension JSON {
+    fileprivate func replacing(_ token: String, by value: JSON?) -> JSON? {
+        switch self {
+        case .object(var object):
+            object[token] = value
+            return .object(object)
+        case .array(var elements):
+            guard let value, let index = JSONPointer.index(token), index < elements.count else { return nil }
+            elements[index] = value
+            return .array(elements)
+        default: return nil
+        }
+    }
+}
