@@ -127,6 +127,11 @@ let package = Package(
         ),
         .executableTarget(name: "deferctl", dependencies: ["DeferctlCommands"], swiftSettings: ours),
 
+        // The example that is installed beside those in other languages.
+        .executableTarget(
+            name: "ExampleClient", dependencies: ["JobClient", "JobModel"], path: "config/examples",
+            exclude: ["client.py", "client.sh"], swiftSettings: ours),
+
         .target(
             name: "TestOrigin",
             dependencies: [.product(name: "Hummingbird", package: "hummingbird")] + nio,

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// ```swift
 /// try await JobClient.withConnection(path: socket) { client in
-///     let job = try await client.submit(["source": ["type": "url", "url": .string(url)]])
+///     let job = try await client.submit(JobClient.Spec(.url(url)))
 ///     print(try await client.wait(job.id).state)
 /// }
 /// ```
@@ -39,8 +39,18 @@ public final class JobClient: Sendable {
         (self.channel, self.handler, notifications) = (channel, handler, events)
     }
 
+    /// The socket of the daemon that a user means: `DEFERD_SOCKET`, else that of their own daemon if there is one, else the
+    /// system's.
+    public static var defaultPath: String {
+        func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+        let (path, runtime) = (variable("DEFERD_SOCKET"), variable("XDG_RUNTIME_DIR"))
+        if !path.isEmpty { return path }
+        let own = runtime + "/deferd/deferd.sock"
+        return runtime.first == "/" && access(own, F_OK) == 0 ? own : "/run/deferd/deferd.sock"
+    }
+
     /// Connects to the daemon at the Unix socket `path`. Call ``close()`` at the end.
-    public static func connect(path: String) async throws(JobClientError) -> JobClient {
+    public static func connect(path: String = defaultPath) async throws(JobClientError) -> JobClient {
         let events = JobEvents(storage: JobEvents.Storage(limit: maximumWaitingBytes))
         var patience = 100
         while true {
@@ -82,7 +92,8 @@ public final class JobClient: Sendable {
 
     /// Connects, runs `body`, and closes the connection.
     public static func withConnection<Value>(
-        path: String, isolation: isolated (any Actor)? = #isolation, _ body: (JobClient) async throws -> Value
+        path: String = defaultPath, isolation: isolated (any Actor)? = #isolation,
+        _ body: (JobClient) async throws -> Value
     ) async throws -> Value {
         try await connect(path: path).closing(isolation: isolation, after: body)
     }

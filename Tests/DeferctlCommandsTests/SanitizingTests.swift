@@ -12,7 +12,7 @@ import Testing
         ("\u{9B}2J", "\\x9b2J"),
         ("\u{202E}gnp.exe", "\\u{202e}gnp.exe"),
         ("one\u{2028}two", "one\\u{2028}two"),
-        ("\r\n", "\\r\\n"),
+        ("\r\n", "\\r\\n"), ("a\u{61C}b\u{200F}", "a\\u{061c}b\\u{200f}"),
     ])
     func sanitized_spellsOutWhatSteersATerminal(text: String, shown: String) {
         #expect(text.sanitized == shown)
@@ -28,6 +28,14 @@ import Testing
         var filter = TerminalFilter()
         let shown = filter.filter([0x61, 0xC2]) + filter.filter([0x9B, 0x62, 0xC2]) + filter.filter([0xA9])
         #expect(String(decoding: shown, as: UTF8.self) == "a\\x9bb©")
+    }
+
+    @Test func filter_spellsOutBytesOfNoCharacter_andControlsOfDirection() {
+        var filter = TerminalFilter()
+        let bytes: [UInt8] = [0x9B, 0x41, 0xE9, 0x42] + Array("\u{202E}日\u{61C}".utf8) + [0xE2, 0x9D, 0x0A]
+        #expect(
+            filter.filter(bytes) == Array("\\x9bA".utf8) + [0xE9] + Array("B\\u{202e}日\\u{061c}".utf8) + [0xE2]
+                + Array("\\x9d\n".utf8))
     }
 
     @Test func prettyJSON_breaksLines_andEscapesControls() {

@@ -94,6 +94,30 @@ import Testing
         }
     }
 
+    @Test func list_hasNamesDigestsAndMirrors() throws {
+        let digest = "sha256:" + String(repeating: "A", count: 64)
+        let entry = try DownloadEntry(line: "  https://a/b\thttps://c/d \(digest)  name ")
+        #expect(entry.url == "https://a/b" && entry.mirrors == ["https://c/d"] && entry.name == "name")
+        #expect(entry.checksum?.string == digest)
+        for line in ["a/b", "out=x", "https://a/b one two"] {
+            #expect(throws: CommandFailure.self) { try DownloadEntry(line: line) }
+        }
+    }
+
+    @Test func options_becomeMembers() throws {
+        let words = [
+            "fetch", "--at", "2026-12-01T08:30:00Z", "--held", "--notify", "--key", "k", "--key-until", "finished",
+        ]
+        let command = try #require(try DeferctlCommand.parseAsRoot(words + ["https://a/"]) as? FetchCommand)
+        #expect(command.options.detach)
+        #expect(
+            command.options.spec(source: [:]) == [
+                "source": [:], "notBefore": "2026-12-01T08:30:00.000Z", "key": "k", "keyUntil": "finished",
+                "held": true,
+                "notify": true,
+            ])
+    }
+
     @Test func fetch_posts_whenThereIsData() async throws {
         let command = try #require(
             try DeferctlCommand.parseAsRoot(["fetch", "-d", "a=b", "https://a/"]) as? FetchCommand)

@@ -8,6 +8,9 @@ package struct ZoneFiles: Sendable {
         package let reason: String
     }
 
+    /// The name of the machine's own zone.
+    private static let local = "local"
+
     private let directory: String
 
     package init(directory: String = "/usr/share/zoneinfo") {
@@ -16,10 +19,12 @@ package struct ZoneFiles: Sendable {
 
     package func rules(of zone: String) throws(Flaw) -> ZoneRules {
         if zone == "UTC" { return .utc }
-        guard Self.isName(zone) else {
+        guard Self.isName(zone) || zone == Self.local else {
             throw Flaw(reason: "\"\(zone.echoed)\" is not the name of a zone; write it as in Europe/Berlin.")
         }
-        let path = "\(directory)/\(zone)"
+        let path = zone == Self.local ? "/etc/localtime" : "\(directory)/\(zone)"
+        // A machine without that file keeps UTC.
+        if zone == Self.local, access(path, F_OK) != 0 { return .utc }
         guard let bytes = try? RegularFile.contents(of: path, atMost: ZoneRules.longest) else {
             let isThere = access(directory + "/Etc/UTC", R_OK) == 0 || access(directory + "/UTC", R_OK) == 0
             throw Flaw(

@@ -1,7 +1,7 @@
 /// Times in crontab(5) notation: minute, hour, day of month, month and day of week.
 ///
 /// A field is a list of `*`, numbers and ranges; months and days of the week have names, and a step follows `*` or a
-/// range. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` abbreviate five fields. Nothing else is supported.
+/// range. `@hourly`, `@daily` (`@midnight`), `@weekly`, `@monthly` and `@yearly` (`@annually`) abbreviate five fields.
 package struct CalendarExpression: Sendable, Hashable {
     /// The maximum size in bytes: each field may name all its values, with the longest names.
     package static let longest = 512
@@ -25,7 +25,7 @@ package struct CalendarExpression: Sendable, Hashable {
 
     private static let short = [
         "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
-        "@yearly": "0 0 1 1 *",
+        "@yearly": "0 0 1 1 *", "@midnight": "0 0 * * *", "@annually": "0 0 1 1 *",
     ]
 
     package init(_ text: String) throws(Flaw) {

@@ -17,12 +17,12 @@ import TestOrigin
     @Test func overview_works() async throws {
         try await run { socket, url in
             try await JobClient.withConnection(path: socket) { client in
-                let job = try await client.submit(["source": ["type": "url", "url": .string(url)]])
+                let job = try await client.submit(JobClient.Spec(.url(url)))
                 let finished = try await client.wait(job.id)
                 print(finished.state, finished.result?["status"]?.int ?? 0)
             }
             try await JobClient.withConnection(path: socket) { client in
-                let job = try await client.submit(["source": ["type": "url", "url": .string(url)]])
+                let job = try await client.submit(JobClient.Spec(.url(url)))
                 print(try await client.wait(job.id).state)
             }
             try await JobClient.withConnection(path: socket) { client in

@@ -60,7 +60,8 @@ import Testing
         try await TestOrigin.run { origin in
             Self.furnish(origin)
             try await Daemon.run(
-                configuration: "programs: {digest: {command: [/usr/bin/sha256sum, --tag]}}\n"
+                configuration: "programs: {digest: {command: [/bin/sh, -c, exec sha256sum, digest]}}
+"
             ) { daemon, wire in
                 let sha256 =
                     try await wire.succeed([
@@ -98,7 +99,8 @@ import Testing
                     case "webhook":
                         #expect(result["body"] == "worked")
                         #expect(origin.log.count("/done") == 1)
-                    case "program": #expect(result == "/usr/bin/sha256sum: /nowhere: No such file or directory\n")
+                    case "program":
+                        #expect(result.string?.hasSuffix("  -") == true && result.string?.utf8.count == 67)
                     default: Issue.record("The recipe \(name) is not tested.")
                     }
                 }
@@ -131,27 +133,46 @@ import Testing
             let command = last.trimmingCharacters(in: .whitespaces).split(separator: "`").first.map(String.init)
             return command.flatMap { $0.hasPrefix("deferctl ") && !$0.contains("(1)") ? $0 : nil }
         }
-        #expect(habits.count == 14)
-        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
-            let path = try daemon.directory.write("#!/bin/sh\necho made in $PWD\n", to: "make")
-            chmod(path, 0o755)
-            let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
-            let environment = [
-                "PATH": "\(daemon.directory.path):\(programs):/usr/bin:/bin", "DEFERD_SOCKET": daemon.socket,
-            ]
-            let wire = try daemon.connect()
-            for habit in habits {
-                let script = Self.script(for: habit)
-                let job = try await wire.submit(ProgramTests.shell(script))
-                if script != "sleep 1000" { _ = try await wire.wait(job) }
-                let command = habit.replacing(" 3", with: " \(job)")
-                let run = try await ChildProcess.run(["/bin/sh", "-c", command], environment: environment)
-                #expect(run.end == .code(0), "\(habit): \(run.errors)")
-                if command.contains("output") { #expect(run.output == "done\n", "\(habit)") }
-                if habit == "deferctl run make" { #expect(run.output.hasPrefix("made in /")) }
-                guard habit.contains("--detach"), !habit.contains("--delay") else { continue }
-                let made = try await wire.wait(try #require(Int(run.output.dropLast())))
-                #expect(made["state"] == "succeeded", "\(habit): \(made)")
+        #expect(habits.count == 29)
+        try await TestOrigin.run { origin in
+            Self.furnish(origin)
+            try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+                let directory = daemon.directory
+                let path = try directory.write("#!/bin/sh\necho made in $PWD\n", to: "make")
+                chmod(path, 0o755)
+                try directory.write("\(origin.url("/work")) one\n\(origin.url("/done")) two\n", to: "list.txt")
+                let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
+                let environment = [
+                    "PATH": "\(directory.path):\(programs):/usr/bin:/bin", "DEFERD_SOCKET": daemon.socket,
+                ]
+                let sha256 = try #require(
+                    try await ChildProcess.run(["/bin/sh", "-c", "printf worked | sha256sum"]).output.split(
+                        separator: " "
+                    )
+                    .first)
+                let wire = try daemon.connect()
+                for habit in habits {
+                    let script = Self.script(for: habit)
+                    let job = try await wire.submit(ProgramTests.shell(script))
+                    if script != "sleep 1000" { _ = try await wire.wait(job) }
+                    let command = habit.replacing(" 3", with: " \(job)").replacing("sha256:…", with: "sha256:\(sha256)")
+                        .replacing("URL2", with: origin.url("/done"))
+                        .replacing("URL", with: origin.url(habit.contains("checksum") ? "/work" : "/tool.tar.gz"))
+                    let run = try await ChildProcess.run(
+                        ["/bin/sh", "-c", command + (habit.contains("URL URL2") ? " --exists rename" : "")],
+                        environment: environment, directory: directory.path)
+                    #expect(run.end == .code(0), "\(habit): \(run.errors)")
+                    if command.contains("output") { #expect(run.output == "done\n", "\(habit)") }
+                    if habit == "deferctl run make" { #expect(run.output == "made in \(directory.path)\n") }
+                    if habit.contains("--exists skip") {
+                        #expect(run.output.hasSuffix("/one\n\(daemon.directory.path)/downloads/two\n"))
+                    }
+                    guard habit.contains("--detach"), !habit.contains("--delay"), !habit.contains("--at ") else {
+                        continue
+                    }
+                    let made = try await wire.wait(try #require(Int(run.output.dropLast())))
+                    #expect(made["state"] == "succeeded", "\(habit): \(made)")
+                }
             }
         }
     }

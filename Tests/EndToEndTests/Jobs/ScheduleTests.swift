@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 /// Schedules over a socket, with a real clock: the tests await jobs, never a time.
@@ -40,6 +41,24 @@ import Testing
             let stored = all.compactMap { $0["key"]?.string ?? $0["spec"]?["key"]?.string }
             #expect(Set(stored).count == all.count && Set(keys).isSubset(of: stored))
             try await daemon.stop()
+        }
+    }
+
+    @Test func deferctl_addsACommand_whichRunsInItsDirectory() async throws {
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+            func deferctl(_ words: String...) async throws -> String {
+                let run = try await ChildProcess.run(
+                    [BuiltProgram.deferctl, "--socket", daemon.socket] + words, environment: ["TZ": "Europe/Berlin"],
+                    directory: daemon.directory.path)
+                #expect(run.end == .code(0), "\(run.errors)")
+                return run.output
+            }
+            _ = try await deferctl("schedule", "add", "s", "--daily", "--", "sh", "-c", "echo $PWD '{{schedule/name}}'")
+            let schedule = try JSON(parsing: try await deferctl("schedule", "show", "s", "--json"))
+            #expect(schedule["zone"] == "Europe/Berlin" && schedule["calendar"] == "@daily")
+            let job = try await deferctl("schedule", "run", "s").dropLast()
+            _ = try await deferctl("wait", String(job))
+            #expect(try await deferctl("output", String(job)) == "\(daemon.directory.path) {{schedule/name}}\n")
         }
     }
 

@@ -171,6 +171,20 @@ import Testing
         }
     }
 
+    @Test func check_warnsOfWhatIsNotThere() async throws {
+        try await TemporaryDirectory.with { directory in
+            let yaml = "socket:\n  group: nobody-has-it\nprograms:\n  sh: /bin/sh\n  gone: [/nonexistent/x]\n"
+            let (end, _, errors) = try await ChildProcess.run(
+                try Daemon.command(in: directory, configuration: yaml) + ["--check"])
+            #expect(end == .code(0))
+            let place = directory.path + "/deferd.yaml"
+            #expect(
+                errors.contains("warning: \(place):2: socket.group: there is no group \"nobody-has-it\""), "\(errors)")
+            #expect(errors.contains("warning: \(place):5: programs: gone: there is no program \"/nonexistent/x\""))
+            #expect(errors.split(separator: "\n").count == 2, "\(errors)")
+        }
+    }
+
     /// The fuzzer's initial inputs (`make fuzz`).
     @Test func check_saysWhere_orIsContent_whateverTheFileIs() async throws {
         let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

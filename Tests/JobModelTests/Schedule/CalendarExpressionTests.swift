@@ -26,7 +26,7 @@ struct CalendarExpressionTests {
     @Test(arguments: [
         ("@hourly", "0 * * * *"), ("@daily", "0 0 * * *"), (" @daily\t", "0 0 * * *"), ("@weekly", "0 0 * * 0"),
         ("@monthly", "0 0 1 * *"),
-        ("@yearly", "0 0 1 1 *"),
+        ("@yearly", "0 0 1 1 *"), ("@annually", "0 0 1 1 *"), ("@midnight", "0 0 * * *"),
     ])
     func shortForms_standForFiveFields(_ short: String, _ long: String) throws {
         #expect(try CalendarExpression(short) == CalendarExpression(long))
@@ -36,7 +36,7 @@ struct CalendarExpressionTests {
         "", "*", "* * * *", "* * * * * *", "60 * * * *", "-1 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *",
         "* * * 0 *", "* * * 13 *", "* * * * 8", "5/2 * * * *", "*/0 * * * *", "*/ * * * *", "*/-1 * * * *",
         "5-1 * * * *", "* * * * 5-0", "* * * * fri-mon", "1,,2 * * * *", ",1 * * * *", "1- * * * *", "-5 * * * *",
-        "1-2-3 * * * *", "jan * * * *", "* * * mon *", "* * * * monday", "@reboot", "@annually", "@midnight", "@Daily",
+        "1-2-3 * * * *", "jan * * * *", "* * * mon *", "* * * * monday", "@reboot", "@Daily",
         "@hourly *", "? * * * *", "L * * * *", "* * L * *", "1.5 * * * *", "+1 * * * *", "001 * * * *",
         "1-5/2/2 * * * *",
         "** * * * *", "*-5 * * * *", "*/10000 * * * *", "\u{661} * * * *", "1\u{301} * * * *", "* * * * *\n",
