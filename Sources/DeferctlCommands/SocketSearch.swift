@@ -8,13 +8,15 @@ struct SocketSearch: Sendable {
     private static let longestPath = 107
 
     private let environment: [String: String]
+    private let isRoot: Bool
     private let exists: @Sendable (String) -> Bool
 
     init(
-        environment: [String: String] = ProcessInfo.processInfo.environment,
+        environment: [String: String] = ProcessInfo.processInfo.environment, isRoot: Bool = geteuid() == 0,
         exists: @escaping @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
     ) {
         self.environment = environment
+        self.isRoot = isRoot
         self.exists = exists
     }
 
@@ -40,7 +42,10 @@ struct SocketSearch: Sendable {
     /// How to start the daemon that listens at `path`.
     func startHint(for path: String) -> String {
         switch isUserUnit(for: path) {
-        case false?: "Start it with: systemctl start deferd"
+        case false? where isRoot: "Start it with: systemctl start deferd"
+        case false?:
+            "Start one of your own with: systemctl --user start deferd, or: deferd & (the system's is for administrators "
+                + "to start, with: systemctl start deferd)"
         case true?: "Start it with: systemctl --user start deferd, or: deferd &"
         case nil: "Start it with: deferd --socket \(path)"
         }

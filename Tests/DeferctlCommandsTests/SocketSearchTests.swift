@@ -5,8 +5,8 @@ import Testing
 @Suite struct SocketSearchTests {
     private let own = "/run/user/1000/deferd/deferd.sock"
 
-    private func search(_ environment: [String: String], existing: [String] = []) -> SocketSearch {
-        SocketSearch(environment: environment) { existing.contains($0) }
+    private func search(_ environment: [String: String], existing: [String] = [], isRoot: Bool = true) -> SocketSearch {
+        SocketSearch(environment: environment, isRoot: isRoot) { existing.contains($0) }
     }
 
     @Test func path_isTheFlags_beforeAllElse() throws {
@@ -36,6 +36,8 @@ import Testing
     @Test func startHint_fitsTheSocket() {
         let search = search(["XDG_RUNTIME_DIR": "/run/user/1000"])
         #expect(search.startHint(for: SocketSearch.systemPath) == "Start it with: systemctl start deferd")
+        let user = self.search([:], isRoot: false).startHint(for: SocketSearch.systemPath)
+        #expect(user.hasPrefix("Start one of your own with: systemctl --user start deferd"))
         #expect(search.startHint(for: own) == "Start it with: systemctl --user start deferd, or: deferd &")
         #expect(search.startHint(for: "/tmp/x") == "Start it with: deferd --socket /tmp/x")
     }

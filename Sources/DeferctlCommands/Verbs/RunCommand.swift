@@ -37,7 +37,8 @@ struct RunCommand: DaemonCommand {
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."))
+    @Argument(
+        parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."), completion: .file())
     var words: [String] = []
 
     func validate() throws {

@@ -94,8 +94,9 @@ struct DownloadCommand: DaemonCommand {
             if !invocation.writesJSON { try console.lines([console.showsData ? path.sanitized : path]) }
             guard !options.quiet else { return }
             if let text = Self.summary(of: job) { console.say(text) }
-            if let to, !to.hasPrefix("/"), !to.hasPrefix("~/"), try Surroundings.path(to, isOwn: true) != path,
-                !path.hasPrefix(try Surroundings.path(to, isOwn: true) + "/")
+            if let to, !to.hasPrefix("/"), !to.hasPrefix("~/"),
+                let local = try? Surroundings.path(to, isOwn: true), let slash = local.lastIndex(of: "/"),
+                !path.hasPrefix(local[...slash])
             {
                 console.say("The file is in your directory among the daemon's downloads, not in the current directory.")
             }

@@ -2,8 +2,9 @@
 package enum SpecMistakes {
     /// The most mistakes that are found.
     package static let most = 20
-    /// Specs of more bytes were hardly written by hand, and each mistake costs another reading.
-    private static let longest = 64 << 10
+    /// Specs of more bytes were hardly written by hand. Each mistake costs another reading, in all no more than one spec of
+    /// the longest line.
+    private static let longest = 24 << 10
 
     /// The mistakes in the order in which `read` finds them; one or none in a long spec.
     package static func all(in spec: JSON, _ read: (JSON) throws(SpecError) -> Void) -> [SpecError] {

@@ -61,6 +61,24 @@ import TestOrigin
         }
     }
 
+    @Test func download_goesAnywhere_whereTheRootIsTheWholeFileSystem() async throws {
+        try await TestOrigin.run { origin in
+            origin["/x"] = OriginResource(text: "x")
+            try await Workbench.run {
+                $0.downloads.roots = ["/"]
+            } _: { bench in
+                let path = (bench.downloads as NSString).deletingLastPathComponent + "/elsewhere/new/x"
+                let result = try await bench.result(
+                    ["type": "download", "url": .string(origin.url("/x")), "path": .string(path)])
+                #expect(result["path"]?.string == path)
+                #expect(FileManager.default.fileExists(atPath: path))
+                for path in ["/", "/../x", "/tmp/../x"] {
+                    #expect(throws: JobError.self) { try bench.library.rules.check(path: path, owner: getuid()) }
+                }
+            }
+        }
+    }
+
     @Test func download_tellsWhatIsMissing_whereARootIsNotThere() async throws {
         try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) {
             $0.downloads.roots.append($0.downloads.directory + "-gone")

@@ -53,6 +53,7 @@ import Testing
                 "download", "--segments", "4", origin.url("/large"), "--to", "copy",
             ])
             #expect(download.outputText == daemon.downloads + "/copy\n")
+            #expect(download.errorText.contains("in your directory among the daemon's downloads"))
             #expect(try Data(contentsOf: URL(filePath: daemon.downloads + "/copy")) == Data(Sample.large))
             #expect(origin.log.count("/large") > 1)
         }
