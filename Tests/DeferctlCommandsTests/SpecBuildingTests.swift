@@ -99,7 +99,7 @@ import Testing
         let entry = try DownloadEntry(line: "  https://a/b\thttps://c/d \(digest)  name ")
         #expect(entry.url == "https://a/b" && entry.mirrors == ["https://c/d"] && entry.name == "name")
         #expect(entry.checksum?.string == digest)
-        for line in ["a/b", "out=x", "https://a/b one two"] {
+        for line in ["a/b", "out=x", "https://a/b one two", "https://a/b /etc/passwd"] {
             #expect(throws: CommandFailure.self) { try DownloadEntry(line: line) }
         }
     }

@@ -76,7 +76,6 @@ struct BulkDisplay: ProgressDisplay {
     let stays = true
     private var ended: [String: Int] = [:]
     private var bytes: Int64 = 0
-    private var tenth = 0
 
     init(total: Int, isUnicode: Bool, isLog: Bool, isSilent: Bool) {
         (self.total, self.isUnicode, self.isLog, self.isSilent) = (total, isUnicode, isLog, isSilent)
@@ -86,18 +85,15 @@ struct BulkDisplay: ProgressDisplay {
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         guard case .state(let job) = event.change else { return "" }
+        let tenth = count * 10 / total
         ended[job.state, default: 0] += 1
         bytes &+= Int64(job.result?["size"]?.int ?? 0)
-        let tenth = count * 10 / max(1, total)
-        guard isLog, !isSilent, tenth > self.tenth else { return "" }
-        self.tenth = tenth
-        return summary + "\n"
+        return isLog && !isSilent && count * 10 / total > tenth ? summary + "\n" : ""
     }
 
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         if isSilent { return [] }
-        let bar = ProgressBar(width: size.columns, isUnicode: isUnicode)
-            .bar(Double(count) / Double(max(1, total)), width: 20)
+        let bar = ProgressBar(width: size.columns, isUnicode: isUnicode).bar(Double(count) / Double(total), width: 20)
         return ["\(bar)  \(summary)".cut(to: max(10, size.columns - 1), mark: isUnicode ? "…" : "...")]
     }
 

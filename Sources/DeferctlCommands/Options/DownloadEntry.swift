@@ -24,6 +24,9 @@ struct DownloadEntry: Sendable, Equatable {
                 checksum = word.json
             } else if Self.isURL(word) {
                 mirrors.append(word)
+            } else if word.hasPrefix("/") {
+                throw CommandFailure(
+                    .badData, "A list cannot name \"\(word)\"; names are relative to the target, --to.")
             } else if name == nil {
                 name = word
             } else {
@@ -66,22 +69,23 @@ struct DownloadEntries: AsyncIteratorProtocol, Sendable {
     }
 
     mutating func next() async throws(CommandFailure) -> SpecDocuments.Document? {
-        if let url = urls.popFirst() { return document(at: url) { () in DownloadEntry(url: url) } }
+        if let url = urls.popFirst() { return document(at: url, .success(DownloadEntry(url: url))) }
         while let line = try await lines?.next() {
             let text = String(decoding: line.bytes, as: UTF8.self)
             if text.drop(while: \.isWhitespace).first == "#" { continue }
-            return document(at: "line \(line.number)") { () throws(CommandFailure) in try DownloadEntry(line: text) }
+            let entry = Result { () throws(CommandFailure) in try DownloadEntry(line: text) }
+            return document(at: "line \(line.number)", entry)
         }
         return nil
     }
 
     private func document(
-        at location: String, _ entry: () throws(CommandFailure) -> DownloadEntry
+        at location: String, _ entry: Result<DownloadEntry, CommandFailure>
     ) -> SpecDocuments.Document {
-        SpecDocuments.Document(
-            location: location,
-            spec: Result { () throws(CommandFailure) in
-                command.options.spec(source: try command.source(try entry(), isOwn: isOwn))
-            })
+        let spec = entry.flatMap { entry in
+            Result { () throws(CommandFailure) in command.options.spec(source: try command.source(entry, isOwn: isOwn))
+            }
+        }
+        return SpecDocuments.Document(location: location, spec: spec)
     }
 }

@@ -29,11 +29,12 @@ struct SpecOptions: ParsableArguments {
         completion: LiveCompletion.jobs)
     var afterAny: [WaitedJobs] = []
 
-    @Option(help: .value("duration", "The time that one attempt may take (default: no limit)."))
+    @Option(help: .value("duration", "The time that one attempt may take, such as 90 or 10m (default: no limit)."))
     var timeout: WrittenDuration?
 
     @Option(
-        help: .value("duration", "The time from now in which the job, with retries, must end (default: no limit)."))
+        help: .value(
+            "duration", "The time, such as 2h, in which the job must end, with its retries (default: no limit)."))
     var deadline: WrittenDuration?
 
     @Option(

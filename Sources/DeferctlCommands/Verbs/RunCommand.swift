@@ -37,8 +37,7 @@ struct RunCommand: DaemonCommand {
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(
-        parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."), completion: .file())
+    @Argument(parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."))
     var words: [String] = []
 
     func validate() throws {
