@@ -63,12 +63,17 @@ struct DeferctlCommand: AsyncParsableCommand {
                 subcommands: [
                     ListCommand.self, ShowCommand.self, OutputCommand.self, ResultCommand.self, ExplainCommand.self,
                 ]),
-            CommandGroup(name: "Changing", subcommands: [CancelCommand.self, RetryCommand.self, RemoveCommand.self]),
+            CommandGroup(
+                name: "Changing",
+                subcommands: [
+                    CancelCommand.self, RetryCommand.self, RemoveCommand.self, HoldCommand.self, ReleaseCommand.self,
+                    SetCommand.self,
+                ]),
             CommandGroup(
                 name: "The daemon",
                 subcommands: [
-                    QueuesCommand.self, SuspendCommand.self, ResumeCommand.self, InfoCommand.self, StatsCommand.self,
-                    DoctorCommand.self, BackupCommand.self,
+                    QueueCommand.self, InfoCommand.self, StatsCommand.self, UsageCommand.self, DoctorCommand.self,
+                    BackupCommand.self,
                 ]),
         ])
 

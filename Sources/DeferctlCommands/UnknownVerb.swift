@@ -19,8 +19,12 @@ enum UnknownVerb {
         throw unknown(second, among: verbs, of: "deferctl \(word)")
     }
 
+    /// Verbs that have moved.
+    private static let moved = ["queues": "queue list", "suspend": "queue suspend", "resume": "queue resume"]
+
     private static func unknown(_ word: String, among verbs: [String], of command: String) -> CommandFailure {
-        let hint = word.nearest(among: verbs).map { " Did you mean \($0)?" } ?? ""
+        let nearest = moved[word].map { "deferctl \($0)" } ?? word.nearest(among: verbs)
+        let hint = nearest.map { " Did you mean \($0)?" } ?? ""
         let whose = command == "deferctl" ? "" : " of \(command)"
         return CommandFailure(
             .usage,
@@ -34,7 +38,9 @@ enum UnknownVerb {
                 _ = arguments.popFirst()
             } else if !argument.hasPrefix("-") {
                 return argument
-            } else if argument != "--json", !argument.hasPrefix("--socket="), !argument.hasPrefix("--color=") {
+            } else if !["--json", "--utc"].contains(argument), !argument.hasPrefix("--socket="),
+                !argument.hasPrefix("--color=")
+            {
                 return nil
             }
         }

@@ -87,7 +87,22 @@ extension JobClient {
         _ = try await call(.jobRemove, ["job": job.json])
     }
 
-    /// Conditions for the jobs of a list; a member that is nil or empty is no condition.
+    /// The owner of jobs, where a call may be about other users' jobs.
+    public enum Owner: Sendable, Hashable {
+        /// This user.
+        case user(UInt32)
+        /// All users.
+        case all
+
+        var json: JSON {
+            switch self {
+            case .user(let uid): Int(uid).json
+            case .all: "all"
+            }
+        }
+    }
+
+    /// Conditions for jobs; a member that is nil or empty is no condition.
     public struct Filter: Sendable, Hashable {
         /// Jobs in one of these states.
         public var states: [String] = []
@@ -97,13 +112,34 @@ extension JobClient {
         public var tag: String?
         /// Jobs with a source of this type.
         public var source: String?
-        /// The children of this job; without it, no children are listed.
+        /// Jobs with a label that contains this text.
+        public var label: String?
+        /// Jobs with this key.
+        public var key: String?
+        /// Jobs submitted at this time or later, in RFC 3339.
+        public var since: String?
+        /// Jobs submitted before this time, in RFC 3339.
+        public var before: String?
+        /// Jobs with these ids.
+        public var ids: ClosedRange<Int64>?
+        /// Jobs of this owner; only for administrators.
+        public var owner: Owner?
+        /// The children of this job; without it, no children are listed. Only for lists.
         public var parent: Int64?
-        /// Whether the oldest come first, instead of the newest.
+        /// Whether the oldest come first, instead of the newest. Only for lists.
         public var isOldestFirst = false
 
         /// A filter without conditions.
         public init() {}
+
+        /// The conditions on the jobs themselves, as requests have them.
+        var conditions: JSONObject {
+            [
+                "state": states.isEmpty ? JSON?.none : states.json, "queue": queue?.json, "tag": tag?.json,
+                "source": source?.json, "label": label?.json, "key": key?.json, "since": since?.json,
+                "before": before?.json, "ids": ids.map { .array([$0.lowerBound.json, $0.upperBound.json]) },
+            ]
+        }
     }
 
     /// A page of a list.
@@ -118,13 +154,11 @@ extension JobClient {
     public func list(
         _ filter: Filter = Filter(), after: Int64? = nil, limit: Int? = nil
     ) async throws(JobClientError) -> Page {
-        let answer = try await call(
-            .jobList,
-            [
-                "state": filter.states.isEmpty ? JSON?.none : filter.states.json, "queue": filter.queue?.json,
-                "tag": filter.tag?.json, "source": filter.source?.json, "parent": filter.parent?.json,
-                "after": after?.json, "limit": limit?.json, "order": filter.isOldestFirst ? "oldest" : JSON?.none,
-            ])
+        var params = filter.conditions
+        (params["owner"], params["parent"]) = (filter.owner?.json, filter.parent?.json)
+        (params["after"], params["limit"]) = (after?.json, limit?.json)
+        if filter.isOldestFirst { params["order"] = "oldest" }
+        let answer = try await call(.jobList, params)
         return Page(jobs: try Self.snapshots(.jobList, answer), next: answer["next"]?.int.map(Int64.init))
     }
 

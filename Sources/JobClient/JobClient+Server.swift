@@ -19,11 +19,24 @@ extension JobClient {
     }
 
     /// Changes the given settings of a queue, and returns it; only for administrators.
-    public func setQueue(
-        _ queue: String, concurrency: Int? = nil, isSuspended: Bool? = nil
-    ) async throws(JobClientError) -> JSON {
-        try await call(
-            .queueSet, ["queue": queue.json, "concurrency": concurrency?.json, "suspended": isSuspended?.json])
+    ///
+    /// `settings` has members as `queue.set` names them; null gives a setting back to the daemon's configuration.
+    public func setQueue(_ queue: String, _ settings: JSONObject) async throws(JobClientError) -> JSON {
+        var params = settings
+        params["queue"] = queue.json
+        return try await call(.queueSet, params)
+    }
+
+    /// What each user has stored and runs, by user number; of the caller alone, unless an administrator asks.
+    public func usage() async throws(JobClientError) -> [JSON] {
+        var (users, after) = ([JSON](), JSON?.none)
+        repeat {
+            let answer = try await call("server.usage", .object(["after": after, "limit": 1000]))
+            guard let page = answer["users"]?.array else { throw .malformed("server.usage", "users") }
+            users += page
+            after = page.isEmpty ? JSON?.none : answer["next"]?.int?.json
+        } while after != nil
+        return users
     }
 
     /// Copies the daemon's state, and returns the size of the copy; only for administrators.

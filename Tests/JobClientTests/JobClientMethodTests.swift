@@ -95,14 +95,46 @@ private let job: JSON = ["job": 7, "state": "queued"]
 
     @Test func setQueue_sendsOnlyWhatChanges() async throws {
         let sent = try await calls(answer: ["queue": "q"]) { client in
-            _ = try await client.setQueue("q", isSuspended: true)
-            _ = try await client.setQueue("q", concurrency: 3)
+            _ = try await client.setQueue("q", ["suspended": true])
+            _ = try await client.setQueue("q", ["concurrency": .null])
         }
         #expect(
             sent == [
-                ["method": "queue.set", "params": ["queue": "q", "suspended": true]],
-                ["method": "queue.set", "params": ["queue": "q", "concurrency": 3]],
+                ["method": "queue.set", "params": ["suspended": true, "queue": "q"]],
+                ["method": "queue.set", "params": ["concurrency": .null, "queue": "q"]],
             ])
+    }
+
+    @Test func change_sendsIdsOrConditions() async throws {
+        let sent = try await calls(answer: ["count": 2, "skipped": 1]) { client in
+            let answer = try await client.change(.jobs([1, 2, 3]), .set(["priority": 5]), dryRun: true)
+            #expect(answer["count"] == 2 && answer["skipped"] == 1)
+            var filter = JobClient.Filter()
+            (filter.states, filter.ids, filter.owner) = (["failed"], 3...9, .all)
+            _ = try await client.change(.matching(filter), .retry(from: .start))
+            _ = try await client.wait(forAll: JobClient.Filter(), timeout: 2)
+        }
+        #expect(
+            sent == [
+                ["method": "job.set", "params": ["priority": 5, "jobs": [1, 2, 3], "dryRun": true]],
+                [
+                    "method": "job.retry",
+                    "params": ["from": "start", "select": ["state": ["failed"], "ids": [3, 9]], "owner": "all"],
+                ], ["method": "job.wait", "params": ["select": ["all": true], "timeout": 2]],
+            ])
+    }
+
+    @Test func usage_readsAllPages() async throws {
+        let users = try await FakeDaemon.with { daemon in
+            for call in daemon.calls(1) { daemon.answer(call, ["users": [["uid": 1]], "next": 1]) }
+            for call in daemon.calls(1) {
+                daemon.answer(call, ["users": [["uid": call["params"]?["after"] == 1 ? 2 : 0]], "next": .null])
+            }
+            daemon.waitForEnd()
+        } _: { path in
+            try await JobClient.withConnection(path: path) { try await $0.usage() }
+        }
+        #expect(users == [["uid": 1], ["uid": 2]])
     }
 
     @Test func answers_throwProtocolViolation_whenAMemberIsMissing() async throws {

@@ -1,4 +1,6 @@
 import Glibc
+import JobModel
+import Synchronization
 
 /// What the file system says about the daemon's socket and its users.
 struct SocketFacts: Sendable, Equatable {
@@ -45,9 +47,25 @@ struct SocketFacts: Sendable, Equatable {
 }
 
 enum Accounts {
+    private static let names = Mutex<[uid_t: String]>([:])
+    /// The most names that are remembered: the look-up may ask a server.
+    private static let mostNames = 1000
+
     static func userName(_ uid: uid_t) -> String {
-        getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
+        names.withLock { names in
+            if let name = names[uid] { return name }
+            let name = getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
+            if names.count < mostNames { names[uid] = name }
+            return name
+        }
     }
+
+    /// The name of the owner in a job object.
+    static func name(_ owner: JSON) -> String {
+        owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? ""
+    }
+
+    static func uid(ofUser name: String) -> uid_t? { getpwnam(name)?.pointee.pw_uid }
 
     static func groupName(_ gid: gid_t) -> String {
         getgrgid(gid).map { String(cString: $0.pointee.gr_name) } ?? String(gid)

@@ -13,7 +13,7 @@ struct JobFollower: Sendable {
     /// Until the program of `output` writes, if there is one, and silent elsewhere.
     static func showing<Value: Sendable>(
         _ display: any ProgressDisplay, of invocation: Invocation, interval: Double? = nil, children: Bool = false,
-        before output: OutputFollower? = nil,
+        before output: OutputFollower? = nil, notifier: EndNotifier? = nil,
         _ body: @Sendable @escaping (JobFollower) async throws -> Value
     ) async throws -> Value {
         let console = invocation.console
@@ -25,6 +25,7 @@ struct JobFollower: Sendable {
             show: { event, client in
                 guard let output else {
                     await screen.show(event)
+                    if let text = notifier?.tell(of: event, on: console) { await screen.say(text) }
                     return await screen.showLine(of: event, from: client)
                 }
                 guard event.job == output.job else { return }

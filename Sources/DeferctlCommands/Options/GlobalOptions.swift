@@ -13,6 +13,8 @@ struct GlobalOptions: ParsableArguments {
 
     @Flag(help: "Write JSON to standard output, one value per line.") var json = false
 
+    @Flag(help: "Show times in UTC, not in local time.") var utc = false
+
     @Option(
         help: ArgumentHelp(
             "When to use colours: auto, always or never.",

@@ -1,3 +1,4 @@
+import Glibc
 import JobClient
 import JobModel
 
@@ -5,6 +6,10 @@ extension Table.Column where Row == JobText {
     static var job: Self { .number("JOB") { "\($0.job.id)" } }
 
     static func state(rank: Int? = nil) -> Self { Self("STATE", rank: rank) { StyledText(state: $0.job.state) } }
+
+    static func owner(rank: Int) -> Self {
+        Self("OWNER", cut: .end, least: 6, rank: rank, text: { $0.job.json["owner"].map(Accounts.name) ?? "" })
+    }
 
     static func queue(rank: Int) -> Self {
         Self("QUEUE", cut: .end, least: 7, rank: rank, text: { $0.job.json.text("queue") ?? "" })
@@ -33,15 +38,23 @@ extension Table.Column where Row == JobText {
     }
 }
 
+extension JobSnapshot {
+    /// Whether another user owns it.
+    var isOfOther: Bool { json["owner"].map { $0.int != Int(geteuid()) } ?? false }
+}
+
 enum JobTable {
     static func lines(
-        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true
+        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true,
+        showsOwners: Bool = false
     ) -> [String] {
-        Table<JobText>([
-            .job, .state(),
-            .init("DETAIL", cut: .end, rank: 1) { StyledText($0.detail, $0.job.state == "failed" ? .bad : .plain) },
-            .number("AGE", rank: 2) { $0.age.map(Quantities.age) ?? "" }, .queue(rank: 3),
-            .init("WHAT", cut: .middle, least: 14, text: \.title),
-        ]).lines(jobs.map { JobText($0, now: now) }, format, showsHead: showsHead)
+        Table<JobText>(
+            [.job] + (showsOwners ? [.owner(rank: 4)] : []) + [
+                .state(),
+                .init("DETAIL", cut: .end, rank: 1) { StyledText($0.detail, $0.job.state == "failed" ? .bad : .plain) },
+                .number("AGE", rank: 2) { $0.age.map(Quantities.age) ?? "" }, .queue(rank: 3),
+                .init("WHAT", cut: .middle, least: 14, text: \.title),
+            ]
+        ).lines(jobs.map { JobText($0, now: now) }, format, showsHead: showsHead)
     }
 }

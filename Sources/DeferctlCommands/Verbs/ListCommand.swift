@@ -6,20 +6,9 @@ struct ListCommand: DaemonCommand {
     static let configuration = verb(
         "list", "List jobs, the newest first.", example: "deferctl list --state running --state queued --tag tools",
         """
-        AGE is the time since a job was submitted. DETAIL is the progress of a running job, the next attempt of a \
-        scheduled one, the size of a result, or the error of a failed job.
+        AGE is the time since a job was submitted. DETAIL is the progress of a running job, what a job waits for, the \
+        size of a result, or the error of a failed job. OWNER is shown when there are jobs of others.
         """)
-
-    @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be repeated."))
-    var state: [State] = []
-
-    @Option(help: .value("name", "Only jobs of this queue."), completion: LiveCompletion.queues) var queue: String?
-    @Option(help: .value("text", "Only jobs with this tag."), completion: LiveCompletion.tags) var tag: String?
-
-    @Option(
-        help: .value("type", "Only jobs with a source of this type, such as download."),
-        completion: .list(SourceType.allCases.map(\.rawValue)))
-    var source: String?
 
     @Option(help: .value("id", "Only the children of this job."), completion: LiveCompletion.jobs)
     var parent: Int64?
@@ -33,18 +22,19 @@ struct ListCommand: DaemonCommand {
     @Flag(help: "List all jobs, however many there are.") var all = false
     @OptionGroup var global: GlobalOptions
 
-    enum State: String, ExpressibleByArgument, CaseIterable {
-        case scheduled, queued, running, succeeded, failed, cancelled
-    }
+    @OptionGroup(title: "Conditions") var names: NameConditions
+    @OptionGroup(title: "Conditions") var conditions: JobConditions
+
+    @Argument(help: .value("id", "The id of a job, or a range of ids, such as 3-9."), completion: LiveCompletion.jobs)
+    var ids: IDRange?
 
     func validate() throws {
         if all, limit != nil { throw ValidationError("Use either --all or --limit, not both.") }
     }
 
     private var filter: JobClient.Filter {
-        var filter = JobClient.Filter()
-        (filter.states, filter.queue, filter.tag) = (state.map(\.rawValue), queue, tag)
-        (filter.source, filter.parent, filter.isOldestFirst) = (source, parent, oldest)
+        var filter = conditions.filter(queue: names.queue, tag: names.tag, label: names.label)
+        (filter.ids, filter.parent, filter.isOldestFirst) = (ids?.ids, parent, oldest)
         return filter
     }
 
@@ -52,10 +42,12 @@ struct ListCommand: DaemonCommand {
         try await invocation.withDaemon { client in
             var rest = all ? Int.max : limit ?? 100
             var after = after
-            var isFirst = true
+            var (isFirst, showsOwners) = (true, false)
             while true {
                 let page = try await client.list(filter, after: after, limit: min(rest, all ? 500 : 1000))
-                let table = JobTable.lines(page.jobs, now: .now, invocation.console.format, showsHead: isFirst)
+                showsOwners = showsOwners || page.jobs.contains(where: \.isOfOther)
+                let table = JobTable.lines(
+                    page.jobs, now: .now, invocation.console.format, showsHead: isFirst, showsOwners: showsOwners)
                 try invocation.show(page.jobs.map(\.json), as: page.jobs.isEmpty ? [] : table)
                 if isFirst, page.jobs.isEmpty, page.next == nil, invocation.console.showsData, !invocation.writesJSON {
                     invocation.console.say("\(emptySentence) Submit one with: deferctl fetch URL")
@@ -74,7 +66,9 @@ struct ListCommand: DaemonCommand {
 
     /// The meaning of an empty list; a mistyped queue or tag has no jobs either.
     private var emptySentence: String {
-        let isFiltered = [queue, tag, source].contains { $0 != nil } || !state.isEmpty || parent != nil || after != nil
+        var filter = filter
+        filter.isOldestFirst = false
+        let isFiltered = filter != JobClient.Filter() || after != nil
         return isFiltered ? "None of your jobs matches; see all with: deferctl list." : "You have no jobs."
     }
 }

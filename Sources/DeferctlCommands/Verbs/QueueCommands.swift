@@ -2,9 +2,19 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-struct QueuesCommand: DaemonCommand {
+struct QueueCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue", abstract: "List queues and change their limits.",
+        discussion: "Example: deferctl queue set night --concurrency 2 --byte-rate 2M",
+        subcommands: [
+            QueueListCommand.self, QueueSetCommand.self, QueueSuspendCommand.self, QueueResumeCommand.self,
+        ],
+        defaultSubcommand: QueueListCommand.self)
+}
+
+struct QueueListCommand: DaemonCommand {
     static let configuration = verb(
-        "queues", "List the queues.", example: "deferctl queues",
+        "list", "List the queues.", example: "deferctl queue list",
         """
         LIMIT is the number of jobs that may run at the same time, USER the number for one user.
         """)
@@ -17,48 +27,88 @@ struct QueuesCommand: DaemonCommand {
     }
 }
 
-struct SuspendCommand: DaemonCommand {
+struct QueueName: ParsableArguments {
+    @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
+}
+
+struct QueueSetCommand: DaemonCommand {
     static let configuration = verb(
-        "suspend", "Start no more jobs of a queue.", example: "deferctl suspend default",
+        "set", "Change the limits of a queue.", example: "deferctl queue set night --concurrency 2 --start-rate 10/1s",
+        """
+        A limit that is set wins over the daemon's configuration, also after a restart. The value default gives it back \
+        to the configuration; --default gives back all settings that are not named. Only for administrators.
+        """)
+
+    @Option(help: .value("count", "How many of its jobs may run at the same time.")) var concurrency: Revocable<Int>?
+    @Option(help: .value("count", "How many of these may belong to one user.")) var perUser: Revocable<Int>?
+    @Option(help: .value("rate", "How many sources may start in a time, such as 10/1s.")) var startRate:
+        Revocable<StartRate>?
+    @Option(help: .value("bytes", "Bytes per second of all its transfers together, such as 2M.")) var byteRate:
+        Revocable<ByteRate>?
+    @Flag(name: .customLong("default"), help: "Give the other settings back to the configuration.") var gives = false
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var name: QueueName
+
+    var settings: JSONObject {
+        let back = gives ? JSON.null : JSON?.none
+        return [
+            "concurrency": concurrency?.json(\.json) ?? back, "perUser": perUser?.json(\.json) ?? back,
+            "startRate": startRate?.json(\.json) ?? back, "byteRate": byteRate?.json(\.bytes.json) ?? back,
+            "suspended": back,
+        ]
+    }
+
+    func validate() throws {
+        if settings.members.isEmpty { throw ValidationError("Say what to change, such as --concurrency 4.") }
+    }
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.set(settings, of: name.queue)
+    }
+}
+
+struct QueueSuspendCommand: DaemonCommand {
+    static let configuration = verb(
+        "suspend", "Start no more jobs of a queue.", example: "deferctl queue suspend default",
         """
         Running jobs go on, and new jobs are accepted. Only for administrators.
         """)
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
+    @OptionGroup var name: QueueName
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.setSuspended(true, queue: queue)
+        try await invocation.set(["suspended": true], of: name.queue)
     }
 }
 
-struct ResumeCommand: DaemonCommand {
+struct QueueResumeCommand: DaemonCommand {
     static let configuration = verb(
-        "resume", "Start jobs of a suspended queue again.", example: "deferctl resume default",
+        "resume", "Start jobs of a suspended queue again.", example: "deferctl queue resume default",
         """
         Only for administrators.
         """)
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
+    @OptionGroup var name: QueueName
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.setSuspended(false, queue: queue)
+        try await invocation.set(["suspended": false], of: name.queue)
     }
 }
 
 extension Invocation {
     /// Changes an existing queue; a mistyped name must not create a new one.
-    fileprivate func setSuspended(_ isSuspended: Bool, queue: String) async throws -> ExitStatus {
+    fileprivate func set(_ settings: JSONObject, of queue: String) async throws -> ExitStatus {
         let answer = try await withDaemon { client in
             let names = try await client.queues().compactMap { $0["queue"]?.string }
             guard names.contains(queue) else {
                 throw CommandFailure(
                     .badData,
-                    "There is no queue \"\(queue)\", only \(names.joined(separator: ", ")). See them with: deferctl queues"
-                )
+                    "There is no queue \"\(queue)\", only \(names.joined(separator: ", ")). See them with: "
+                        + "deferctl queue list")
             }
-            return try await client.setQueue(queue, isSuspended: isSuspended)
+            return try await client.setQueue(queue, settings)
         }
         return try show([answer], as: QueueTable.lines([answer], console.format))
     }
@@ -69,11 +119,27 @@ enum QueueTable {
         func number(_ head: String, _ member: String, rank: Int? = nil) -> Table<JSON>.Column {
             .number(head, rank: rank) { $0.number(member) }
         }
-        return Table([
+        var columns: [Table<JSON>.Column] = [
             .init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" }, number("LIMIT", "concurrency", rank: 2),
             number("USER", "perUser", rank: 3), number("RUNNING", "running"), number("QUEUED", "queued"),
-            number("SCHEDULED", "scheduled", rank: 1),
+            number("SCHEDULED", "scheduled", rank: 1), number("HELD", "held", rank: 4),
             .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
-        ]).lines(queues, format)
+        ]
+        // Few queues have rates.
+        func isSet(_ member: String) -> Bool { queues.contains { $0[member].map { !$0.isNull } ?? false } }
+        if isSet("startRate") {
+            columns.insert(.number("STARTS", rank: 5) { $0["startRate"].map(Self.starts) ?? "" }, at: 3)
+        }
+        if isSet("byteRate") {
+            let rate = Table<JSON>.Column.number("RATE", rank: 6) {
+                $0["byteRate"]?.double.map(Quantities.rate) ?? ""
+            }
+            columns.insert(rate, at: 3)
+        }
+        return Table(columns).lines(queues, format)
+    }
+
+    private static func starts(_ rate: JSON) -> String {
+        rate.isNull ? "" : "\(rate.number("count"))/\(rate["seconds"]?.description ?? "?")s"
     }
 }

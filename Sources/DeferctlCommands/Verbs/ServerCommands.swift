@@ -49,6 +49,34 @@ struct StatsCommand: DaemonCommand {
     }
 }
 
+struct UsageCommand: DaemonCommand {
+    static let configuration = verb(
+        "usage", "Show what each user has stored and runs; administrators see all users.", example: "deferctl usage",
+        """
+        STORED is what a user's jobs take up in the daemon's state, MEMORY what the user's connections take up now.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let users = try await invocation.withDaemon { try await $0.usage() }
+        func number(_ head: String, _ state: String) -> Table<JSON>.Column {
+            .number(head, rank: 1) { $0["jobs"]?.number(state) ?? "" }
+        }
+        func size(_ head: String, _ member: String) -> Table<JSON>.Column {
+            .number(head) { $0[member]?.int.map { Quantities.size($0) } ?? "" }
+        }
+        let table = Table<JSON>([
+            .init("USER", cut: .end) { $0.text("name") ?? $0.number("uid") }, number("RUNNING", "running"),
+            number("QUEUED", "queued"), number("SCHEDULED", "scheduled"), number("HELD", "held"),
+            number("SUCCEEDED", "succeeded"), number("FAILED", "failed"), number("CANCELLED", "cancelled"),
+            .number("SCHEDULES", rank: 2) { $0.number("schedules") }, size("STORED", "stored"),
+            size("MEMORY", "memory"),
+        ])
+        return try invocation.show(users, as: table.lines(users, invocation.console.format))
+    }
+}
+
 struct BackupCommand: DaemonCommand {
     static let configuration = verb(
         "backup", "Copy the daemon's state into a file, while jobs run.", example: "deferctl backup deferd-backup.db",

@@ -19,6 +19,7 @@ struct WatchCommand: DaemonCommand {
     var interval: Double?
 
     @Flag(help: "Show the children of lists too.") var children = false
+    @Flag(help: "Tell of each end by a desktop notification, or else by the terminal's bell.") var notify = false
     @OptionGroup var global: GlobalOptions
     @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64] = []
 
@@ -27,7 +28,9 @@ struct WatchCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let watching = Watching(invocation: invocation, interval: interval, showsChildren: children)
+        let watching = Watching(
+            invocation: invocation, interval: interval, showsChildren: children,
+            notifier: notify ? EndNotifier() : nil)
         if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
         if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
         return try await watching.watch(jobs)
@@ -39,6 +42,7 @@ struct Watching: Sendable {
     let invocation: Invocation
     var interval: Double?
     var showsChildren = false
+    var notifier: EndNotifier?
 
     /// Watches these jobs until all are finished, and returns the worst status.
     func watch(_ jobs: [Int64]) async throws -> ExitStatus {
@@ -68,12 +72,15 @@ struct Watching: Sendable {
             try await invocation.withDaemon { client in
                 guard invocation.writesJSON else {
                     return try await JobFollower.showing(
-                        display, of: invocation, interval: interval, children: showsChildren
+                        display, of: invocation, interval: interval, children: showsChildren, notifier: notifier
                     ) { try await body($0, client) }
                 }
                 let follower = JobFollower(
                     connection: invocation.connection, interval: interval, showsChildren: showsChildren,
-                    show: { event, _ in try invocation.console.line(event.json) })
+                    show: { event, _ in
+                        try invocation.console.line(event.json)
+                        if let text = notifier?.tell(of: event, on: invocation.console) { invocation.console.say(text) }
+                    })
                 return try await body(follower, client)
             }
         }
@@ -86,29 +93,45 @@ struct WaitCommand: DaemonCommand {
         example: "deferctl submit jobs.jsonl | xargs deferctl wait --timeout 600",
         """
         The exit status is that of the worst job: 65 if there is no such job, else 1 if one failed, else 2 if one was \
-        cancelled, else 0.
+        cancelled, else 0. With a range or conditions, only the numbers of jobs by state are printed; jobs submitted \
+        later are not waited for.
         """)
 
-    @Option(
-        help: .value("seconds", "The maximum number of seconds to wait; after that, the exit status is 75."),
-        transform: seconds)
-    var timeout: Double?
+    @Option(help: .value("duration", "How long to wait at most, such as 90 or 10m; then, the exit status is 75."))
+    var timeout: WrittenDuration?
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var ids: JobIDs
+    @OptionGroup var selection: JobSelection
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let (jobs, timeout) = (ids.jobs, timeout)
-        let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
-            let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
-            return try await invocation.withDaemon { client in
-                try await invocation.connection.keeping(client, jobs) { client, present in
-                    let rest = deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
-                    return try await client.wait(present, timeout: rest)
+        let deadline = timeout.map { ContinuousClock.now + .seconds($0.seconds) }
+        @Sendable func rest() -> Double? {
+            deadline.map { max(0, (ContinuousClock.now.duration(to: $0)) / .seconds(1)) }
+        }
+        switch try selection.jobs {
+        case .jobs(let jobs):
+            let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
+                try await invocation.withDaemon { client in
+                    try await invocation.connection.keeping(client, jobs) { client, present in
+                        try await client.wait(present, timeout: rest())
+                    }
                 }
             }
+            let finished = ended ?? []
+            try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
+            return .worst(missing + finished.map { invocation.report($0) })
+        case .matching(let filter):
+            let answer = try await Interruption(farewell: "Detached; the jobs go on.").run {
+                try await invocation.withDaemon { client in
+                    try await invocation.connection.keeping(client) {
+                        try await $0.wait(forAll: filter, timeout: rest())
+                    }
+                }
+            }
+            let counts = ["succeeded", "failed", "cancelled"].map { ($0, answer[$0]?.int ?? 0) }.filter { $1 > 0 }
+            let words = counts.map { "\($1) \($0)" }.joined(separator: ", ")
+            try invocation.show([answer], as: counts.isEmpty ? [] : [words])
+            if counts.isEmpty { invocation.console.say("No job matches; see your jobs with: deferctl list") }
+            return .worst(counts.map { ExitStatus(jobState: $0.0) })
         }
-        let finished = ended ?? []
-        try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
-        return .worst(missing + finished.map { invocation.report($0) })
     }
 }
