@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import JobClient
 import JobModel
 
@@ -66,6 +67,7 @@ struct Invocation: Sendable {
         case "cancelled": console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
         default: break
         }
+        if !writesJSON, let sentence = JobText(job, now: .now).finallySentence { console.say(sentence) }
         return ExitStatus(jobState: job.state)
     }
 }
@@ -78,6 +80,7 @@ protocol DaemonCommand: AsyncParsableCommand {
 
 extension DaemonCommand {
     mutating func run() async throws {
+        if global.utc { setenv("TZ", "UTC0", 1) }
         let search = SocketSearch()
         let invocation = Invocation(
             socket: try search.path(flag: global.socket), search: search, writesJSON: global.json,

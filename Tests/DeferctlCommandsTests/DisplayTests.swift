@@ -71,7 +71,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
         _ = display.render(.progress(of: 1, progress(500, of: 1000)), now: noon)
         _ = display.render(
             .state(job(1, "scheduled", ["notBefore": .string(next), "error": error, "label": "a\u{1B}b"])), now: noon)
-        #expect(display.lines(now: noon, size: size) == ["a\\x1bb  scheduled  in 4s, http 503"])
+        #expect(display.lines(now: noon, size: size) == ["a\\x1bb  scheduled  retry in 4s after http 503"])
     }
 
     @Test func render_forgetsProgress_whenTheNextLinkBegins() {

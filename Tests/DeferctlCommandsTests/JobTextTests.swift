@@ -58,22 +58,53 @@ import Testing
             ])
     }
 
+    @Test func queueTable_tellsRates() {
+        let queues: [JSON] = [["queue": "q", "startRate": ["count": 10, "seconds": 60], "byteRate": 2_000_000]]
+        #expect(QueueTable.lines(queues)[1].split(separator: " ") == ["q", "2.0", "MB/s", "10/60s", "open"])
+    }
+
+    @Test(
+        arguments: [
+            ("queued", ["waitingFor": "slot"], "for a slot of queue default"),
+            ("queued", ["waitingFor": "host"], "for example.org"),
+            ("running", ["waitingFor": "job", "link": 0, "source": ["type": "job", "job": 7]], "for job 7"),
+            ("held", ["waitingFor": "release"], "until it is released"),
+            ("queued", ["waitingFor": "new\u{1B}"], "for new\\x1b"), ("queued", [:], ""),
+            (
+                "succeeded",
+                [
+                    "then": [["finally": ["source": ["type": "timer"]]]],
+                    "outcomes": [["link": 1, "ok": false, "error": ["kind": "http", "message": "No."]]],
+                ], "its finally failed"
+            ),
+        ] as [(String, JSON, String)])
+    func detail_tellsWhatAJobWaitsFor(state: String, members: JSON, detail: String) {
+        #expect(JobText(job(1, state, members), now: noon).detail == detail)
+    }
+
+    @Test func list_namesOwners_whenThereAreOthers() {
+        let jobs = [job(1, "queued", ["owner": 0]), job(2, "queued", ["owner": 4_000_000_000])]
+        #expect(jobs[1].isOfOther)
+        let lines = JobTable.lines(jobs, now: noon, showsOwners: true)
+        #expect(lines.map { $0.split(separator: " ")[1] } == ["OWNER", "root", "4000000000"])
+    }
+
     @Test func queueTable_tellsWhatIsSuspended() {
         let queues: [JSON] = [
             [
                 "queue": "default", "concurrency": 16, "perUser": 12, "suspended": false, "scheduled": 1, "queued": 200,
-                "running": 16,
+                "running": 16, "held": 3,
             ],
             [
                 "queue": "slow", "concurrency": 1, "perUser": 1, "suspended": true, "scheduled": 0, "queued": 0,
-                "running": 0,
+                "running": 0, "held": 0, "startRate": .null, "byteRate": .null,
             ],
         ]
         #expect(
             QueueTable.lines(queues) == [
-                "QUEUE    LIMIT  USER  RUNNING  QUEUED  SCHEDULED  STATE",
-                "default     16    12       16     200          1  open",
-                "slow         1     1        0       0          0  suspended",
+                "QUEUE    LIMIT  USER  RUNNING  QUEUED  SCHEDULED  HELD  STATE",
+                "default     16    12       16     200          1     3  open",
+                "slow         1     1        0       0          0     0  suspended",
             ])
     }
 }

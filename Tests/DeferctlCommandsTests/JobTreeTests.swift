@@ -18,7 +18,8 @@ import Testing
         job(
             12, "running",
             [
-                "label": "the tool", "key": "tool-1.2", "tags": ["a", "b"], "priority": 5, "owner": 1000,
+                "label": "the tool", "key": "tool-1.2", "tags": ["a", "b"], "priority": 5, "owner": 4_000_000_000,
+                "restarts": 2,
                 "startedAt": at(-9), "attempt": 2, "link": 3, "links": 4, "children": 60,
                 "then": [
                     ["then": ["source": ["type": "download", "url": "https://example.org/t", "path": "t.tgz"]]],
@@ -45,8 +46,9 @@ import Testing
         #expect(
             tree.lines(JobFamily(job: chain, children: children, count: 60)) == [
                 "job 12  running  the tool",
-                "  queue default, priority 5, owner 1000, key tool-1.2, tags a b",
-                "  submitted 2026-11-20 17:25:25, started 2026-11-20 17:25:26 UTC",
+                "  queue default, priority 5, owner 4000000000, key tool-1.2, tags a b, restarted 2 times",
+                "  submitted \(Quantities.time(noon.adding(seconds: -10))), started "
+                    + "\(Quantities.time(noon.adding(seconds: -9))) \(Quantities.zone(noon))",
                 "  ✓ 0  url https://example.org/a  succeeded, 0.4 s",
                 "  ✗ 1  then: download https://example.org/t to t.tgz  failed, 4.6 s, 5 attempts",
                 "       checksum: Wrong\\x1b.",

@@ -67,7 +67,7 @@ struct TableDisplay: ProgressDisplay {
             rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
         }
         let (width, height) = (max(20, size.columns - 1), max(3, size.rows - 1))
-        let order = ["running": 0, "scheduled": 2, "queued": 3]
+        let order = ["running": 0, "scheduled": 2, "held": 3, "queued": 4]
         let sorted = rows.values.sorted {
             (order[$0.snapshot.state] ?? 1, $0.snapshot.id) < (order[$1.snapshot.state] ?? 1, $1.snapshot.id)
         }
@@ -83,7 +83,7 @@ struct TableDisplay: ProgressDisplay {
     private var summary: String {
         var counts = finished
         for row in rows.values where row.ended == nil { counts[row.snapshot.state, default: 0] += 1 }
-        let states = ["running", "scheduled", "queued", "succeeded", "failed", "cancelled"]
+        let states = ["running", "scheduled", "held", "queued", "succeeded", "failed", "cancelled"]
         var parts = states.compactMap { state in counts[state].map { "\($0) \(state)" } }
         let rates = rows.values.filter { $0.snapshot.state == "running" && $0.progress?.unit == "bytes" }
             .compactMap { $0.progress?.rate }

@@ -15,6 +15,8 @@ struct JobLink {
     var finishedAt: Timestamp?
     var attempts = 0
     var error: JSON?
+    /// The URL that it asked for last.
+    var url: String?
 
     static func all(of job: JobSnapshot) -> [JobLink] {
         let json = job.json
@@ -24,11 +26,13 @@ struct JobLink {
             guard let number = outcome["link"]?.int, links.indices.contains(number) else { continue }
             links[number].state = outcome["ok"]?.bool == true ? .succeeded : .failed
             links[number].error = outcome["error"]
+            links[number].url = outcome.text("url")
             links[number].attempts = outcome["attempts"]?.int ?? 1
             links[number].startedAt = outcome.time("startedAt")
             links[number].finishedAt = outcome.time("finishedAt")
         }
         let present = json["link"]?.int ?? 0
+        if links.indices.contains(present), let url = json.text("url") { links[present].url = url }
         for index in links.indices where links[index].state == .waiting {
             if job.isFinished || index < present {
                 links[index].state = .skipped

@@ -76,16 +76,64 @@ struct JobText {
         }
     }
 
-    /// The most useful detail of the state: the progress, the next attempt, the size of the result, or the error.
+    /// The most useful detail of the state: the progress, what it waits for, the size of the result, or the error.
     var detail: String {
         switch job.state {
-        case "running": return progress.map(Self.brief) ?? ""
+        case "running": return progress.map(Self.brief) ?? waitingFor ?? ""
         case "scheduled":
             let next = job.json.time("notBefore").map { "in " + Quantities.age($0.seconds(since: now)) }
-            return [next, errorWord].compactMap(\.self).joined(separator: ", ")
-        case "succeeded": return job.result?["size"]?.int.map(Quantities.size) ?? ""
+            return errorWord.map { ["retry", next, "after \($0)"].compactMap(\.self).joined(separator: " ") }
+                ?? next ?? waitingFor ?? ""
+        case "succeeded":
+            if failedFinally != nil { return "its finally failed" }
+            return job.result?["size"]?.int.map(Quantities.size) ?? ""
         case "failed": return errorWord ?? ""
-        default: return ""
+        default: return waitingFor ?? ""
+        }
+    }
+
+    /// What it waits for, in words.
+    var waitingFor: String? {
+        let queue = job.json.text("queue") ?? "?"
+        switch job.json["waitingFor"]?.string {
+        case "slot": return "for a slot of queue \(queue)"
+        case "suspended": return "queue \(queue) is suspended"
+        case "rate": return "for the start rate of queue \(queue)"
+        case "host": return "for \(host ?? "its host")"
+        case "room": return "for room on the disk"
+        case "job":
+            let target = job.json["link"] == 0 ? job.json["source"]?["job"].map(Self.brief) : nil
+            return target.map { "for job \($0)" } ?? "for another job"
+        case "children": return "for its children"
+        case "node": return "for its node"
+        case "release": return "until it is released"
+        case let word?: return "for \(word.sanitized)"
+        case nil: return nil
+        }
+    }
+
+    private var host: String? {
+        guard let url = job.json["url"]?.string ?? job.json["source"]?["url"]?.string, !url.contains("{{") else {
+            return nil
+        }
+        return url.split(separator: "/").dropFirst().first.map { String($0).sanitized }
+    }
+
+    /// The error of a `finally` link, which does not make its job fail.
+    private var failedFinally: JSON? {
+        let links = job.json["then"]?.array ?? []
+        return job.json["outcomes"]?.array?.last { outcome in
+            guard outcome["ok"]?.bool == false, let link = outcome["link"]?.int, links.indices.contains(link - 1) else {
+                return false
+            }
+            return links[link - 1]["finally"] != nil
+        }?["error"]
+    }
+
+    /// Says that a `finally` link of the finished job failed.
+    var finallySentence: String? {
+        failedFinally.map {
+            "The finally link of job \(job.id) failed (\(Self.word(error: $0))): \($0.text("message") ?? "")"
         }
     }
 

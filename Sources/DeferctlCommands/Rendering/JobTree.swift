@@ -35,8 +35,10 @@ struct JobTree {
 
     private func facts(_ text: JobText) -> [String] {
         let json = text.job.json
-        var words = ["queue", "priority", "owner", "parent", "key"].compactMap { member -> String? in
-            guard let value = json[member], !(member == "priority" && value == 0) else { return nil }
+        var words = ["queue", "priority", "owner", "parent", "key", "keyUntil", "notify", "node"].compactMap {
+            member -> String? in
+            guard let value = json[member], ![0, false, "removed"].contains(value) else { return nil }
+            if member == "owner" { return "owner \(Accounts.name(value))" }
             return "\(member) \((value.string ?? value.description).sanitized)"
         }
         let tags = json["tags"]?.array?.compactMap { $0.string?.sanitized } ?? []
@@ -45,8 +47,12 @@ struct JobTree {
             ("submitted", "createdAt"), ("not before", "notBefore"), ("started", "startedAt"),
             ("finished", "finishedAt"),
         ]
+        if let restarts = json["restarts"]?.int, restarts > 0 {
+            words.append("restarted " + (restarts == 1 ? "once" : "\(restarts) times"))
+        }
         let times = moments.compactMap { name, member in json.time(member).map { "\(name) \(Quantities.time($0))" } }
-        var facts = [words.joined(separator: ", "), times.joined(separator: ", ") + (times.isEmpty ? "" : " UTC")]
+        let zone = json.time("createdAt").map { " \(Quantities.zone($0))" } ?? ""
+        var facts = [words.joined(separator: ", "), times.joined(separator: ", ") + zone]
         if let progress = text.progress {
             let bar = ProgressBar(width: (format.width ?? 100) - 2, isUnicode: format.isUnicode)
             facts.append(bar.line(title: "link \(json["link"]?.int ?? 0)", progress: progress))
@@ -72,7 +78,8 @@ struct JobTree {
             let errorLines = error?.indented(by: 7, within: format.width).map { line -> String in
                 line.prefix(7) + format.paint(StyledText(String(line.dropFirst(7)), .bad))
             }
-            return [head] + (errorLines ?? [])
+            let url = link.url.flatMap { link.title.contains($0) ? nil : "asked for \($0)" }
+            return [head] + (url?.indented(by: 7, within: format.width) ?? []) + (errorLines ?? [])
                 + branches(mine, hidden: hidden, of: family.job, margin: "       ")
         }
     }

@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 
 /// Sizes, rates and times as text.
@@ -62,9 +63,18 @@ enum Quantities {
         "\(fraction >= 1 ? 100 : Int64(clamping: (max(0, fraction) * 100).rounded(.down))) %"
     }
 
-    static func time(_ timestamp: Timestamp) -> String {
-        let text = timestamp.description
-        return text.prefix(10) + " " + text.dropFirst(11).prefix(8)
+    /// The local time, which is UTC with `--utc`.
+    static func time(_ timestamp: Timestamp) -> String { local(timestamp, "%Y-%m-%d %H:%M:%S") }
+
+    /// The name of the local time zone at that time.
+    static func zone(_ timestamp: Timestamp) -> String { local(timestamp, "%Z") }
+
+    private static func local(_ timestamp: Timestamp, _ format: String) -> String {
+        var (seconds, parts) = (time_t(timestamp.milliseconds / 1000), tm())
+        localtime_r(&seconds, &parts)
+        var text = [CChar](repeating: 0, count: 64)
+        let count = strftime(&text, text.count, format, &parts)
+        return String(decoding: text[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }
 

@@ -16,7 +16,8 @@ enum Sheet {
 
     private static func text(_ json: JSON, name: String) -> String {
         switch json {
-        case .string(let text): text
+        case .string(let text):
+            Timestamp(rfc3339: text).map { "\(Quantities.time($0)) \(Quantities.zone($0))" } ?? text
         case .array(let elements): elements.map { text($0, name: "") }.joined(separator: " ")
         case .number(let number) where name == "uptime": Quantities.span(number.double)
         case .number(let number):

@@ -119,7 +119,7 @@ struct ScheduleListCommand: DaemonCommand {
     static let configuration = verb(
         "list", "List your schedules; administrators see all users' schedules.", example: "deferctl schedule list",
         """
-        NEXT is the time of the next job, always in UTC; LAST is the state of the previous job.
+        NEXT is the time of the next job; LAST is the state of the previous job.
         """)
 
     @OptionGroup var global: GlobalOptions
@@ -215,7 +215,7 @@ enum ScheduleTable {
             .init("SCHEDULE", cut: .end, least: 8) { $0.text("schedule") ?? "?" },
             .init("TIMES", cut: .middle, least: 9, text: times),
             .init("ZONE", cut: .end, least: 6, rank: 2) { $0.text("zone") ?? "" },
-            .init("NEXT (UTC)") { schedule in
+            .init("NEXT") { schedule in
                 if schedule["suspended"]?.bool == true { return StyledText(state: "suspended") }
                 return StyledText(schedule.time("next").map(Quantities.time) ?? "never")
             },
