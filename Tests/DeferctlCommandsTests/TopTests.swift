@@ -32,7 +32,7 @@ private func queue(_ name: String, running: Int) -> JSON {
         var history = TopHistory()
         for sample in samples { history.append(sample) }
         return TopPage(format: TextFormat()).lines(
-            history, info: info ?? self.info, message: "q quits", now: noon,
+            TopView(history: history, info: info ?? self.info), TopControl(), now: noon,
             size: ScreenSize(columns: columns, rows: rows))
     }
 
@@ -40,23 +40,26 @@ private func queue(_ name: String, running: Int) -> JSON {
         let running = job(
             7, "running",
             [
-                "owner": 1000, "startedAt": .string(noon.adding(seconds: -5).description),
+                "owner": 4_000_000_000, "startedAt": .string(noon.adding(seconds: -5).description),
                 "progress": progress(50, of: 100, rate: 2000, eta: 3).json,
             ])
         let queues = [queue("default", running: 0), queue("night", running: 1)]
-        let screen = lines([
-            sample(uptime: 10, finished: 5, received: 1000),
-            sample(uptime: 12, running: 1, finished: 9, received: 5000, queues: queues, jobs: [running]),
-        ])
+        let screen = lines(
+            [
+                sample(uptime: 10, finished: 5, received: 1000),
+                sample(uptime: 12, running: 1, finished: 9, received: 5000, queues: queues, jobs: [running]),
+            ], columns: 110)
         #expect(screen.count == 24)
         #expect(screen[0] == "deferd 1.2  up 12 s  1 connection  2 watches")
         #expect(screen[1] == "1 running  5 queued  0 scheduled  0 succeeded  1 failed  0 cancelled")
         #expect(screen[2] == "2.0 kB/s received  2.0 finished/s  2.0 submitted/s  0.0 failed/s")
         #expect(screen[5].hasPrefix("night "))
         #expect(screen[6].hasPrefix("default "))
-        #expect(screen[8].hasPrefix("JOB  OWNER  PROGRESS"))
-        #expect(screen[9].hasPrefix("  7   1000  ━━━━━━━━────────  50 %  2.0 kB/s  0:03    5s  default  http"))
-        #expect(screen.last == "q quits")
+        #expect(screen[8].hasPrefix("JOB  OWNER       STATE    PROGRESS"))
+        #expect(
+            screen[9].hasPrefix(
+                "  7  4000000000  running  ━━━━━━━━━━━───────────  50 %  2.0 kB/s  0:03    5s  default  http"))
+        #expect(screen.last == "q quits, ? helps")
     }
 
     @Test func lines_fitEveryScreen() {
@@ -77,17 +80,17 @@ private func queue(_ name: String, running: Int) -> JSON {
         let jobs = (1...20).map { job(Int64($0), "running") }
         let queues = (1...30).map { queue("queue-\($0)", running: $0) }
         let screen = lines([sample(uptime: 1, running: 5000, queues: queues, jobs: jobs)])
-        #expect(screen.contains { $0.hasSuffix(" more; see deferctl queues") })
-        #expect(screen.contains { $0.hasSuffix(" more; see deferctl list --state running --all") })
+        #expect(screen.contains { $0.hasSuffix(" more; see deferctl queue list") })
+        #expect(screen.contains { $0.hasSuffix(" more; see deferctl list --all") })
     }
 
     @Test func lines_countNoChildrenAmongWhatIsNotShown_whenAllOthersAreKnown() {
         let jobs = (1...50).map { job(Int64($0), "running") }
         let screen = lines([sample(uptime: 1, running: 60, jobs: jobs, isComplete: true)])
         let shown = screen.filter { $0.contains("http") }.count
-        #expect(screen.contains("\(50 - shown) more; see deferctl list --state running --all"))
+        #expect(screen.contains("\(50 - shown) more; see deferctl list --all"))
         let part = lines([sample(uptime: 1, running: 60, jobs: jobs)])
-        #expect(part.contains("up to \(60 - shown) more; see deferctl list --state running --all"))
+        #expect(part.contains("up to \(60 - shown) more; see deferctl list --all"))
     }
 
     @Test func rates_areNone_whenTheDaemonStartedAnew() {

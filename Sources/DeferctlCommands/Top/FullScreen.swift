@@ -38,14 +38,16 @@ struct FullScreen {
         signal(SIGTTOU, handler)
     }
 
-    /// Draws `lines` without clearing the screen first, which would flicker.
+    /// Draws `lines` without clearing the screen first, which would flicker. Behind a full line, a terminal would clear the
+    /// last character.
     func draw(_ lines: [String]) throws(CommandFailure) {
-        try output.write("\u{1B}[H" + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J")
+        try output.write("\u{1B}[H" + lines.map { "\u{1B}[K" + $0 }.joined(separator: "\r\n") + "\u{1B}[J")
     }
 }
 
 enum ScreenEvent: Sendable, Equatable {
-    case key(UInt8)
+    /// What the terminal sent at once.
+    case keys([UInt8])
     case signal(Int32)
 }
 
@@ -61,7 +63,7 @@ struct ScreenEventSources {
         reader.setEventHandler {
             var bytes = [UInt8](repeating: 0, count: 64)
             let count = read(keys, &bytes, bytes.count)
-            if count > 0 { for byte in bytes[..<count] { take(.key(byte)) } }
+            if count > 0 { take(.keys(Array(bytes[..<count]))) }
             // The terminal has hung up, which does not always send SIGHUP.
             if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) { take(.signal(SIGHUP)) }
         }

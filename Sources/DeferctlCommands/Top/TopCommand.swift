@@ -7,7 +7,8 @@ struct TopCommand: DaemonCommand {
     static let configuration = verb(
         "top", "Show live what the daemon does: its queues, running jobs, and rates.", example: "deferctl top",
         """
-        On a terminal, it fills the screen until you press q or Ctrl-C. Elsewhere, it prints one sample; with --json, \
+        On a terminal, it fills the screen until you press q or Ctrl-C, and other keys cancel, retry and hold jobs and \
+        show their output; ? lists them. Elsewhere, it prints one sample; with --json, \
         it prints a sample per line until Ctrl-C, or as many as --count says.
         """)
 
@@ -45,7 +46,7 @@ struct TopCommand: DaemonCommand {
                     let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
                     history.append(sample)
                     let page = TopPage(format: console.format)
-                        .lines(history, info: info, message: "", now: .now, size: nil)
+                        .lines(TopView(history: history, info: info), TopControl(), now: .now, size: nil)
                     try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
                     if look < looks { try await Task.sleep(for: .seconds(interval)) }
                 }

@@ -1,25 +1,54 @@
 import JobClient
 import JobModel
 
+/// What `deferctl top` has got from the daemon so far.
+struct TopView {
+    var history = TopHistory()
+    var info = JSON.null
+    /// The end of what a job's program has written.
+    var output: (job: Int64, text: String)?
+    var message: String?
+    var tick = 0
+}
+
 struct TopPage {
     let format: TextFormat
 
-    /// The lines for a screen of this size, with `message` in the last one; without a size, everything.
-    func lines(
-        _ history: TopHistory, info: JSON, message: String, tick: Int = 0, now: Timestamp, size: ScreenSize?
-    ) -> [String] {
-        guard let sample = history.newest else { return [message] }
+    /// The lines for a screen of this size, with a message in the last one; without a size, everything.
+    func lines(_ view: TopView, _ control: TopControl, now: Timestamp, size: ScreenSize?) -> [String] {
+        guard let sample = view.history.newest else { return [view.message ?? ""] }
         let format = format.within(size.map { max(10, $0.columns) })
-        var lines = [head(sample, info), counts(sample), rates(history.rates, isLive: size != nil)]
-            .filter { !$0.isEmpty }.map { fit($0, format) }
-        // The queues get at most half of the room.
-        func room() -> Int { size.map { max(0, $0.rows - lines.count - 1) } ?? .max }
-        lines += queues(sample, room: room() / 2, format)
-        lines += jobs(sample, room: room(), format, tick, now)
+        func room(below lines: [String]) -> Int { size.map { max(0, $0.rows - lines.count - 1) } ?? .max }
+        var lines: [String]
+        switch control.mode {
+        case .help: lines = help(format)
+        case .output(let job):
+            lines = output(view, of: job, room: room(below: [""]), format)
+        default:
+            lines = [head(sample, view.info), counts(sample), rates(view.history.rates, isLive: size != nil)]
+                .filter { !$0.isEmpty }.map { fit($0, format) }
+            // The queues get at most half of the room.
+            lines += queues(sample, room: room(below: lines) / 2, format)
+            lines += jobs(sample, control, room: room(below: lines), format, view.tick, now)
+        }
         guard let size else { return lines }
         lines = Array(lines.prefix(max(0, size.rows - 1)))
         lines += Array(repeating: "", count: max(0, size.rows - 1 - lines.count))
-        return lines + [format.paint(StyledText(message.cut(to: size.columns, mark: format.mark), .faint))]
+        let message = (view.message?.sanitized ?? control.prompt).cut(to: size.columns, mark: format.mark)
+        return lines + [format.paint(StyledText(message, control.mode == .jobs ? .faint : .heading))]
+    }
+
+    private func help(_ format: TextFormat) -> [String] {
+        TopControl.help.flatMap { String.hanging([$0.1], behind: $0.0.padded(to: 8), within: format.width) }
+    }
+
+    /// The last lines that a job's program has written.
+    private func output(_ view: TopView, of job: Int64, room: Int, _ format: TextFormat) -> [String] {
+        let head = fit([StyledText("output of job \(job)", .heading)], format)
+        guard let output = view.output, output.job == job else { return [head] }
+        let lines = output.text.split(separator: "\n", omittingEmptySubsequences: false).suffix(room + 1)
+            .map { fit([StyledText(String($0).sanitized)], format) }
+        return [head] + (lines.last == "" ? lines.dropLast() : lines).suffix(room)
     }
 
     /// As many of the parts as fit into a line.
@@ -49,9 +78,11 @@ struct TopPage {
     }
 
     private func counts(_ sample: TopSample) -> [StyledText] {
-        ["running", "queued", "scheduled", "succeeded", "failed", "cancelled"].map { state in
+        ["running", "queued", "scheduled", "held", "succeeded", "failed", "cancelled"].compactMap { state in
             let count = sample.stats["jobs"]?[state]?.int ?? 0
-            return StyledText("\(count) \(state)", count == 0 ? .faint : TextStyle(state: state))
+            // Few jobs are ever held.
+            return state == "held" && count == 0
+                ? nil : StyledText("\(count) \(state)", count == 0 ? .faint : TextStyle(state: state))
         }
     }
 
@@ -73,34 +104,45 @@ struct TopPage {
         let shown = sorted.count <= room - 2 ? sorted : Array(sorted.prefix(max(1, room - 3)))
         var lines = [""] + QueueTable.lines(shown, format)
         if shown.count < sorted.count, lines.count < room {
-            lines.append(fit([StyledText("\(sorted.count - shown.count) more; see deferctl queues", .faint)], format))
+            lines.append(
+                fit([StyledText("\(sorted.count - shown.count) more; see deferctl queue list", .faint)], format))
         }
         return lines
     }
 
-    /// The running jobs in at most `room` lines, of which the first is empty.
+    /// The jobs in at most `room` lines, of which the first is empty: running ones first.
     private func jobs(
-        _ sample: TopSample, room: Int, _ format: TextFormat, _ tick: Int, _ now: Timestamp
+        _ sample: TopSample, _ control: TopControl, room: Int, _ format: TextFormat, _ tick: Int, _ now: Timestamp
     ) -> [String] {
         guard room >= 3 else { return [] }
+        let jobs = control.shown(of: sample)
         // The daemon also counts children, which its list leaves out.
         let counted = max(sample.jobs.count, sample.stats["jobs"]?["running"]?.int ?? 0)
-        let running = sample.isComplete ? sample.jobs.count : counted
-        guard counted > 0 else { return ["", fit([StyledText("No job runs now.", .faint)], format)] }
-        let count = running <= room - 2 ? running : room - 3
-        let shown = sample.jobs.prefix(max(1, count))
+        let unknown = sample.isComplete || !control.filter.isEmpty ? 0 : counted - sample.jobs.count
+        guard !jobs.isEmpty || unknown > 0 else {
+            return [
+                "", fit([StyledText(control.filter.isEmpty ? "No job runs now." : "No job matches.", .faint)], format),
+            ]
+        }
+        let all = jobs.count + unknown
+        let count = max(1, all <= room - 2 ? all : room - 3)
+        // The selected job is always shown.
+        let last = jobs.firstIndex { $0.id == control.selected } ?? 0
+        let shown = jobs.dropFirst(max(0, last - count + 1)).prefix(count)
+        let mark = Table<JobText>.Column("") { $0.job.id == control.selected ? (format.isUnicode ? "▸" : ">") : "" }
         let table = Table<JobText>(
-            [.job, .number("OWNER", rank: 7) { $0.job.json.number("owner") }]
-                + Table.Column.progress(format, tick: tick) + [
+            (control.selected == nil ? [] : [mark]) + [.job]
+                + (shown.contains(where: \.isOfOther) ? [.owner(rank: 9)] : [])
+                + [.state(rank: 7)] + Table.Column.progress(format, tick: tick) + [
                     .number("TIME", rank: 6) { $0.runtime.map(Quantities.age) ?? "" }, .queue(rank: 8),
                     .init("WHAT", cut: .middle, least: 12, text: \.titleAndLine),
                 ])
         var lines = [""] + table.lines(shown.map { JobText($0, line: sample.lines[$0.id], now: now) }, format)
         // Jobs come and go between the count and the list.
-        let hidden = running - shown.count
-        if hidden > 0, lines.count < room, shown.count >= count || shown.count == TopSample.mostJobs {
-            let many = sample.isComplete ? "\(hidden)" : "up to \(hidden)"
-            lines.append(fit([StyledText("\(many) more; see deferctl list --state running --all", .faint)], format))
+        let hidden = all - shown.count
+        if hidden > 0, lines.count < room, shown.count >= count || jobs.count >= TopSample.mostJobs {
+            let many = unknown > 0 ? "up to \(hidden)" : "\(hidden)"
+            lines.append(fit([StyledText("\(many) more; see deferctl list --all", .faint)], format))
         }
         return lines
     }

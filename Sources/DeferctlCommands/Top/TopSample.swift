@@ -3,7 +3,8 @@ import JobModel
 
 /// What `deferctl top` shows of one moment: counts, queues, and running jobs.
 ///
-/// It takes three calls, whose answers do not grow with the number of jobs, and one for each program in `jobs`.
+/// It takes three calls, or four with other jobs, whose answers do not grow with the number of jobs, and one for each
+/// program in `jobs` that the screen has a row for.
 struct TopSample: Sendable {
     static let mostJobs = 200
 
@@ -11,6 +12,8 @@ struct TopSample: Sendable {
     let queues: [JSON]
     /// The newest running jobs, without children.
     let jobs: [JobSnapshot]
+    /// The newest jobs that wait or failed, for a screen on which they can be selected.
+    var others: [JobSnapshot] = []
     /// Whether these are all running jobs except children.
     var isComplete = false
     /// The last lines that the programs of these jobs have written.
@@ -22,15 +25,19 @@ struct TopSample: Sendable {
 }
 
 extension TopSample {
-    init(from client: JobClient, rows: Int) async throws(JobClientError) {
+    init(from client: JobClient, rows: Int, withOthers: Bool = false) async throws(JobClientError) {
         var filter = JobClient.Filter()
         filter.states = ["running"]
         stats = try await client.stats()
         queues = try await client.queues()
-        let page = try await client.list(filter, limit: min(Self.mostJobs, max(1, rows)))
+        let page = try await client.list(filter, limit: withOthers ? Self.mostJobs : min(Self.mostJobs, max(1, rows)))
         jobs = page.jobs
         isComplete = page.next == nil
-        for job in jobs where job.json["source"]?["type"] == "program" {
+        if withOthers {
+            filter.states = ["held", "scheduled", "queued", "failed", "cancelled"]
+            others = try await client.list(filter, limit: Self.mostJobs).jobs
+        }
+        for job in jobs.prefix(rows) where job.json["source"]?["type"] == "program" {
             lines[job.id] = await client.lastLine(of: job.id)
         }
     }
