@@ -51,6 +51,30 @@ import Testing
         #expect(Diagnosis.storage(["storage": ["free": 150, "minimumFree": 100]])?.level == .warning)
         #expect(Diagnosis.storage(["storage": ["free": 1000, "failure": "disk full"]])?.level == .error)
         #expect(Diagnosis.storage(["storage": ["free": 1, "minimumFree": JSON(Int.max)]])?.level == .warning)
+        #expect(Diagnosis.storage(["storage": ["free": 1000, "minimumFree": 0]])?.level == .note)
+    }
+
+    @Test func stored_warns_whenAUserHasAlmostReachedTheLimit() {
+        let users: [JSON] = [["uid": 1, "name": "ada", "stored": 90], ["uid": 2, "name": "bob", "stored": 89]]
+        let findings = Diagnosis.stored(users, info(["limits": ["storedPerUser": 100]]))
+        #expect(findings.map(\.level) == [.warning] && findings[0].message.contains("ada"))
+    }
+
+    @Test func configuration_warns_whenAReloadWasRefused() {
+        #expect(Diagnosis.configuration(info()) == nil)
+        let finding = Diagnosis.configuration(info(["configuration": ["refused": "line 3: limits.wat"]]))
+        #expect(finding?.level == .warning && finding?.message.contains("line 3") == true)
+    }
+
+    @Test func surroundings_warn_whenTheyHarmSchedulesOrPrograms() {
+        #expect(Diagnosis.clock(nil) == nil && Diagnosis.clock("NTPSynchronized=yes\n") == nil)
+        #expect(Diagnosis.clock("NTPSynchronized=no\n")?.level == .warning)
+        #expect(Diagnosis.lingering(user: "ada", schedules: 1, isLingering: false)?.next?.hasSuffix(" ada") == true)
+        #expect(Diagnosis.lingering(user: "ada", schedules: 0, isLingering: false) == nil)
+        let hard = Self.units.replacing("NRestarts=0", with: "NRestarts=0\nMemoryMax=1000\nNoNewPrivileges=no")
+        #expect(ServiceUnits(showing: hard, isUser: true).hardening?.message.contains("sets MemoryMax,") == true)
+        #expect(ServiceUnits(showing: hard, isUser: false).hardening == nil)
+        #expect(ServiceUnits(showing: Self.units, isUser: true).hardening == nil)
     }
 
     @Test func disks_warn_whenJobsWaitForOne() {
@@ -73,7 +97,7 @@ import Testing
         #expect(Diagnosis.queues([open]).map(\.level) == [.ok])
         let suspended: JSON = ["queue": "b", "suspended": true, "queued": 5]
         #expect(Diagnosis.queues([open, suspended]).map(\.level) == [.warning])
-        #expect(Diagnosis.queues([open, suspended])[0].next?.hasSuffix("deferctl resume b") == true)
+        #expect(Diagnosis.queues([open, suspended])[0].next?.hasSuffix("deferctl queue resume b") == true)
         #expect(Diagnosis.queues([["queue": "b", "suspended": true, "queued": 0]]).map(\.level) == [.note])
     }
 
@@ -160,7 +184,7 @@ import Testing
 
     @Test(arguments: [
         ("lsit", "list"), ("donwload", "download"), ("cancle", "cancel"), ("shwo", "show"), ("docter", "doctor"),
-        ("queue", "queues"),
+        ("queues", "deferctl queue list"), ("suspend", "deferctl queue suspend"),
     ])
     func refuse_namesTheVerbThatWasMeant(word: String, verb: String) {
         let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(["--json", word]) }

@@ -13,7 +13,8 @@ enum Diagnosis {
         let protocolVersion = info["protocol"]?.int
         let what = [
             "\(info["name"]?.string ?? "deferd") \(version)", protocolVersion.map { "protocol \($0)" },
-            info["pid"]?.int.map { "process \($0)" }, info["startedAt"]?.string.map { "since \($0)" },
+            info["pid"]?.int.map { "process \($0)" },
+            info.time("startedAt").map { "since \(Quantities.time($0)) \(Quantities.zone($0))" },
         ].compactMap(\.self).joined(separator: ", ")
         let daemon =
             if protocolVersion != 1 {
@@ -35,6 +36,45 @@ enum Diagnosis {
 
     private static func isAdmin(_ info: JSON) -> Bool { info["you"]?["admin"]?.bool == true }
 
+    /// Whether the daemon's present configuration is the one in its file.
+    static func configuration(_ info: JSON) -> Finding? {
+        guard let refused = info["configuration"]?["refused"]?.string else { return nil }
+        let when = info["configuration"]?.time("at").map { " at \(Quantities.time($0))" } ?? ""
+        return Finding(
+            "config", .warning, "The daemon could not read its changed configuration\(when): \(refused)",
+            next: "Check the file with: deferd --check; repair it, and reload it: systemctl reload deferd")
+    }
+
+    /// Whether schedules and times are right, by the output of `timedatectl show`; it needs systemd.
+    static func clock(_ output: String?) -> Finding? {
+        guard output?.contains("NTPSynchronized=no") == true else { return nil }
+        return Finding(
+            "clock", .warning, "The clock is not synchronized; schedules and set times depend on it.",
+            next: "See its state with: timedatectl")
+    }
+
+    /// Whether the schedules of a user's own daemon run while the user is logged out.
+    static func lingering(user: String, schedules: Int, isLingering: Bool) -> Finding? {
+        guard schedules > 0, !isLingering else { return nil }
+        return Finding(
+            "systemd", .warning, "Your schedules run only while you are logged in.",
+            next: "Let your daemon run always: loginctl enable-linger \(user)")
+    }
+
+    /// Who has almost reached the limit of what one user may store.
+    static func stored(_ users: [JSON], _ info: JSON) -> [Finding] {
+        guard let limit = info["limits"]?["storedPerUser"]?.int, limit > 0 else { return [] }
+        return users.filter { Double($0["stored"]?.int ?? 0) >= Double(limit) * full }.map { user in
+            Finding(
+                "storage", .warning,
+                "The jobs of \(user["name"]?.string ?? user.number("uid")) take up "
+                    + "\(Quantities.size(user["stored"]?.int ?? 0)) of \(Quantities.size(limit)); the oldest finished "
+                    + "ones will be removed.",
+                next: "Remove finished jobs with: deferctl remove --state succeeded --before 1d; or raise "
+                    + "limits.storedPerUser.")
+        }
+    }
+
     /// Whether jobs can be stored, and how much space is free.
     static func storage(_ stats: JSON) -> Finding? {
         guard let storage = stats["storage"] else { return nil }
@@ -52,6 +92,11 @@ enum Diagnosis {
                 "\(text); below \(Quantities.size(minimum.saturatingAdding(minimum))), downloads to it wait, and below "
                     + "\(Quantities.size(minimum)), submissions are refused.",
                 next: "Make room on it, or remove finished jobs with: deferctl remove")
+        }
+        guard minimum > 0 else {
+            return Finding(
+                "storage", .note, "\(text); downloads may fill it, as downloads.minimumFree is 0.",
+                next: "Set downloads.minimumFree in the daemon's configuration.")
         }
         return Finding("storage", .ok, text + ".")
     }
@@ -71,7 +116,7 @@ enum Diagnosis {
             isAdmin ? share(info, waiting) : nil,
             use(
                 Self.waiting(waiting), waiting, of: isAdmin ? "queuedJobs" : "queuedJobsPerUser",
-                next: "See what they wait for with: deferctl queues"),
+                next: "See what they wait for with: deferctl queue list"),
             use(
                 connections == 1 ? "1 connection is open" : "\(connections) connections are open", connections,
                 of: isAdmin ? "connections" : "connectionsPerUser",
@@ -104,7 +149,7 @@ enum Diagnosis {
             return Finding(
                 "queues", waiting > 0 ? .warning : .note,
                 "The queue \(name) is suspended, and \(Self.waiting(waiting)) in it.",
-                next: "An administrator can start them with: deferctl resume \(name)")
+                next: "An administrator can start them with: deferctl queue resume \(name)")
         }
     }
 

@@ -29,11 +29,11 @@ struct Examination: Sendable {
                 try add([Finding("socket", .ok, "\(path), \(origin).")])
                 try await ask(client, add)
             }
-            try add([units(isReachable: true)])
+            try add(units(isReachable: true))
             return hasTrouble ? .jobFailed : .ok
         } catch let error as JobClientError {
             let failure = CommandFailure(error)
-            try add([connection(failure, error, facts), units(isReachable: false)])
+            try add([connection(failure, error, facts)] + units(isReachable: false))
             return failure.status
         }
     }
@@ -53,10 +53,23 @@ struct Examination: Sendable {
         let info = try await client.info()
         try add(Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
         guard info["protocol"]?.int == 1 else { return }
+        try add([
+            Diagnosis.configuration(info),
+            Diagnosis.clock(ProgramOutput.read("timedatectl show --property=NTPSynchronized")),
+        ])
         let stats = try await client.stats()
         try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
+        try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
         try add([Diagnosis.disks(try await waitingForDisks(client))])
         try add(Diagnosis.queues(try await client.queues()))
+        if invocation.search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {
+            let user = Accounts.userName(geteuid())
+            try add([
+                Diagnosis.lingering(
+                    user: user, schedules: try await client.schedules().count,
+                    isLingering: access("/var/lib/systemd/linger/\(user)", F_OK) == 0)
+            ])
+        }
         var failed = JobClient.Filter()
         failed.states = ["failed"]
         try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
@@ -84,11 +97,12 @@ struct Examination: Sendable {
     }
 
     /// What systemd says, if the socket belongs to one of its units.
-    private func units(isReachable: Bool) -> Finding? {
-        guard let isUser = invocation.search.isUserUnit(for: path) else { return nil }
+    private func units(isReachable: Bool) -> [Finding?] {
+        guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
         guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
-            return Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")
+            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
         }
-        return ServiceUnits(showing: output, isUser: isUser).finding(isReachable: isReachable)
+        let units = ServiceUnits(showing: output, isUser: isUser)
+        return [units.finding(isReachable: isReachable), units.hardening]
     }
 }

@@ -2,8 +2,14 @@ import Glibc
 
 /// What systemd says about the daemon's units.
 struct ServiceUnits: Sendable {
+    /// Settings that programs of jobs inherit, and their harmless values.
+    private static let inherited = [
+        "MemoryDenyWriteExecute": "no", "NoNewPrivileges": "no", "RestrictNamespaces": "no", "MemoryMax": "infinity",
+    ]
+
     static let asked =
-        "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts deferd.service deferd.socket"
+        "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts,"
+        + inherited.keys.sorted().joined(separator: ",") + " deferd.service deferd.socket"
 
     private let units: [String: [String: String]]
     private let flag: String
@@ -21,6 +27,17 @@ struct ServiceUnits: Sendable {
         }
         self.units = units
         (flag, kind) = isUser ? ("--user ", "user unit") : ("", "unit")
+    }
+
+    /// The settings of a user's unit that the user's programs have in the daemon, but not in a shell.
+    var hardening: Finding? {
+        let set = Self.inherited.filter { name, usual in units["deferd.service"]?[name].map { $0 != usual } ?? false }
+        guard kind == "user unit", !set.isEmpty else { return nil }
+        return Finding(
+            "systemd", .warning,
+            "deferd.service sets \(set.keys.sorted().joined(separator: ", ")), which programs run by jobs inherit; some "
+                + "fail by it.",
+            next: "Take it out with: systemctl --user edit deferd")
     }
 
     func finding(isReachable: Bool) -> Finding {
