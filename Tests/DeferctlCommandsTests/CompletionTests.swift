@@ -37,6 +37,13 @@ import Testing
         #expect(LiveCompletion.verb(["deferctl"]) == nil)
     }
 
+    @Test func commands_arePrograms_thenPaths() {
+        #expect(CommandCompletion.candidates(for: "s", isProgram: true, path: "/bin").isSuperset(of: ["sh", "sleep"]))
+        #expect(CommandCompletion.candidates(for: "/bin/s", isProgram: true).contains("/bin/sh"))
+        #expect(CommandCompletion.candidates(for: "/etc/pass", isProgram: false).contains("/etc/passwd"))
+        #expect(CommandCompletion.candidates(for: "/no/such/", isProgram: false).isEmpty)
+    }
+
     @Test func tags_areCountedAndSorted() {
         let jobs = [job(1, "queued", ["tags": ["b", "a"]]), job(2, "queued", ["tags": ["b"]]), job(3, "queued")]
         #expect(

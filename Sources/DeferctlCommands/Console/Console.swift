@@ -44,6 +44,10 @@ struct Console: Sendable {
 
     func line(_ json: JSON) throws(CommandFailure) { try lines(json: [json]) }
 
-    /// Writes a message; an error is ignored, because there is no other way to report it.
-    func say(_ message: String) { try? messages.write("deferctl: \(message)\n") }
+    /// Writes a message, in lines that fit a terminal; an error is ignored, because there is no other way to report it.
+    func say(_ message: String) {
+        let text = "deferctl: \(message)"
+        let lines = showsMessages ? text.wrapped(to: ScreenSize(of: messages).columns) : [text]
+        try? messages.write(lines.map { $0 + "\n" }.joined())
+    }
 }

@@ -37,7 +37,9 @@ struct RunCommand: DaemonCommand {
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
 
-    @Argument(parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."))
+    @Argument(
+        parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."),
+        completion: CommandCompletion.words)
     var words: [String] = []
 
     func validate() throws {
