@@ -2,6 +2,7 @@ import DataSources
 import JobCore
 import JobEngine
 import JobModel
+import JobProtocol
 import Logging
 
 /// Everything that can be configured, with its defaults.
@@ -36,11 +37,14 @@ struct Configuration: Sendable {
         let line: Int?
     }
 
+    static let userAgent = "deferd/\(ProductVersion.current)"
+
     /// The configuration without a file, variables or flags.
     init(of instance: Instance) {
         isSystemInstance = instance.isSystem
         socketPath = instance.socketPath
         stateDirectory = instance.stateDirectory
+        http.userAgent = Self.userAgent
         downloads = DownloadSettings()
         downloads.directory = instance.downloadsDirectory
         // Users may write their own files anyway.

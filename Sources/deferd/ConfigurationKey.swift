@@ -73,7 +73,7 @@ extension ConfigurationKey {
         .init("http.redirects", \.http.redirects) { try $0.integer(0...100) },
         .init("http.proxy", \.http.proxy) { try $0.optionalText() },
         .init("http.credentials", \.credentials) { try $0.credentials() },
-        .init("http.userAgent", \.http.userAgent) { try $0.text() },
+        .init("http.userAgent", \.http.userAgent) { try $0.optionalText() ?? Configuration.userAgent },
         .init("policy.schemes", \.policy.schemes) { try $0.strings() },
         .init("policy.allowHosts", \.policy.allowHosts) { try $0.strings() },
         .init("policy.denyHosts", \.policy.denyHosts) { try $0.strings() },
