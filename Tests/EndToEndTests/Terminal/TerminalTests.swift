@@ -26,7 +26,8 @@ import Testing
                 #expect(showsQueues(screen))
                 try await terminal.resize(columns: 30, rows: 15)
                 let narrow = try await terminal.shows("a narrow table") { screen in
-                    screen.contains { $0.hasPrefix("JOB") } && !showsQueues(screen) && screen.contains("q quits")
+                    screen.contains { $0.hasPrefix("JOB") } && !showsQueues(screen)
+                        && screen.contains("q quits, ? helps")
                 }
                 #expect(narrow.contains { $0.contains("first") })
                 try await terminal.resize(columns: 80, rows: 24)
@@ -58,6 +59,74 @@ import Testing
                 #expect(try await terminal.value("cursor_flag") == "1")
                 #expect(try await terminal.run("stty -g") == before)
             }
+        }
+    }
+
+    @Test(arguments: [60, 200]) func top_changesJobs_byKeys(columns: Int) async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            _ = try await wire.submit(.timer(1000, ["label": "first timer"]))
+            _ = try await wire.submit(.failure("invalid", ["label": "what failed"]))
+            _ = try await wire.submit(.value(1, ["label": "for later", "delay": 1000]))
+            try await Tmux.with(daemon, columns: columns) { terminal in
+                try await terminal.enter("clear; deferctl top --interval 0.2; echo en\"ded=\"$?")
+                func selects(_ label: String) async throws {
+                    try await terminal.shows("mark at \(label)") { screen in
+                        screen.contains { $0.hasPrefix("▸") && $0.contains(label) }
+                    }
+                }
+                try await terminal.shows("what failed")
+                // The running jobs come first, then the newest others.
+                try await terminal.press("Down")
+                try await selects("first timer")
+                try await terminal.press("Down")
+                try await selects("for later")
+                try await terminal.press("h")
+                try await terminal.shows("Job 3 is held.")
+                try await terminal.press("h")
+                try await terminal.shows("Job 3 is queued.")
+                try await terminal.press("Up")
+                try await selects("first timer")
+                try await terminal.press("c")
+                try await terminal.shows("Cancel job 1? y/n")
+                try await terminal.press("n")
+                try await terminal.shows("q quits")
+                try await terminal.type("cy")
+                try await terminal.shows("0 running")
+                try await terminal.type("/what")
+                try await terminal.shows("only the failed job") { screen in
+                    screen.contains { $0.contains("what failed") } && !screen.contains { $0.contains("first timer") }
+                }
+                try await terminal.press("Enter")
+                try await terminal.press("Down")
+                try await selects("what failed")
+                try await terminal.press("r")
+                try await terminal.shows("Job 2 is queued.")
+                try await terminal.press("?")
+                try await terminal.shows("retry it")
+                try await terminal.press("Escape")
+                try await terminal.shows("what failed")
+                try await terminal.press("q")
+                try await terminal.shows("ended=0")
+            }
+        }
+    }
+
+    @Test func top_showsOutput_ofAJob() async throws {
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+            _ = try await daemon.deferctl(["run", "--detach", "sh", "-c", "echo hello there; sleep 1000"])
+            try await Tmux.with(daemon) { terminal in
+                try await terminal.enter("deferctl top --interval 0.2")
+                try await terminal.shows("JOB")
+                try await terminal.press("Down")
+                try await terminal.shows("▸")
+                try await terminal.press("o")
+                try await terminal.shows("the output") { $0.contains("hello there") && $0.contains("output of job 1") }
+                try await terminal.press("q")
+                try await terminal.shows("JOB")
+                try await terminal.press("C-c")
+            }
+            _ = try await daemon.connect().call("job.cancel", .job(1))
         }
     }
 
@@ -199,7 +268,7 @@ import Testing
             _ = try await wire.submit(.timer(1000))
             try await Tmux.with(daemon, columns: 40, rows: 60) { terminal in
                 let screen = try await terminal.run("deferctl doctor")
-                #expect(screen.contains { $0.contains("deferctl resume default") })
+                #expect(screen.contains { $0.contains("deferctl queue resume default") })
                 #expect(screen.contains("ended=1"))
                 // Broken by us between words, and never by the terminal.
                 #expect(screen.allSatisfy { $0.unicodeScalars.count <= 40 })
