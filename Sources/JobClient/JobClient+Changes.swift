@@ -3,30 +3,26 @@ import JobProtocol
 
 extension JobClient {
     /// What a call does to jobs.
-    public enum Change: Sendable, Hashable {
-        /// Cancels them; each ends after its `finally` links.
-        case cancel
-        /// Runs failed or cancelled jobs again, from the start also those that succeeded.
-        case retry(from: RetryStart)
-        /// Removes finished jobs.
-        case remove
-        /// Keeps jobs from running until they are released.
-        case hold
-        /// Lets held and scheduled jobs run.
-        case release
-        /// Sets these members, as `job.set` names them; null takes a value away.
-        case set(JSONObject)
+    public struct Change: Sendable, Hashable {
+        fileprivate let method: String
+        fileprivate var params: JSONObject = [:]
 
-        fileprivate var call: (method: String, params: JSONObject) {
-            switch self {
-            case .cancel: ("job.cancel", [:])
-            case .retry(let start): ("job.retry", ["from": start.rawValue.json])
-            case .remove: ("job.remove", [:])
-            case .hold: ("job.hold", [:])
-            case .release: ("job.release", [:])
-            case .set(let members): ("job.set", members)
-            }
+        /// Cancels them; each ends after its `finally` links.
+        public static let cancel = Change(method: "job.cancel")
+        /// Removes finished jobs.
+        public static let remove = Change(method: "job.remove")
+        /// Keeps jobs from running until they are released.
+        public static let hold = Change(method: "job.hold")
+        /// Lets held and scheduled jobs run.
+        public static let release = Change(method: "job.release")
+
+        /// Runs failed or cancelled jobs again, from the start also those that succeeded.
+        public static func retry(from start: RetryStart) -> Change {
+            Change(method: "job.retry", params: ["from": start.rawValue.json])
         }
+
+        /// Sets these members, as `job.set` names them; null takes a value away.
+        public static func set(_ members: JSONObject) -> Change { Change(method: "job.set", params: members) }
     }
 
     /// The jobs that a call is about.
@@ -42,7 +38,7 @@ extension JobClient {
             case .matching(let filter):
                 [
                     "select": .object(filter.conditions.members.isEmpty ? ["all": true] : filter.conditions),
-                    "owner": filter.owner?.json,
+                    "owner": filter.owner,
                 ]
             }
         }
@@ -51,11 +47,11 @@ extension JobClient {
     /// Changes a job, and returns it; nil if it was removed.
     @discardableResult
     public func change(_ job: Int64, _ change: Change) async throws(JobClientError) -> JobSnapshot? {
-        var (method, params) = change.call
+        var params = change.params
         params["job"] = job.json
-        let answer = try await call(method, .object(params))
+        let answer = try await call(change.method, .object(params))
         if change == .remove { return nil }
-        guard let snapshot = JobSnapshot(answer) else { throw .malformed(method, "job") }
+        guard let snapshot = JobSnapshot(answer) else { throw .malformed(change.method, "job") }
         return snapshot
     }
 
@@ -65,10 +61,10 @@ extension JobClient {
     public func change(
         _ selection: Selection, _ change: Change, dryRun: Bool = false
     ) async throws(JobClientError) -> JSON {
-        var (method, params) = change.call
+        var params = change.params
         for member in selection.params.members { params[member.name] = member.value }
         if dryRun { params["dryRun"] = true }
-        return try await call(method, .object(params))
+        return try await call(change.method, .object(params))
     }
 
     /// Waits until all jobs that match are finished, and returns how many `succeeded`, `failed` and were `cancelled`.

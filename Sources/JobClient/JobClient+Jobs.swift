@@ -87,21 +87,6 @@ extension JobClient {
         _ = try await call(.jobRemove, ["job": job.json])
     }
 
-    /// The owner of jobs, where a call may be about other users' jobs.
-    public enum Owner: Sendable, Hashable {
-        /// This user.
-        case user(UInt32)
-        /// All users.
-        case all
-
-        var json: JSON {
-            switch self {
-            case .user(let uid): Int(uid).json
-            case .all: "all"
-            }
-        }
-    }
-
     /// Conditions for jobs; a member that is nil or empty is no condition.
     public struct Filter: Sendable, Hashable {
         /// Jobs in one of these states.
@@ -122,8 +107,8 @@ extension JobClient {
         public var before: String?
         /// Jobs with these ids.
         public var ids: ClosedRange<Int64>?
-        /// Jobs of this owner; only for administrators.
-        public var owner: Owner?
+        /// Jobs of the user with this number, or with `"all"` of all users; only for administrators.
+        public var owner: JSON?
         /// The children of this job; without it, no children are listed. Only for lists.
         public var parent: Int64?
         /// Whether the oldest come first, instead of the newest. Only for lists.
@@ -155,7 +140,7 @@ extension JobClient {
         _ filter: Filter = Filter(), after: Int64? = nil, limit: Int? = nil
     ) async throws(JobClientError) -> Page {
         var params = filter.conditions
-        (params["owner"], params["parent"]) = (filter.owner?.json, filter.parent?.json)
+        (params["owner"], params["parent"]) = (filter.owner, filter.parent?.json)
         (params["after"], params["limit"]) = (after?.json, limit?.json)
         if filter.isOldestFirst { params["order"] = "oldest" }
         let answer = try await call(.jobList, params)

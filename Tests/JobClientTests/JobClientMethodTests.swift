@@ -110,7 +110,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
             let answer = try await client.change(.jobs([1, 2, 3]), .set(["priority": 5]), dryRun: true)
             #expect(answer["count"] == 2 && answer["skipped"] == 1)
             var filter = JobClient.Filter()
-            (filter.states, filter.ids, filter.owner) = (["failed"], 3...9, .all)
+            (filter.states, filter.ids, filter.owner) = (["failed"], 3...9, "all")
             _ = try await client.change(.matching(filter), .retry(from: .start))
             _ = try await client.wait(forAll: JobClient.Filter(), timeout: 2)
         }

@@ -37,13 +37,13 @@ struct JobConditions: ParsableArguments {
     @Option(
         help: .value("uid", "Jobs of this user, or of all users; only for administrators."),
         transform: { text in
-            if text == "all" { return .all }
+            if text == "all" { return "all" }
             guard let uid = UInt32(text) ?? Accounts.uid(ofUser: text) else {
                 throw ValidationError("it must be a user's name or number, or all.")
             }
-            return .user(uid)
+            return Int(uid).json
         })
-    var owner: JobClient.Owner?
+    var owner: JSON?
 
     /// The jobs with these conditions.
     func filter(queue: String?, tag: String?, label: String?) -> JobClient.Filter {

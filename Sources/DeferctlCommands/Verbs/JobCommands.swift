@@ -16,8 +16,8 @@ extension Invocation {
         try await withDaemon { client in
             if case .jobs(let ids) = selection, ids.count == 1, !isDryRun {
                 let changed = try await client.change(ids[0], change)
-                let state = change.isShownByState ? changed?.state.sanitized : nil
-                return try show(changed?.json ?? ["job": ids[0].json, word: true], as: "\(ids[0]) \(state ?? word)")
+                let state = word == SetCommand.word ? word : changed?.state.sanitized ?? word
+                return try show(changed?.json ?? ["job": ids[0].json, word: true], as: "\(ids[0]) \(state)")
             }
             let answer = try await client.change(selection, change, dryRun: isDryRun)
             let (count, skipped) = (answer["count"]?.int ?? 0, answer["skipped"]?.int ?? 0)
@@ -32,25 +32,24 @@ extension Invocation {
             return .ok
         }
     }
+}
 
-    fileprivate func change(
-        _ options: ChangeOptions, _ change: JobClient.Change, _ word: String
-    ) async throws -> ExitStatus {
-        try await self.change(try options.selection.jobs, change, word, isDryRun: options.dryRun)
+/// A verb that does one thing to jobs.
+protocol ChangeCommand: DaemonCommand {
+    /// What the verb has done to the jobs.
+    static var word: String { get }
+    var change: JobClient.Change { get }
+    var options: ChangeOptions { get }
+}
+
+extension ChangeCommand {
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        try await invocation.change(try options.selection.jobs, change, Self.word, isDryRun: options.dryRun)
     }
 }
 
-extension JobClient.Change {
-    /// Whether the state of a changed job tells what happened to it.
-    fileprivate var isShownByState: Bool {
-        switch self {
-        case .set: false
-        default: true
-        }
-    }
-}
-
-struct CancelCommand: DaemonCommand {
+struct CancelCommand: ChangeCommand {
+    static let word = "cancelled"
     static let configuration = verb(
         "cancel", "Cancel jobs.", example: "deferctl cancel --tag night --state queued",
         """
@@ -60,13 +59,11 @@ struct CancelCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ChangeOptions
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(options, .cancel, "cancelled")
-    }
+    var change: JobClient.Change { .cancel }
 }
 
-struct RetryCommand: DaemonCommand {
+struct RetryCommand: ChangeCommand {
+    static let word = "retried"
     static let configuration = verb(
         "retry", "Run failed or cancelled jobs again.", example: "deferctl retry --state failed --since 1d",
         """
@@ -79,26 +76,22 @@ struct RetryCommand: DaemonCommand {
     var from = Start.failed
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ChangeOptions
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(options, .retry(from: from == .start ? .start : .failed), "retried")
-    }
+    var change: JobClient.Change { .retry(from: from == .start ? .start : .failed) }
 }
 
-struct RemoveCommand: DaemonCommand {
+struct RemoveCommand: ChangeCommand {
+    static let word = "removed"
     static let configuration = verb(
         "remove", "Remove finished jobs with their results and children; downloaded files stay.",
         example: "deferctl remove --state succeeded --before 7d")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ChangeOptions
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(options, .remove, "removed")
-    }
+    var change: JobClient.Change { .remove }
 }
 
-struct HoldCommand: DaemonCommand {
+struct HoldCommand: ChangeCommand {
+    static let word = "held"
     static let configuration = verb(
         "hold", "Keep jobs from running until they are released.", example: "deferctl hold 3-9",
         """
@@ -107,25 +100,21 @@ struct HoldCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ChangeOptions
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(options, .hold, "held")
-    }
+    var change: JobClient.Change { .hold }
 }
 
-struct ReleaseCommand: DaemonCommand {
+struct ReleaseCommand: ChangeCommand {
+    static let word = "released"
     static let configuration = verb(
         "release", "Let held jobs run, and scheduled jobs run now.", example: "deferctl release 3-9")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ChangeOptions
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(options, .release, "released")
-    }
+    var change: JobClient.Change { .release }
 }
 
 struct SetCommand: DaemonCommand {
+    static let word = "changed"
     static let configuration = verb(
         "set", "Change what was said when jobs were submitted.", example: "deferctl set 12 --priority 5 --delay none",
         """
@@ -180,6 +169,6 @@ struct SetCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.change(try jobs, .set(members), "changed", isDryRun: dryRun)
+        try await invocation.change(try jobs, .set(members), Self.word, isDryRun: dryRun)
     }
 }
