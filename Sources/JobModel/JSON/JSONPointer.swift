@@ -46,7 +46,14 @@ package struct JSONPointer: Sendable, Hashable {
         return Int(token)
     }
 
-    package func appending(_ token: String) -> JSONPointer { JSONPointer(tokens + [token]) }
+    /// One allocation; reading a spec makes several pointers for each member.
+    package func appending(_ token: String) -> JSONPointer {
+        var longer: [String] = []
+        longer.reserveCapacity(tokens.count + 1)
+        longer.append(contentsOf: tokens)
+        longer.append(token)
+        return JSONPointer(longer)
+    }
 
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }

@@ -60,8 +60,7 @@ import Testing
         try await TestOrigin.run { origin in
             Self.furnish(origin)
             try await Daemon.run(
-                configuration: "programs: {digest: {command: [/bin/sh, -c, exec sha256sum, digest]}}
-"
+                configuration: "programs: {digest: {command: [/bin/sh, -c, exec sha256sum, digest]}}\n"
             ) { daemon, wire in
                 let sha256 =
                     try await wire.succeed([
