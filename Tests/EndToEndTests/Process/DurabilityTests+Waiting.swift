@@ -34,7 +34,7 @@ extension DurabilityTests {
             let stats = try await wire.call("server.stats")["jobs"]
             #expect(
                 stats == [
-                    "scheduled": 1, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
+                    "scheduled": 1, "held": 0, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
                 ])
             #expect(origin.requests.count == 1, "what is done is not done again")
             try await daemon.stop()
@@ -67,8 +67,8 @@ extension DurabilityTests {
             let queues = try await after.call("queue.list")["queues"]?.array ?? []
             #expect(
                 queues.contains([
-                    "queue": "held", "concurrency": 2, "perUser": 2, "suspended": true, "scheduled": 0, "queued": 1,
-                    "running": 0,
+                    "queue": "held", "concurrency": 2, "perUser": 2, "startRate": nil, "byteRate": nil, "suspended": true,
+                    "scheduled": 0, "held": 0, "queued": 1, "running": 0,
                 ]), "\(queues)")
             _ = try await after.call("queue.set", ["queue": "held", "suspended": false])
             #expect(try await after.wait(job)["result"] == 1)
