@@ -4,7 +4,6 @@ import SystemPackage
 /// A file, or standard input, that is read from beginning to end.
 struct InputFile: Sendable {
     private let path: String
-    private var name: String { path == "-" ? "Standard input" : path }
     private let descriptor: FileDescriptor
 
     /// Opens the file at `path`; `-` is standard input.
@@ -35,24 +34,9 @@ struct InputFile: Sendable {
         }
         for await piece in pieces {
             do { return try piece.get() } catch {
-                throw CommandFailure(.badData, "\(name) cannot be read: \(error).")
+                throw CommandFailure(.badData, "\(path == "-" ? "Standard input" : path) cannot be read: \(error).")
             }
         }
         throw CommandFailure(.tryAgain, "Reading \(path) was interrupted.")
-    }
-
-    /// All bytes of the file at `path`, at most `limit`.
-    static func contents(of path: String, limit: Int) async throws(CommandFailure) -> [UInt8] {
-        let file = try InputFile(path: path)
-        var bytes: [UInt8] = []
-        while true {
-            let piece = try await file.read()
-            if piece.isEmpty { return bytes }
-            bytes += piece
-            guard bytes.count <= limit else {
-                throw CommandFailure(
-                    .badData, "\(file.name) is larger than the limit of \(limit) bytes; send a smaller file.")
-            }
-        }
     }
 }

@@ -45,11 +45,18 @@ struct InputLines: Sendable {
     mutating func remainder() async throws(CommandFailure) -> [UInt8] {
         while try await readMore() {
             guard rest.count <= Self.limit else {
-                throw CommandFailure(.badData, "\(name) is larger than \(Self.limit) bytes; split it.")
+                throw CommandFailure(
+                    .badData, "\(name) is larger than the limit of \(Self.limit) bytes; send less at once.")
             }
         }
         defer { rest = [] }
         return Array(rest)
+    }
+
+    /// All bytes of a file; `-` is standard input.
+    static func contents(of path: String) async throws(CommandFailure) -> [UInt8] {
+        var lines = InputLines(path: path)
+        return try await lines.remainder()
     }
 
     private mutating func readMore() async throws(CommandFailure) -> Bool {

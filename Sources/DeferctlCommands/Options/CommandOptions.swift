@@ -35,6 +35,16 @@ struct CommandOptions: ParsableArguments {
     /// Whether the caller chose a directory, which only commands have.
     var namesDirectory: Bool { directory != nil || scratch }
 
+    /// The source of a configured program.
+    func named(_ line: [String], _ input: JSONObject = [:]) -> JSONObject {
+        var source = input
+        source["type"] = .string(SourceType.program.rawValue)
+        source["program"] = line.first?.json
+        if line.count > 1 { source["arguments"] = Array(line.dropFirst()).json }
+        source["environment"] = Self.environment([:], variables)
+        return source
+    }
+
     /// The source of a command, with this process's surroundings if the daemon is the caller's own.
     func source(
         _ line: [String], _ input: JSONObject = [:], isOwn: Bool, _ console: Console
@@ -70,7 +80,7 @@ struct CommandOptions: ParsableArguments {
         return source
     }
 
-    static func environment(_ variables: [String: String], _ set: [[String]]) -> JSON? {
+    private static func environment(_ variables: [String: String], _ set: [[String]]) -> JSON? {
         let all = set.reduce(into: variables) { $0[$1[0]] = $1[1] }.sorted { $0.key < $1.key }
         return all.isEmpty ? .none : .object(all.reduce(into: JSONObject()) { $0.append($1.key, .string($1.value)) })
     }

@@ -122,9 +122,6 @@ struct WaitedJobs: ExpressibleByArgument {
 
 /// The options for the request of a `fetch` or `json`.
 struct RequestOptions: ParsableArguments {
-    /// The largest body in bytes; the daemon's own limit may be lower.
-    static let limit = 64 << 20
-
     @Option(help: .value("word", "The request's method (default: GET, or POST with data).")) var method: String?
     @OptionGroup var fields: HeaderOptions
 
@@ -154,7 +151,7 @@ struct RequestOptions: ParsableArguments {
             source["body"] = .string(data)
             return source
         }
-        let bytes = try await InputFile.contents(of: String(data.dropFirst()), limit: Self.limit)
+        let bytes = try await InputLines.contents(of: String(data.dropFirst()))
         if let text = String(validating: bytes, as: UTF8.self) {
             source["body"] = .string(text)
         } else {

@@ -65,7 +65,7 @@ struct RunCommand: DaemonCommand {
         // Only commands run in a directory of the caller's choice.
         let isCommand = program.utf8.contains(UInt8(ascii: "/")) || surroundings.namesDirectory
         let input = try await standardInput()
-        let named: JSON? = isCommand ? .none : options.spec(source: named(line, input))
+        let named: JSON? = isCommand ? .none : options.spec(source: surroundings.named(line, input))
         return try await invocation.submit(
             program: named,
             orElse: { client throws(CommandFailure) in
@@ -76,20 +76,11 @@ struct RunCommand: DaemonCommand {
     /// The members for the program's standard input.
     private func standardInput() async throws(CommandFailure) -> JSONObject {
         guard readsInput else { return ["input": input] }
-        let bytes = try await InputFile.contents(of: "-", limit: RequestOptions.limit)
+        let bytes = try await InputLines.contents(of: "-")
         guard let text = String(validating: bytes, as: UTF8.self) else {
             return ["inputBase64": .string(Base64.encode(bytes))]
         }
         return ["input": .string(text)]
-    }
-
-    private func named(_ line: [String], _ input: JSONObject) -> JSONObject {
-        var source = input
-        source["type"] = .string(SourceType.program.rawValue)
-        source["program"] = line.first.map(JSON.string)
-        if line.count > 1 { source["arguments"] = Array(line.dropFirst()).json }
-        source["environment"] = CommandOptions.environment([:], surroundings.variables)
-        return source
     }
 
     /// The spec of a command, with this process's surroundings if the daemon is the caller's own.

@@ -103,13 +103,8 @@ struct ScheduleAddCommand: DaemonCommand {
     /// The spec of a job that runs the command; its braces are no expressions.
     private func commandSpec(for client: JobClient, _ console: Console) async throws(CommandFailure) -> JSON {
         let isOwn = await Surroundings.mayBeSent(to: client)
-        var source: JSONObject = ["type": SourceType.program.rawValue.json, "program": line.first?.json]
-        if isOwn || surroundings.namesDirectory || line.first?.contains("/") == true {
-            source = try surroundings.source(line, isOwn: isOwn, console)
-        } else {
-            source["arguments"] = Array(line.dropFirst()).json
-            source["environment"] = CommandOptions.environment([:], surroundings.variables)
-        }
+        let isCommand = isOwn || surroundings.namesDirectory || line.first?.contains("/") == true
+        let source = isCommand ? try surroundings.source(line, isOwn: isOwn, console) : surroundings.named(line)
         let label = TemplateText.escaped(.string(line.joined(separator: " ").shortened(to: 250)))
         return ["source": TemplateText.escaped(.object(source)), "label": label]
     }
