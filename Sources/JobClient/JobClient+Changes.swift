@@ -4,25 +4,25 @@ import JobProtocol
 extension JobClient {
     /// What a call does to jobs.
     public struct Change: Sendable, Hashable {
-        fileprivate let method: String
+        fileprivate let method: MethodName
         fileprivate var params: JSONObject = [:]
 
         /// Cancels them; each ends after its `finally` links.
-        public static let cancel = Change(method: "job.cancel")
+        public static let cancel = Change(method: .jobCancel)
         /// Removes finished jobs.
-        public static let remove = Change(method: "job.remove")
+        public static let remove = Change(method: .jobRemove)
         /// Keeps jobs from running until they are released.
-        public static let hold = Change(method: "job.hold")
+        public static let hold = Change(method: .jobHold)
         /// Lets held and scheduled jobs run.
-        public static let release = Change(method: "job.release")
+        public static let release = Change(method: .jobRelease)
 
         /// Runs failed or cancelled jobs again, from the start also those that succeeded.
         public static func retry(from start: RetryStart) -> Change {
-            Change(method: "job.retry", params: ["from": start.rawValue.json])
+            Change(method: .jobRetry, params: ["from": start.rawValue.json])
         }
 
         /// Sets these members, as `job.set` names them; null takes a value away.
-        public static func set(_ members: JSONObject) -> Change { Change(method: "job.set", params: members) }
+        public static func set(_ members: JSONObject) -> Change { Change(method: .jobSet, params: members) }
     }
 
     /// The jobs that a call is about.
@@ -35,11 +35,7 @@ extension JobClient {
         fileprivate var params: JSONObject {
             switch self {
             case .jobs(let ids): ["jobs": .array(ids.map(\.json))]
-            case .matching(let filter):
-                [
-                    "select": .object(filter.conditions.members.isEmpty ? ["all": true] : filter.conditions),
-                    "owner": filter.owner,
-                ]
+            case .matching(let filter): ["select": .object(filter.selection)]
             }
         }
     }
@@ -49,7 +45,7 @@ extension JobClient {
     public func change(_ job: Int64, _ change: Change) async throws(JobClientError) -> JobSnapshot? {
         var params = change.params
         params["job"] = job.json
-        let answer = try await call(change.method, .object(params))
+        let answer = try await call(change.method, params)
         if change == .remove { return nil }
         guard let snapshot = JobSnapshot(answer) else { throw .malformed(change.method, "job") }
         return snapshot
@@ -64,7 +60,7 @@ extension JobClient {
         var params = change.params
         for member in selection.params.members { params[member.name] = member.value }
         if dryRun { params["dryRun"] = true }
-        return try await call(change.method, .object(params))
+        return try await call(change.method, params)
     }
 
     /// Waits until all jobs that match are finished, and returns how many `succeeded`, `failed` and were `cancelled`.

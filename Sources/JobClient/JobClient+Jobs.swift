@@ -123,7 +123,15 @@ extension JobClient {
                 "state": states.isEmpty ? JSON?.none : states.json, "queue": queue?.json, "tag": tag?.json,
                 "source": source?.json, "label": label?.json, "key": key?.json, "since": since?.json,
                 "before": before?.json, "ids": ids.map { .array([$0.lowerBound.json, $0.upperBound.json]) },
+                "owner": owner,
             ]
+        }
+
+        /// The conditions for a call about many jobs, where an owner alone is none.
+        var selection: JSONObject {
+            var selection = conditions
+            if selection.members.allSatisfy({ $0.name == "owner" }) { selection["all"] = true }
+            return selection
         }
     }
 
@@ -140,8 +148,7 @@ extension JobClient {
         _ filter: Filter = Filter(), after: Int64? = nil, limit: Int? = nil
     ) async throws(JobClientError) -> Page {
         var params = filter.conditions
-        (params["owner"], params["parent"]) = (filter.owner, filter.parent?.json)
-        (params["after"], params["limit"]) = (after?.json, limit?.json)
+        (params["parent"], params["after"], params["limit"]) = (filter.parent?.json, after?.json, limit?.json)
         if filter.isOldestFirst { params["order"] = "oldest" }
         let answer = try await call(.jobList, params)
         return Page(jobs: try Self.snapshots(.jobList, answer), next: answer["next"]?.int.map(Int64.init))

@@ -31,8 +31,8 @@ extension JobClient {
     public func usage() async throws(JobClientError) -> [JSON] {
         var (users, after) = ([JSON](), JSON?.none)
         repeat {
-            let answer = try await call("server.usage", .object(["after": after, "limit": 1000]))
-            guard let page = answer["users"]?.array else { throw .malformed("server.usage", "users") }
+            let answer = try await call(.serverUsage, ["after": after, "limit": 1000])
+            let page = try answer.member("users", of: .serverUsage, \.array)
             users += page
             after = page.isEmpty ? JSON?.none : answer["next"]?.int?.json
         } while after != nil

@@ -77,12 +77,9 @@ extension JobClientError {
 
     /// The answer to `method` lacks a member that the protocol requires.
     static func malformed(_ method: MethodName, _ member: String) -> JobClientError {
-        malformed(method.rawValue, member)
-    }
-
-    static func malformed(_ method: String, _ member: String) -> JobClientError {
         JobClientError(
-            .protocolViolation, "The daemon's answer to \(method) has no valid \"\(member)\"; is it another version?")
+            .protocolViolation,
+            "The daemon's answer to \(method.rawValue) has no valid \"\(member)\"; is it another version?")
     }
 
     static let closedHere = JobClientError(

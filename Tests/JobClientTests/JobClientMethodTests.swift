@@ -119,7 +119,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
                 ["method": "job.set", "params": ["priority": 5, "jobs": [1, 2, 3], "dryRun": true]],
                 [
                     "method": "job.retry",
-                    "params": ["from": "start", "select": ["state": ["failed"], "ids": [3, 9]], "owner": "all"],
+                    "params": ["from": "start", "select": ["state": ["failed"], "ids": [3, 9], "owner": "all"]],
                 ], ["method": "job.wait", "params": ["select": ["all": true], "timeout": 2]],
             ])
     }

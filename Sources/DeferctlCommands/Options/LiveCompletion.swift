@@ -52,7 +52,9 @@ enum LiveCompletion {
     /// The states of jobs that a verb accepts; empty for all.
     static func states(for verb: String?) -> [JobState] {
         switch verb {
-        case "watch", "wait", "cancel": [.running, .scheduled, .queued]
+        case "watch", "wait", "cancel", "set": [.running, .scheduled, .held, .queued]
+        case "hold": [.running, .scheduled, .queued]
+        case "release": [.scheduled, .held]
         case "retry": [.failed, .cancelled]
         case "remove": [.succeeded, .failed, .cancelled]
         case "result": [.succeeded, .failed]
