@@ -71,8 +71,10 @@ struct ScreenEventSources {
         self.reader = reader
     }
 
+    func stopReading() { reader?.cancel() }
+
     func cancel() {
-        reader?.cancel()
+        stopReading()
         signals.cancel()
     }
 }

@@ -41,6 +41,8 @@ struct TopScreen: Sendable {
         let (requests, ask) = AsyncStream.makeStream(of: Request.self, bufferingPolicy: .bufferingOldest(16))
         let sources = ScreenEventSources(keys: screen.keys) { continuation.yield(.screen($0)) }
         defer {
+            // What is typed from now on is for the shell.
+            sources.stopReading()
             screen.leave()
             sources.cancel()
         }

@@ -28,7 +28,7 @@ import Testing
             #expect(try await output("cancel --tag neither") == "0 cancelled\n")
             #expect(try await output("release --state held") == "4 released\n")
             #expect(try await output("wait --all", end: 2) == "4 succeeded, 2 cancelled\n")
-            #expect(try await output("retry 1 --from start") == "1 queued\n")
+            #expect(try await output("retry 1 --from start").hasPrefix("1 "))
             #expect(try await output("wait 1") == "1 succeeded\n")
             #expect(try await output("remove --all --since 1h") == "6 removed\n")
             #expect(try await output("list") == "")
@@ -71,6 +71,14 @@ import Testing
             _ = try await daemon.connect().submit(.value(1, ["delay": 1000]))
             let lines = try await daemon.deferctl(["usage"]).outputText.split(separator: "\n")
             #expect(lines.count == 2 && lines[0].hasPrefix("USER") && lines[1].hasSuffix("B"))
+        }
+    }
+
+    @Test func doctor_tellsThatAReloadWasRefused() async throws {
+        try await Daemon.run { daemon in
+            try await daemon.reload("limits: {wat: 1}", isRefused: true)
+            let found = try await daemon.deferctl(["doctor"], end: .code(1)).outputText
+            #expect(found.contains("limits.wat") && found.contains("deferd --check"))
         }
     }
 

@@ -67,7 +67,7 @@ import Testing
             let wire = try daemon.connect()
             _ = try await wire.submit(.timer(1000, ["label": "first timer"]))
             _ = try await wire.submit(.failure("invalid", ["label": "what failed"]))
-            _ = try await wire.submit(.value(1, ["label": "for later", "delay": 1000]))
+            _ = try await wire.submit(.timer(1000, ["label": "for later", "delay": 1000]))
             try await Tmux.with(daemon, columns: columns) { terminal in
                 try await terminal.enter("clear; deferctl top --interval 0.2; echo en\"ded=\"$?")
                 func selects(_ label: String) async throws {
@@ -83,16 +83,18 @@ import Testing
                 try await selects("for later")
                 try await terminal.press("h")
                 try await terminal.shows("Job 3 is held.")
+                try await terminal.shows("1 held")
                 try await terminal.press("h")
-                try await terminal.shows("Job 3 is queued.")
-                try await terminal.press("Up")
+                try await terminal.shows("no held job") { !$0.contains { $0.contains("held") } }
+                // It runs now, as the newest.
+                try await terminal.press("Down")
                 try await selects("first timer")
                 try await terminal.press("c")
                 try await terminal.shows("Cancel job 1? y/n")
                 try await terminal.press("n")
                 try await terminal.shows("q quits")
                 try await terminal.type("cy")
-                try await terminal.shows("0 running")
+                try await terminal.shows("1 cancelled")
                 try await terminal.type("/what")
                 try await terminal.shows("only the failed job") { screen in
                     screen.contains { $0.contains("what failed") } && !screen.contains { $0.contains("first timer") }
@@ -101,7 +103,7 @@ import Testing
                 try await terminal.press("Down")
                 try await selects("what failed")
                 try await terminal.press("r")
-                try await terminal.shows("Job 2 is queued.")
+                try await terminal.shows("Job 2 is ")
                 try await terminal.press("?")
                 try await terminal.shows("retry it")
                 try await terminal.press("Escape")
