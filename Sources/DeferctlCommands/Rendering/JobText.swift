@@ -105,10 +105,10 @@ struct JobText {
             let target = job.json["link"] == 0 ? job.json["source"]?["job"].map(Self.brief) : nil
             return target.map { "for job \($0)" } ?? "for another job"
         case "children": return "for its children"
+        case "time", nil: return nil
         case "node": return "for its node"
         case "release": return "until it is released"
         case let word?: return "for \(word.sanitized)"
-        case nil: return nil
         }
     }
 

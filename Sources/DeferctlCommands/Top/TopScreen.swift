@@ -69,7 +69,7 @@ struct TopScreen: Sendable {
                     (view.info, view.tick) = (identity, view.tick + 1)
                     if case .output(let job) = control.mode { ask.yield(.output(job)) }
                 case .output(let job, let text): view.output = (job, text)
-                case .message(let text): (view.message, patience) = (text, 3)
+                case .message(let text): (view.message, patience) = (text, max(1, Int(3 / (interval / .seconds(1)))))
                 case .screen(.keys(let bytes)):
                     for key in Key.all(in: bytes) {
                         view.message = nil

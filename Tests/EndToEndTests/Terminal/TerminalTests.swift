@@ -94,7 +94,9 @@ import Testing
                 try await terminal.press("n")
                 try await terminal.shows("q quits")
                 try await terminal.type("cy")
-                try await terminal.shows("1 cancelled")
+                try await terminal.shows("the cancelled job") { screen in
+                    screen.contains { $0.contains("first timer") && $0.contains("cancelled") }
+                }
                 try await terminal.type("/what")
                 try await terminal.shows("only the failed job") { screen in
                     screen.contains { $0.contains("what failed") } && !screen.contains { $0.contains("first timer") }
