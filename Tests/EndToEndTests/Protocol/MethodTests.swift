@@ -22,11 +22,9 @@ import Testing
                     ])
             #expect(
                 Set(info["methods"]?.array ?? []) == [
-                    "server.info", "server.stats", "server.backup", "job.submit", "job.get", "job.list", "job.wait",
-                    "job.watch",
-                    "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.result", "job.output", "job.explain",
-                    "queue.list",
-                    "queue.set", "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
+                    "server.info", "server.stats", "server.usage", "server.backup", "job.submit", "job.get", "job.list",
+                    "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.hold",
+                    "job.release", "job.set", "job.result", "job.output", "job.explain", "queue.list", "queue.set", "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
                     "schedule.suspend", "schedule.resume",
                 ])
             let defaults: [String: JSON] = [
@@ -35,7 +33,7 @@ import Testing
                 "inlineResult": 65_536,
                 "body": 67_108_864, "output": 16_777_216, "documents": 67_108_864, "memoryPerUser": 67_108_864,
                 "header": 65_536,
-                "links": 100, "depth": 16, "nesting": 64, "redirects": 10, "storedPerUser": 1_073_741_824,
+                "links": 100, "depth": 16, "nesting": 64, "redirects": 10, "storedPerUser": 2_147_483_648,
             ]
             for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }
             #expect(info["limits"]?["children"] == 123)
@@ -56,7 +54,7 @@ import Testing
             let stats = try await wire.call("server.stats")
             #expect(
                 stats["jobs"] == [
-                    "scheduled": 1, "queued": 0, "running": 0, "succeeded": 1, "failed": 1, "cancelled": 1,
+                    "scheduled": 1, "held": 0, "queued": 0, "running": 0, "succeeded": 1, "failed": 1, "cancelled": 1,
                 ])
             #expect(stats["totals"]?["submitted"] == 4)
             #expect(stats["connections"] == 2)
@@ -221,8 +219,8 @@ import Testing
             #expect(queues.count == 2)
             #expect(
                 queues.contains([
-                    "queue": "slow", "concurrency": 1, "perUser": 1, "suspended": false, "scheduled": 0, "queued": 0,
-                    "running": 0,
+                    "queue": "slow", "concurrency": 1, "perUser": 1, "startRate": nil, "byteRate": nil,
+                    "suspended": false, "scheduled": 0, "held": 0, "queued": 0, "running": 0,
                 ]))
             #expect(queues.contains { $0["queue"] == "default" && $0["concurrency"] == 3 })
             let set = try await wire.call("queue.set", ["queue": "new", "concurrency": 9, "suspended": true])
@@ -233,8 +231,8 @@ import Testing
             let new = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "new" }
             #expect(
                 new == [
-                    "queue": "new", "concurrency": 9, "perUser": 6, "suspended": true, "scheduled": 1, "queued": 1,
-                    "running": 0,
+                    "queue": "new", "concurrency": 9, "perUser": 6, "startRate": nil, "byteRate": nil, "suspended": true,
+                    "scheduled": 1, "held": 0, "queued": 1, "running": 0,
                 ])
             let refusal = try await wire.refusal("job.submit", .value(1, ["queue": "nowhere"]))
             #expect(refusal.code == -32602)

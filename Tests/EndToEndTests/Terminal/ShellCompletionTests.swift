@@ -70,8 +70,9 @@ import Testing
                 try await terminal.press("Tab")
                 let screen = try await terminal.shows("both ids") { screen in
                     shell.describes
-                        ? screen.contains { $0.contains("running first timer") }
-                            && screen.contains { $0.contains("running second timer") }
+                        ? ["first timer", "second timer"].allSatisfy { label in
+                            screen.contains { $0.contains("running") && $0.contains(label) }
+                        }
                         : screen.contains {
                             $0.split(separator: " ") == ["2", "3"] || $0.split(separator: " ") == ["3", "2"]
                         }
