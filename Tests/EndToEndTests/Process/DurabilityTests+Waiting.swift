@@ -67,7 +67,8 @@ extension DurabilityTests {
             let queues = try await after.call("queue.list")["queues"]?.array ?? []
             #expect(
                 queues.contains([
-                    "queue": "held", "concurrency": 2, "perUser": 2, "startRate": nil, "byteRate": nil, "suspended": true,
+                    "queue": "held", "concurrency": 2, "perUser": 2, "startRate": nil, "byteRate": nil,
+                    "suspended": true,
                     "scheduled": 0, "held": 0, "queued": 1, "running": 0,
                 ]), "\(queues)")
             _ = try await after.call("queue.set", ["queue": "held", "suspended": false])

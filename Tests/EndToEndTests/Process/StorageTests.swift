@@ -65,7 +65,8 @@ import Testing
             #expect(third["result"]?["spilled"] == true, "\(third)")
             #expect(try await wire.refusal("job.get", .job(first)).code == -32001)
             try await daemon.stop()
-            (daemon, wire) = try await household.serve(configuration: "limits: {storedPerUser: 90000, inlineResult: 1000}")
+            (daemon, wire) = try await household.serve(
+                configuration: "limits: {storedPerUser: 90000, inlineResult: 1000}")
             let fourth = try await wire.wait(try await wire.submit(.fetch(origin.url("/"))))
             #expect(fourth["error"]?["kind"] == "too-large", "\(fourth)")
             try await daemon.stop()

@@ -159,7 +159,9 @@ import Testing
             [job], [over, job], [job, over], [open, job], [job, open], [over, open, job, 901], [job, job],
         ]
         var calls: [(method: String, params: JSON)] = []
-        for method in ["get", "cancel", "retry", "remove", "hold", "release", "set", "result", "output", "wait", "watch"] {
+        for method in [
+            "get", "cancel", "retry", "remove", "hold", "release", "set", "result", "output", "wait", "watch",
+        ] {
             calls.append(("job.\(method)", ["job": job]))
             calls.append(("job.\(method)", ["job": job, "unknown": 1]))
         }

@@ -24,7 +24,8 @@ import Testing
                 Set(info["methods"]?.array ?? []) == [
                     "server.info", "server.stats", "server.usage", "server.backup", "job.submit", "job.get", "job.list",
                     "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.hold",
-                    "job.release", "job.set", "job.result", "job.output", "job.explain", "queue.list", "queue.set", "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
+                    "job.release", "job.set", "job.result", "job.output", "job.explain", "queue.list", "queue.set",
+                    "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
                     "schedule.suspend", "schedule.resume",
                 ])
             let defaults: [String: JSON] = [
@@ -231,7 +232,8 @@ import Testing
             let new = try await wire.call("queue.list")["queues"]?.array?.first { $0["queue"] == "new" }
             #expect(
                 new == [
-                    "queue": "new", "concurrency": 9, "perUser": 6, "startRate": nil, "byteRate": nil, "suspended": true,
+                    "queue": "new", "concurrency": 9, "perUser": 6, "startRate": nil, "byteRate": nil,
+                    "suspended": true,
                     "scheduled": 1, "held": 0, "queued": 1, "running": 0,
                 ])
             let refusal = try await wire.refusal("job.submit", .value(1, ["queue": "nowhere"]))
