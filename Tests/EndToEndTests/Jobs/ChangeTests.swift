@@ -87,6 +87,20 @@ import Testing
         }
     }
 
+    @Test func rate_canChange_whileTheDownloadRuns() async throws {
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await Daemon.run { daemon in
+                let wire = try daemon.connect()
+                // It would take a day.
+                let job = try await wire.submit(.download(origin.url("/"), to: "file", ["rate": 1]))
+                try await wire.eventually { $0["jobs"]?["running"] == 1 }
+                let set = try await wire.call("job.set", ["job": JSON(job), "rate": nil])
+                #expect(set["source"]?["rate"] == nil)
+                #expect(try await wire.wait(job)["result"]?["size"] == 100_000)
+            }
+        }
+    }
+
     @Test func jobs_areChanged_byIdsAndSelections() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
