@@ -44,16 +44,22 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// Waits until `count` more bytes are due.
+    /// Waits until `count` more bytes are due. A transfer that is interrupted meanwhile keeps these bytes, and gets no others.
     func wait(for count: Int, _ control: TransferControl) async throws(JobError) {
+        try control.check()
         let place = state.withLock { state in
             _ = state.pause(until: 0, at: control.clock.now)
             state.taken += Double(count)
             return state.taken
         }
         while let pause = state.withLock({ $0.pause(until: place, at: control.clock.now) }) {
-            // The limit may change meanwhile.
-            try await control.sleep(for: min(pause, .seconds(1)))
+            do throws(JobError) {
+                // The limit may change meanwhile.
+                try await control.sleep(for: min(pause, .seconds(1)))
+            } catch {
+                if control.isInterrupted, !Task.isCancelled { return }
+                throw error
+            }
         }
     }
 }

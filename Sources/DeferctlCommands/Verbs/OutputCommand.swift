@@ -42,15 +42,17 @@ struct OutputCommand: DaemonCommand {
                     try await writer.end()
                     return .ok
                 }
-                let followers = OutputFollowers(writer: writer)
                 // A watch does not tell of children that have ended.
-                let ended = jobs.filter { $0.isFinished && !named.contains($0.id) }
-                for job in ended { try await read(job.id, from: client, writer) }
+                let followers = OutputFollowers(writer: writer) { client in
+                    let ended = try await writingJobs(client).jobs.filter { $0.isFinished && !named.contains($0.id) }
+                    for job in ended { try await read(job.id, from: client, writer) }
+                    return Set(ended.map(\.id))
+                }
                 let ending = try await JobFollower(
                     connection: invocation.connection, interval: 0.05, showsChildren: true,
                     show: { try await followers.receive($0, from: $1) }
                 ).follow(named, with: client)
-                let told = await followers.ended.union(ended.map(\.id))
+                let told = await followers.ended
                 for job in try await writingJobs(client).jobs where !told.contains(job.id) {
                     try await read(job.id, from: client, writer)
                 }
@@ -101,11 +103,17 @@ private actor OutputFollowers {
     private var followers: [Int64: OutputFollower] = [:]
     /// The jobs whose output was read to its end.
     private(set) var ended: Set<Int64> = []
+    /// Reads the output of the children that have ended, once the watch has begun; none ends in between.
+    private var readEnded: (@Sendable (JobClient) async throws -> Set<Int64>)?
 
-    init(writer: OutputLines) { self.writer = writer }
+    init(writer: OutputLines, readEnded: @escaping @Sendable (JobClient) async throws -> Set<Int64>) {
+        (self.writer, self.readEnded) = (writer, readEnded)
+    }
 
     func receive(_ event: JobEvent, from client: JobClient) async throws {
+        if let read = exchange(&readEnded, with: nil) { ended = try await read(client) }
         let job = event.job
+        guard !ended.contains(job) else { return }
         let follower =
             followers[job]
             ?? OutputFollower(of: job, fromLatest: true) { [writer] size in

@@ -18,7 +18,8 @@ extension Oracle {
         checkWhatStays(old, new, world)
         if new.run == nil, old.run?.life == world.life { unrepeatable[id] = nil }
         // It may have ended and been retried in the same round.
-        if !new.state.isTerminal, old.state.isTerminal || retries.contains(id) {
+        let isRetried = retries.contains(id)
+        if !new.state.isTerminal && (old.state.isTerminal || isRetried) || old.state.isTerminal && isRetried {
             world.expect(new.parent == nil, 2, "Job \(id) is a child, and was retried.")
             unrepeatable[id] = nil
             return
