@@ -65,7 +65,8 @@ extension Connection {
     private func changeAll(
         _ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool
     ) throws(ProtocolError) {
-        let id = try beginWait(call, jobs: 0, timeout: nil)
+        let named = if case .many(let ids) = target { ids.count } else { 0 }
+        let id = try beginWait(call, jobs: named, timeout: nil)
         // The wait owns the task, and ends with it.
         Task(executorPreference: loop) { [self] in
             do throws(ProtocolError) {
@@ -112,6 +113,8 @@ extension Connection {
         /// The present piece.
         var ids: [JobID] = []
         var ends: [JobState: Int] = [:]
+        /// Unfinished jobs of which the core found one missing.
+        var missing: [JobID] = []
     }
 
     /// Goes on until jobs are unfinished; the core's wait for them continues it.
@@ -153,8 +156,14 @@ extension Connection {
             }
         ) { [weak self] answer in
             guard let self, case .failed(let error) = answer else { return }
-            // One was removed meanwhile.
-            if error.code == .notFound { goOn(waited) } else { endWait(waited.id)?.fail(ProtocolError(error)) }
+            // One was removed meanwhile, unless its row is damaged.
+            guard error.code == .notFound, open != waited.missing else {
+                endWait(waited.id)?.fail(ProtocolError(error))
+                return
+            }
+            var waited = waited
+            waited.missing = open
+            goOn(waited)
         }
     }
 }
