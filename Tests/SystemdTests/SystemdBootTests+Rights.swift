@@ -92,7 +92,7 @@ extension SystemdBootTests {
             systemctl start origin.socket deferd.service
             as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
             get() {
-              if as "$1" deferctl --socket "$socket" download http://127.0.0.1:8080/file "$root/$2" >/dev/null 2>&1
+              if as "$1" deferctl --socket "$socket" download http://127.0.0.1:8080/file --to "$root/$2" >/dev/null 2>&1
               then say "$1" "$2"; else say "$1" "not $2"; fi
             }
             for path in open/a open/deep/a anns/a deferds/a shared/a; do get ann $path; done
@@ -119,7 +119,7 @@ extension SystemdBootTests {
             useradd owner; useradd stranger
             systemctl start origin.socket deferd.service
             as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
-            as owner deferctl --socket "$socket" download http://127.0.0.1:8080/file file.bin >/dev/null
+            as owner deferctl --socket "$socket" download http://127.0.0.1:8080/file --to file.bin >/dev/null
             file=$(find /var/lib/deferd/downloads -name file.bin)
             say owner "$(as owner cat "$file") $(stat --format %U "$file")"
             as owner sh -c 'echo more >>"$1" && mkdir "$(dirname "$1")/new"' - "$file" && say owner changed
