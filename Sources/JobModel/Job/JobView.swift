@@ -142,7 +142,7 @@ extension JSON {
     /// Returns the source with the rate of its job: 0 for no limit.
     fileprivate func limited(to rate: Int) -> JSON {
         guard var source = object, self["type"] == "download" else { return self }
-        source["rate"] = rate > 0 ? JSON(rate) : nil
+        source["rate"] = rate > 0 ? JSON(rate) : JSON?.none
         return .object(source)
     }
 }
