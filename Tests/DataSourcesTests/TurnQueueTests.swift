@@ -20,7 +20,7 @@ import Testing
         while let next = queue.next() { running[next.user, default: 0] += 1 }
         #expect(running.values.reduce(0, +) == 5)
         #expect(running.values.allSatisfy { $0 <= 2 })
-        // One that never ends costs its user a place, and nobody else.
+        // One that never ends costs only its user a place.
         queue.finish(2)
         #expect(queue.next() != nil)
         #expect(queue.next() == nil)

@@ -42,7 +42,7 @@ package enum FakeDaemon {
         }
         let outcome: Result<Value, any Error>
         do { outcome = .success(try await body(path)) } catch { outcome = .failure(error) }
-        // Wakes an accept that nobody connected to.
+        // Wakes an accept without a client.
         shutdown(listener, Int32(SHUT_RDWR))
         for await _ in ends {}
         return try outcome.get()

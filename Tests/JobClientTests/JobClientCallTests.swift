@@ -151,7 +151,7 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
             let waiting = daemon.call()
             arrival.finish()
             let other = daemon.call()
-            // The late answer comes first, and is for nobody.
+            // The late answer comes first, and no call waits for it.
             if let waiting { daemon.answer(waiting, 1) }
             if let other { daemon.answer(other, 2) }
             daemon.waitForEnd()

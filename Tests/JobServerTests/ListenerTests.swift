@@ -14,7 +14,7 @@ import Testing
         path = "\(directory.path)/socket"
     }
 
-    /// A client's end of a connection to `path`, or nil where nobody listens.
+    /// A client's end of a connection to `path`; nil without a listener.
     private func connect(_ path: String) -> Int32? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

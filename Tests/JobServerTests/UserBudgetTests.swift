@@ -65,7 +65,7 @@ import Testing
         silent.send(lines: Array(repeating: 0, count: 500_000))
         for _ in 0..<2 { reader.send(lines: Array(repeating: 0, count: 100_000)) }
         budget.add(500_000, as: .work)
-        // Nobody waits, so nobody is looked for.
+        // Without waiting connections, none is looked for.
         await loop.advanceTime(by: .seconds(100))
         #expect(idle.now == 0)
         budget.whenRoom(on: loop) { went.add() }

@@ -131,7 +131,7 @@ import TestOrigin
         }
     }
 
-    /// Where neither answer says how long the file is, the end of the second is nobody's to tell.
+    /// If neither answer has a length, the end of the second proves nothing.
     @Test func retry_startsOver_whenNobodyKnowsTheLength() async throws {
         let body = Self.first
         let script: ScriptedOrigin.Script = { request, count in

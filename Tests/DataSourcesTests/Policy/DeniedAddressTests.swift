@@ -50,7 +50,7 @@ import Testing
             : .failure(NameResolver.Failure(reason: "unknown"))
     }
 
-    /// A proxy is not even connected to for what is denied, whoever wants it.
+    /// For a denied address, no connection to a proxy is made.
     @Test(arguments: ["http", "socks5"]) func proxy_isNotAsked_forWhatIsDenied(scheme: String) async throws {
         let proxy = try WatchedPort()
         try await Workbench.run(names: Self.insideNames) {

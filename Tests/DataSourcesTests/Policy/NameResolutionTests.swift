@@ -119,7 +119,7 @@ import TestOrigin
             let result = try await bench.result(url("http://a.example:\(origin.port)/x"), job: 100, owner: 2)
             #expect(result["body"] == "x")
             #expect(names.lookedUp.count == NameResolver.perUser)
-            // What nobody waits for any more is not looked up.
+            // A name without a waiting transfer is not looked up.
             for deferred in dead { deferred.cancel() }
             for deferred in dead { await #expect(throws: CancellationError.self) { try await deferred.get() } }
             names.answer()
