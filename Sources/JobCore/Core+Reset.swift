@@ -38,7 +38,9 @@ extension Core {
         }
         for run in runs where !run.isStopping {
             // A round whose effects were lost removed or stopped its job.
-            if try transaction.job(run.job)?.run != run.run { cancel(run) }
+            let row = try transaction.job(run.job)
+            let isHeld = row?.state == .held
+            if row?.run != run.run || row?.isEnding == true || isHeld { cancel(run, keepsPart: isHeld) }
         }
     }
 

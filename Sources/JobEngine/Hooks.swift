@@ -11,6 +11,8 @@ import Synchronization
 final class Hooks: Sendable {
     private static let mostAtWork = 4
     private static let mostWaiting = 1000
+    /// Seconds until a program is ended.
+    private static let timeout = 60.0
 
     private struct State {
         var waiting: [UInt32: Deque<JobID>] = [:]
@@ -68,6 +70,7 @@ final class Hooks: Sendable {
             saveCheckpoint: { _ in .succeeded(()) }, lastDownload: { _ in .succeeded(nil) },
             recordDownload: { _, _ in .succeeded(()) })
         context.roomForBody = 0
+        context.timeout = Self.timeout
         let log = BlobReference(life: engine.blobs.life, number: engine.blobs.nextNumber(), size: 0)
         context.logPath = engine.blobs.path(of: log.number)
         let program = ProgramSpec(hook, input: .bytes(text + [UInt8(ascii: "\n")]))

@@ -7,7 +7,8 @@ package enum CoreRequest: Sendable {
     /// Answered with `changed`: of a cancellation once the job has ended or, if that takes time, has been told to stop; of
     /// a removal with `done`, once the job and its descendants are gone.
     case change(JobID, JobAction)
-    /// Changes those of these jobs that exist and whose state allows it, or only counts them. Answered with `counted`.
+    /// Changes each of these jobs that exists and whose state allows the action, or only counts them. Answered with
+    /// `counted`.
     case changeAll([JobID], JobAction, onlyCounts: Bool)
     /// Answered with `done`, then with ``CoreEffect/waitOver(_:)`` once each job has ended or is gone, perhaps at once.
     /// Fails if a job does not exist or belongs to another user.

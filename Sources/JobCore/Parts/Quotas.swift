@@ -13,7 +13,7 @@ struct Quotas {
 
         fileprivate mutating func add(_ jobs: Int, _ more: Int64, _ state: JobState) {
             bytes = bytes.saturatingAdding(more)
-            if [.scheduled, .held, .queued].contains(state) { waiting += jobs }
+            if state == .scheduled || state == .held || state == .queued { waiting += jobs }
             guard state.isTerminal else { return }
             finished += jobs
             finishedBytes = finishedBytes.saturatingAdding(more)

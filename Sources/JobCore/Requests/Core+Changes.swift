@@ -19,7 +19,7 @@ extension Core {
         pending.change(.begin(request, [event], .answer(answer)))
     }
 
-    /// Changes those of these jobs whose state allows it, or only counts them.
+    /// Changes each of these jobs that exists and whose state allows the action, or only counts them.
     func change(
         _ ids: [JobID], _ action: JobAction, onlyCounts: Bool, _ request: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
@@ -57,7 +57,7 @@ extension Core {
                 "Job \(dependent) waits for job \(row.id); cancel it first, or remove job \(row.id) after it.")
         case .hold:
             if isOver || row.state == .held { return wrongState("Job \(row.id) \(row.state.standing).") }
-            if row.stop != nil { return wrongState("Job \(row.id) is being cancelled, and cannot be held.") }
+            if row.stop != nil { return wrongState("Job \(row.id) is being stopped, and cannot be held.") }
             guard row.state == .running else { return nil }
             let isDownload = row.presentSource == .download && row.run != nil && !row.isAtFinally
             return isDownload
@@ -70,9 +70,10 @@ extension Core {
             return wrongState("Job \(row.id) \(row.state.standing); only held or scheduled jobs are released.")
         case .set(let settings):
             if isOver { return wrongState("Job \(row.id) already \(row.state.past), and takes no settings.") }
-            if row.state == .running, !settings.fitRunning {
+            if row.state == .running || row.run != nil, !settings.fitRunning {
                 return wrongState(
-                    "Job \(row.id) is running; its queue, priority and time of start are settled. Cancel and retry it.")
+                    "Job \(row.id) is running; its queue, priority and start time can no longer change; cancel it, then retry it."
+                )
             }
             if let queue = settings.queue, !takesJobs(queue) {
                 return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])

@@ -159,7 +159,7 @@ extension Core {
         let stored = settings.storedPerUser.saturatingSubtracting(allowance.bytes).saturatingAdding(size)
         return CoreError(
             .busy(retryAfter: 60),
-            "Your unfinished jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; cancel some.")
+            "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove or cancel some.")
     }
 
     /// The most finished jobs that one input removes for the room of another.
@@ -176,6 +176,8 @@ extension Core {
         /// Bytes of jobs that later rounds remove with their children.
         var promised: Int64 = 0
         for row in try round.transaction.finished(owner: owner, before: .distantFuture, limit: Self.mostRemoved) {
+            // Jobs with children that are being removed free their room later.
+            if row.children > 0, agenda.hasWork { continue }
             if try dispose(row, round) != nil { promised += row.size }
             if excess() <= promised { break }
         }

@@ -31,6 +31,8 @@ final class EngineRun {
     var isSuspect = false
     let isDownload: Bool
     let progress: RunProgress
+    /// The last rate of its job, which may change before its download starts.
+    fileprivate var jobRate: Int?
     /// What its download's spec says; nil for no limit.
     fileprivate var writtenRate: Int?
     /// Limits its download.
@@ -47,6 +49,7 @@ final class EngineRun {
 
     /// Changes the rate of a download: 0 for no limit, nil for the spec's.
     func setRate(_ rate: Int?) {
+        jobRate = rate
         let bytes = rate ?? writtenRate ?? 0
         self.rate.set(bytesPerSecond: bytes > 0 ? bytes : nil)
     }
@@ -208,7 +211,7 @@ extension EngineLoop {
         context.queueRate = queueRates[run.live.queue]
         if case .download(let download) = transfer.parameters {
             run.writtenRate = download.rate
-            run.setRate(order.job.rate)
+            run.setRate(run.jobRate ?? order.job.rate)
             (context.rate, context.control) = (run.rate, run.control)
         }
         let work = engine.library.start(transfer.parameters, context)
@@ -228,13 +231,13 @@ extension EngineLoop {
         }
     }
 
-    /// Limits the transfers of the queues that have a byte rate, those that run included.
+    /// Limits the transfers of the queues, running ones included.
     func setRates(of queues: [QueueStatus]) {
         for queue in queues {
             let (name, rate) = (queue.settings.name, queue.settings.byteRate)
             if let limiter = queueRates[name] {
                 limiter.set(bytesPerSecond: rate)
-            } else if rate != nil {
+            } else {
                 queueRates[name] = RateLimiter(bytesPerSecond: rate)
             }
         }

@@ -36,7 +36,7 @@ final class EngineLoop {
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
     /// Inputs that could not be stored by themselves, and when each is tried again, in order.
     var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
-    /// What limits the transfers of each queue with a byte rate.
+    /// What limits the transfers of each queue.
     var queueRates: [String: RateLimiter] = [:]
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: PendingRequest] = [:]

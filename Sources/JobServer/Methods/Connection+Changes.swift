@@ -99,21 +99,37 @@ extension Connection {
 
     // MARK: - Waiting for many
 
-    /// Waits for the jobs of a selection, piece by piece; `isPatient` is false if it may not wait.
+    /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws(ProtocolError) {
         let isPatient = timeout != 0
         let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
-        goOn(Waited(id: id, pieces: JobPieces(.selected(filter), size: Self.piece), isPatient: isPatient))
+        // The wait owns the task, and ends with it.
+        Task(executorPreference: loop) { [self] in
+            do throws(ProtocolError) {
+                // All are found first, as waiting changes their states.
+                var pieces = JobPieces(.selected(filter), size: 1000)
+                var ids: [JobID] = []
+                while isWaiting(id), let next = try await next(&pieces) { ids += next }
+                let charge = try register(bytes: ids.count * MemoryLayout<JobID>.size)
+                goOn(
+                    Waited(
+                        id: id, pieces: JobPieces(.many(ids), size: Self.piece), isPatient: isPatient, charge: charge))
+            } catch {
+                endWait(id)?.fail(error)
+            }
+        }
     }
 
     private struct Waited: Sendable {
         let id: RequestID
         var pieces: JobPieces
         let isPatient: Bool
+        /// The memory of all ids.
+        let charge: BudgetCharge
         /// The present piece.
         var ids: [JobID] = []
         var ends: [JobState: Int] = [:]
-        /// Unfinished jobs of which the core found one missing.
+        /// The unfinished jobs of the last wait that failed because one was missing.
         var missing: [JobID] = []
     }
 
@@ -148,6 +164,8 @@ extension Connection {
 
     private func wait(for open: [JobID], _ waited: Waited) throws(ProtocolError) {
         guard waited.isPatient else { throw Self.outOfTime }
+        // Its time may have run out during a read.
+        guard isWaiting(waited.id) else { return }
         engine.ask(
             .wait(open), for: caller, id: waited.id,
             over: { [weak self] error in
@@ -250,6 +268,9 @@ extension JobFilter {
     mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) -> Bool {
         let names = ["state", "queue", "tag", "source"] + Self.selectMembers
         let isEmpty = !names.contains { $0 != "owner" && params.value($0) != nil }
+        if params.value("state")?.array?.isEmpty == true {
+            throw params.fault("state", "\"state\" must name at least one state; leave it out for all.")
+        }
         for (index, name) in (try params.strings("state", atMost: JobState.allCases.count) ?? []).enumerated() {
             guard let state = JobState(rawValue: name) else {
                 let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")

@@ -54,6 +54,8 @@ final class SQLiteConnection: @unchecked Sendable {
 
     func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
 
+    private static let mostStatements = 256
+
     /// The statement for `sql`, prepared once, with these values bound to its parameters.
     func statement(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PreparedStatement {
         try statement(sql, values)
@@ -62,7 +64,11 @@ final class SQLiteConnection: @unchecked Sendable {
     func statement(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PreparedStatement {
         let known = statements[sql]
         let statement = if let known { known } else { try prepare(sql) }
-        if known == nil { statements[sql] = statement }
+        if known == nil {
+            // Filters of lists combine freely.
+            if statements.count >= Self.mostStatements { statements = [:] }
+            statements[sql] = statement
+        }
         statement.bind(values)
         return statement
     }

@@ -143,7 +143,10 @@ final class SQLiteTransaction: JobTransaction {
 
     func update(_ job: JobRow) throws(StoreError) {
         try check()
+        // A later insert with the key must find it taken.
+        let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
         jobs.update(job)
+        if takesKey { try flushJobs() }
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
