@@ -43,9 +43,8 @@ import Testing
         try await Self.with { daemon, run async throws in
             let directory = daemon.directory.path + "/work"
             let sub = directory + "/sub"
-            mkdir(sub, 0o755)
-            try Data("#!/bin/sh\npwd\n".utf8).write(to: URL(filePath: sub + "/tool"))
-            chmod(sub + "/tool", 0o755)
+            // A program that this process writes stays busy while a process of another test has inherited the descriptor.
+            _ = try await run(#"mkdir sub; printf '#!/bin/sh\npwd\n' > sub/tool; chmod +x sub/tool"#)
             #expect(try await run("export PATH=\"$PWD/sub:$PATH\"; run tool").output == directory + "\n")
             #expect(try await run("cd sub; run ./tool").output == sub + "\n")
             #expect(try await run("run -C sub ./tool").output == sub + "\n")
