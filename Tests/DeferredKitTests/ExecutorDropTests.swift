@@ -1,5 +1,4 @@
 import DeferredKit
-import Foundation
 import Testing
 
 /// A job that an executor drops has the same effect as a dropped Deferred.
@@ -57,15 +56,12 @@ import Testing
     }
 
     @Test func typedLink_failsWhatWaits_whenItWasCancelledBeforeItsJobIsDropped() {
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let link = Deferred<Int, Oops>.succeeded(1).map(on: .operations(queue)) { $0 }
+        let executor = Keeping()
+        let link = Deferred<Int, Oops>.succeeded(1).map(on: executor) { $0 }
         let below = link.erased()
         below.cancel()
         #expect(below.outcome == nil)
-        queue.cancelAllOperations()
-        queue.isSuspended = false
-        queue.waitUntilAllOperationsAreFinished()
+        executor.jobs.clear()
         #expect(below.isCancelled)
     }
 
@@ -77,15 +73,12 @@ import Testing
     }
 
     @Test func awaitingTask_throws_whenItIsCancelledAndTheJobIsDroppedAfterwards() async {
-        let queue = OperationQueue()
-        queue.isSuspended = true
+        let executor = Keeping()
         let promise = Promise<Int, any Error>()
-        let link = promise.deferred.map(on: .operations(queue)) { $0 }
+        let link = promise.deferred.map(on: executor) { $0 }
         let task = await SerialTasks().start { try await link.get() }
         promise.succeed(1)
-        queue.cancelAllOperations()
-        queue.isSuspended = false
-        await withCheckedContinuation { done in queue.addBarrierBlock { done.resume() } }
+        executor.jobs.clear()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
     }

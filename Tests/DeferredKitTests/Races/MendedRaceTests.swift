@@ -143,12 +143,6 @@ import Testing
         }
     }
 
-    /// An executor that runs nothing and lets go of its jobs when it is told to.
-    private final class Keeping: CallbackExecutor {
-        let jobs = Journal<@Sendable () -> Void>()
-        func submit(_ job: @escaping @Sendable () -> Void) { jobs.note(job) }
-    }
-
     @Test func cancelAgainstDroppedJob_failsTheLink() {
         let population = Population()
         duel(Rounds.named) { round in
@@ -171,6 +165,12 @@ import Testing
         }
         #expect(population.count == 0)
     }
+}
+
+/// An executor that runs nothing and lets go of its jobs when it is told to.
+final class Keeping: CallbackExecutor {
+    let jobs = Journal<@Sendable () -> Void>()
+    func submit(_ job: @escaping @Sendable () -> Void) { jobs.note(job) }
 }
 
 /// Counts calls.
