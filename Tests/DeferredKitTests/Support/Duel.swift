@@ -106,7 +106,7 @@ enum Rounds {
         static let named = 5_000
         static let each = 300
     #elseif DEBUG
-        static let named = 100_000
+        static let named = 20_000
         static let each = 2_000
     #else
         static let named = 100_000
