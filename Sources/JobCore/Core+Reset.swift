@@ -12,15 +12,26 @@ extension Core {
         case crashed
     }
 
-    /// Rows per read.
-    private static let page = 256
+    /// Calls `body` with each row that `read` returns behind the last one, page by page.
+    func forEach<Row>(
+        _ read: (_ last: Row?, _ limit: Int) throws(StoreError) -> [Row], _ body: (Row) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        let page = 256
+        var last: Row?
+        while true {
+            let rows = try read(last, page)
+            for row in rows { try body(row) }
+            guard rows.count == page else { return }
+            last = rows.last
+        }
+    }
 
     /// Rebuilds the memory from the rows and the live runs, and takes over from the last daemon.
     /// It must be alone in its round, with ``close(at:in:)``.
     package func reset(
         from transaction: any JobTransaction, runs: [LiveRun], start: Start, at now: CoreMoment
     ) throws(StoreError) {
-        let round = Round(transaction, now)
+        let round = Round(transaction: transaction, now: now)
         running = RunningJobs(runs)
         quotas = Quotas(counts: try transaction.counts(), schedules: try transaction.scheduleCounts())
         agenda = Agenda()
@@ -56,15 +67,13 @@ extension Core {
 
     /// Restarts or ends the jobs whose runs died with the last daemon.
     private func takeOver(isCrash: Bool, _ round: Round) throws(StoreError) {
-        while true {
-            let rows = try round.transaction.running(exceptLife: experience.life, limit: Self.page)
+        try forEach { (_, limit) throws(StoreError) in
+            try round.transaction.running(exceptLife: experience.life, limit: limit)
+        } _: { (row) throws(StoreError) in
             // The end of one may have changed another.
-            for row in rows {
-                if let present = try round.transaction.job(row.id), present.run == row.run {
-                    try takeOver(present, isCrash: isCrash, round)
-                }
+            if let present = try round.transaction.job(row.id), present.run == row.run {
+                try takeOver(present, isCrash: isCrash, round)
             }
-            if rows.count < Self.page { return }
         }
     }
 
@@ -114,30 +123,20 @@ extension Core {
 
     /// Repeats file removals that were not reported, unless they are still in progress.
     private func cleanAgain(_ round: Round) throws(StoreError) {
-        var after: WorkID = 0
-        while true {
-            let rows = try round.transaction.work(after: after, limit: Self.page)
-            for work in rows {
-                after = work.id
-                if work.kind == .removeParts, !experience.cleaning.contains(work.id) {
-                    pending.emit(.removeFiles(work))
-                }
-            }
-            if rows.count < Self.page { return }
+        try forEach { (last: WorkRow?, limit) throws(StoreError) in
+            try round.transaction.work(after: last?.id ?? 0, limit: limit)
+        } _: { work in
+            if work.kind == .removeParts, !experience.cleaning.contains(work.id) { pending.emit(.removeFiles(work)) }
         }
     }
 
     /// Checks every schedule with the current rules of its zone.
     private func schedulesStarted(_ round: Round) throws(StoreError) {
         var zones: Set<String> = []
-        var after: ScheduleKey?
-        while true {
-            let rows = try round.transaction.schedules(after: after, limit: Self.page)
-            for row in rows {
-                after = row.schedule.key
-                if let zone = row.schedule.timing.zone { zones.insert(zone) }
-            }
-            if rows.count < Self.page { break }
+        try forEach { (last: ScheduleRow?, limit) throws(StoreError) in
+            try round.transaction.schedules(after: last?.schedule.key, limit: limit)
+        } _: { row in
+            if let zone = row.schedule.timing.zone { zones.insert(zone) }
         }
         // Rules that were read trigger a check of all schedules.
         if zones.isEmpty { pending.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }

@@ -89,21 +89,37 @@ extension Core {
         let run = experience.nextRun()
         row.begin(run, at: round.now)
         try store(&row, was: old, round)
-        let step = row.step
+        log(row, .started, round)
+        let isShort = row.storedSpecSize <= settings.limits.inlineResult
         let live = LiveRun(
             run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
-            endsLater: step?.source?.endsLater == true)
+            endsLater: row.step?.source?.endsLater == true)
+        order(.step, live, row, document: isShort ? try round.transaction.document(of: row.id) : nil, round)
+    }
+
+    /// Starts a run that needs no slot, as it only reads and writes files.
+    func begin(_ kind: RunOrder.Kind, _ old: JobRow, _ round: Round) throws(StoreError) {
+        let run = experience.nextRun()
+        var row = old
+        row.run = run
+        row.due = nil
+        try store(&row, was: old, round)
+        order(kind, LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false), row, round)
+    }
+
+    private func order(
+        _ kind: RunOrder.Kind, _ live: LiveRun, _ row: JobRow, document: NewJobRow.Document? = nil,
+        _ round: Round
+    ) {
         running.insert(live)
-        log(row, .started, round)
+        let step = row.step
         let left = row.deadline.map { max(0.001, Double($0 - round.now.steady) / 1000) }
         pending.emit(
             .start(
                 RunOrder(
-                    live: live, kind: .step, job: row,
-                    document: row.storedSpecSize <= settings.limits.inlineResult
-                        ? try round.transaction.document(of: row.id) : nil,
-                    timeout: [step?.timeout, left].compactMap(\.self).min(), mayResume: row.checkpointSize > 0,
-                    mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
+                    live: live, kind: kind, job: row, document: document,
+                    timeout: [step?.timeout, left].compactMap(\.self).min(),
+                    mayResume: row.checkpointSize > 0, mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
                     room: quotas.room(of: row.owner, settings))))
     }
 

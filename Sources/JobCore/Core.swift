@@ -38,37 +38,15 @@ package final class Core {
 
     // MARK: - Rounds
 
-    /// Returns the rows that handling an input will read, as far as the input names them.
-    package static func keys(of input: CoreInput) -> [RowKey] {
-        switch input {
-        case .request(_, let request, let caller):
-            switch request {
-            case .submit(let jobs):
-                jobs.flatMap { job in
-                    job.jobs.map { .job($0.id) } + (job.terms.lasting.key.map { [.key(owner: caller.uid, $0)] } ?? [])
-                }
-            case .change(let job, _): [.job(job)]
-            case .changeAll(let jobs, _, _): jobs.map(RowKey.job)
-            case .setSchedule(let new): [.schedule(new.key)]
-            case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]
-            case .wait(let jobs): jobs.map(RowKey.job)
-            case .watch, .setQueue, .probe: []
-            }
-        case .prepared(let preparation, _): [.schedule(preparation.key)]
-        case .measured(let job, _): [.job(job)]
-        case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
-        }
-    }
-
     /// Handles one input of a round.
     package func handle(
         _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction
     ) throws(StoreError) {
-        let round = Round(transaction, now)
+        let round = Round(transaction: transaction, now: now)
         if schedules.wasSetBack(at: now) { pending.rescan = .after(nil) }
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
-        case .abandon(let request): pending.change(.abandon(request))
+        case .abandon(let request): pending.waits.append(.abandon(request))
         case .unsubscribe(let id): unsubscribe(id)
         case .run(let run, let event): try handle(event, of: run, round)
         case .cleaned(let work): try cleaned(work, round)
@@ -89,13 +67,13 @@ package final class Core {
 
     /// Ends a round: starts ready jobs and stores the counts.
     package func close(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
-        try startReady(Round(transaction, now))
+        try startReady(Round(transaction: transaction, now: now))
         try closeWithoutStarts(in: transaction)
     }
 
     /// Ends a round without starting jobs, because the store fails.
     package func closeWithoutStarts(in transaction: any JobTransaction) throws(StoreError) {
-        agenda.endRound()
+        if !agenda.immediate.isEmpty { agenda.immediate = [:] }
         let counts = quotas.takeChanges()
         if !counts.isEmpty { try transaction.put(counts) }
     }
@@ -108,7 +86,7 @@ package final class Core {
         schedules.apply(pending.preparing, pending.rescan)
         for work in pending.cleaned { experience.cleaning.remove(work) }
         for (owner, count) in pending.totals { experience.count(owner, count) }
-        if let shortage = pending.shortage { experience.shortage = shortage.reason }
+        if let shortage = pending.shortage { experience.shortage = shortage }
         for case .removeFiles(let work) in effects { experience.cleaning.insert(work.id) }
         pending = PendingEffects()
         return effects
@@ -144,7 +122,7 @@ package final class Core {
 
     private func stop() {
         phase = .stopping
-        pending.change(.stop)
+        pending.waits.append(.stop)
     }
 
     private func roomChanged(_ new: String?) {
@@ -154,7 +132,7 @@ package final class Core {
         case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }
-        pending.learn(PendingEffects.Shortage(reason: new))
+        pending.shortage = .some(new)
     }
 
     /// Logs a defect if `condition` is false; the daemon continues, and the affected job or run ends by itself.
@@ -169,12 +147,12 @@ package final class Core {
     }
 
     /// Logs an event of a job if the log budget allows it.
-    func log(_ job: JobRow, _ event: JobLogEntry.Event, _ round: Round) {
+    func log(_ job: JobRow, _ event: CoreLog.Event, _ round: Round) {
         guard settings.jobLogging != .none else { return }
         let leftOut =
             settings.jobLogging == .all
             ? 0 : experience.logBudget.admit(isTrouble: event.isTrouble, at: round.now.steady)
-        if let leftOut { pending.emit(.log(CoreLog(JobLogEntry(event, of: job, leftOut: leftOut)))) }
+        if let leftOut { pending.emit(.log(CoreLog(event, of: job, leftOut: leftOut))) }
     }
 }
 
@@ -182,9 +160,4 @@ package final class Core {
 struct Round {
     let transaction: any JobTransaction
     let now: CoreMoment
-
-    init(_ transaction: any JobTransaction, _ now: CoreMoment) {
-        self.transaction = transaction
-        self.now = now
-    }
 }

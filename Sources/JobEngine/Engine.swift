@@ -171,17 +171,11 @@ package final class Engine: Sendable {
     package func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
     /// Asks the core; calls `answer` on the engine's thread, once everything that it says is on stable storage.
-    ///
-    /// A wait that is answered with `done` calls `over` once all its jobs have ended or are gone, maybe at once, or with the reason
-    /// why it was given up. ``abandon(_:of:)`` ends it earlier. The caller reads the jobs in `over`, and waits again for a job
-    /// that was retried since.
     package func ask(
-        _ request: CoreRequest, for caller: Caller, id: RequestID? = nil,
-        over: (@Sendable (CoreError?) -> Void)? = nil, _ answer: @escaping @Sendable (CoreAnswer) -> Void
+        _ request: CoreRequest, for caller: Caller, _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
         if case .submit = request { room.submitted(at: DispatchTime.now().uptimeNanoseconds) }
-        inbox.put(
-            .request(id ?? nextID(), request, caller, PendingRequest(answer: answer, over: over)), of: caller.uid)
+        inbox.put(.request(nextID(), request, caller, PendingRequest(answer: answer, over: nil)), of: caller.uid)
     }
 
     package func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {
@@ -190,11 +184,25 @@ package final class Engine: Sendable {
         }
     }
 
-    /// Drops a request or wait of `user`, which is not answered any more.
+    /// Returns once all of these jobs have ended or are gone, maybe at once, or ``abandon(_:of:)`` has ended the wait. The caller
+    /// reads the jobs then, and waits again for a job that was retried since.
+    package func wait(for jobs: [JobID], as caller: Caller, id: RequestID) async throws(CoreError) {
+        let failure: CoreError? = await withCheckedContinuation { continuation in
+            let request = PendingRequest(
+                answer: { if case .failed(let error) = $0 { continuation.resume(returning: error) } },
+                over: { continuation.resume(returning: $0) })
+            inbox.put(.request(id, .wait(jobs), caller, request), of: caller.uid)
+        }
+        if let failure { throw failure }
+    }
+
+    /// Ends a wait of `user`.
     package func abandon(_ id: RequestID, of user: UInt32) {
         inbox.put(
             .task { loop in
-                if loop.requests.removeValue(forKey: id) != nil { loop.feed(.abandon(id)) }
+                guard let request = loop.requests.removeValue(forKey: id) else { return }
+                loop.feed(.abandon(id))
+                request.over?(nil)
             }, of: user)
     }
 

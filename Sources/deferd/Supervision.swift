@@ -69,7 +69,7 @@ struct Supervision: Service {
         let (jobs, totals) = (status.jobs(), status.totals())
         func count(_ state: JobState) -> Int { jobs[state, default: 0] }
         let counts =
-            (status.storageFailure ?? status.shortage).map { "Nothing can be stored: \($0)" }
+            (status.storageFailure ?? status.core.shortage).map { "Nothing can be stored: \($0)" }
             ?? "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
             + "\(totals.succeeded) succeeded, \(totals.failed) failed"
         return remark.text.withLock { $0.map { "\(counts); \($0)" } ?? counts }

@@ -126,12 +126,11 @@ struct FaultRun {
     private func check(
         _ ids: [JobID], _ ends: Ends?, isLast: Bool, _ engine: Engine, _ report: inout FaultReport
     ) async throws {
-        let refusal = await withCheckedContinuation { continuation in
-            engine.ask(.wait(ids), for: Self.caller, over: { continuation.resume(returning: $0) }) { answer in
-                if case .failed(let error) = answer { continuation.resume(returning: error) }
-            }
+        do {
+            try await engine.wait(for: ids, as: Self.caller, id: engine.nextID())
+        } catch {
+            report.problems.append("the wait for \(ids.count) jobs ended so: \(error)")
         }
-        if let refusal { report.problems.append("the wait for \(ids.count) jobs ended so: \(refusal)") }
         for id in ids {
             guard let stored = try engine.reader.job(id) else {
                 report.problems.append("job \(id) is not there")

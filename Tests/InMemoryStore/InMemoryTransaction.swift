@@ -64,8 +64,6 @@ final class InMemoryTransaction: JobTransaction {
 
     // MARK: Jobs
 
-    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
-
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()
         return try row(id)

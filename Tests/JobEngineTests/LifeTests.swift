@@ -103,28 +103,36 @@ import Testing
     @Test func wait_isOver_whenItsJobsHaveEnded() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
-            let (ends, over) = AsyncStream.makeStream(of: CoreError?.self)
-            let (answers, answer) = AsyncStream.makeStream(of: CoreAnswer.self)
-            test.engine.ask(.wait([job]), for: TestEngine.user, over: { over.yield($0) }) { answer.yield($0) }
-            for await given in answers {
-                guard case .done = given else { throw TestEngine.Unexpected("It does not wait.") }
-                break
-            }
+            async let over: Void = test.engine.wait(for: [job], as: TestEngine.user, id: test.engine.nextID())
             _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
-            for await error in ends {
-                #expect(error == nil)
-                break
+            try await over
+            #expect(try test.engine.reader.job(job)?.row.state == .cancelled)
+        }
+    }
+
+    @Test func wait_isOver_whenItIsAbandoned() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
+            let id = test.engine.nextID()
+            let isOver = Atomic(false)
+            async let over: Void = {
+                defer { isOver.store(true, ordering: .relaxed) }
+                try await test.engine.wait(for: [job], as: TestEngine.user, id: id)
+            }()
+            // The wait may not have begun yet.
+            while !isOver.load(ordering: .relaxed) {
+                test.engine.abandon(id, of: TestEngine.user.uid)
+                _ = await test.engine.probe()
             }
+            try await over
+            #expect(try test.engine.reader.job(job)?.row.state == .running)
         }
     }
 
     @Test func wait_isOverAtOnce_whenItsJobsHaveEnded() async throws {
         try await TestEngine.with { test in
             let job = try await test.run(["source": ["type": "value", "value": 1]]).id
-            let error = await withCheckedContinuation { over in
-                test.engine.ask(.wait([job]), for: TestEngine.user, over: { over.resume(returning: $0) }) { _ in }
-            }
-            #expect(error == nil)
+            try await test.engine.wait(for: [job], as: TestEngine.user, id: test.engine.nextID())
             let answer = await test.engine.ask(.wait([job]), for: Caller(uid: 8, isAdmin: false))
             guard case .failed(let error) = answer else { throw TestEngine.Unexpected("Another's job is waited for.") }
             #expect(error.code == .notFound)
@@ -176,9 +184,10 @@ import Testing
             let key = ScheduleKey(owner: TestEngine.user.uid, name: "mine")
             let spec: JSON = ["source": ["type": "value", "value": "{{schedule/name}}"]]
             let queues = try test.engine.admission.schedule(spec, at: JSONPointer(), owner: key.owner)
-            let new = NewSchedule(
-                key: key, timing: .every(3_600_000), zone: .utc, catchUp: .last, overlap: .skip, isSuspended: false,
-                spec: spec.utf8, queues: queues)
+            var new = NewSchedule(
+                Schedule(key: key, timing: .every(3_600_000), setAt: Timestamp(milliseconds: 0), specSize: 0),
+                spec: spec.utf8)
+            new.queues = queues
             guard case .done = await test.engine.ask(.setSchedule(new), for: TestEngine.user),
                 case .submitted(let jobs) = await test.engine.ask(.runSchedule(key), for: TestEngine.user)
             else { throw TestEngine.Unexpected("It submitted nothing.") }
@@ -192,7 +201,7 @@ import Testing
             $0.minimumFree = .max
         } _: { test in
             await #expect(throws: CoreError.self) { try await test.submit(["source": ["type": "value", "value": 1]]) }
-            #expect(test.engine.status.shortage != nil)
+            #expect(test.engine.status.core.shortage != nil)
         }
     }
 }

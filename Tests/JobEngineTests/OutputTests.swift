@@ -30,7 +30,7 @@ import Testing
             await begun.deferred.get()
             test.engine.board.awaitOutput(of: job, beyond: 3, first)
             test.engine.board.awaitOutput(of: job, beyond: 4, second)
-            if test.engine.board.program(of: job)?.size ?? 0 < 4 { await first.deferred.get() }
+            if test.engine.board.program(of: job)?.output ?? 0 < 4 { await first.deferred.get() }
             #expect(!second.deferred.isResolved)
             for await batch in subscriber.batches.stream {
                 guard case .output(attempt: 1, size: 4)? = batch.rows.first?.news else { continue }
@@ -43,7 +43,7 @@ import Testing
                 close(file)
             }
             await second.deferred.get()
-            #expect(test.engine.board.program(of: job)?.size == 8)
+            #expect(test.engine.board.program(of: job)?.output == 8)
             let ended = Promise<Void, Never>()
             test.engine.board.awaitOutput(of: job, beyond: 1 << 62, ended)
             _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)

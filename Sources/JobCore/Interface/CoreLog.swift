@@ -1,7 +1,7 @@
 package import JobModel
 
-/// A log message.
-package struct CoreLog: Sendable, Hashable {
+/// A log message, composed only when it is written.
+package struct CoreLog: Sendable {
     package enum Level: Sendable, Hashable {
         case info
         case notice
@@ -11,10 +11,44 @@ package struct CoreLog: Sendable, Hashable {
         case defect
     }
 
-    package enum Content: Sendable, Hashable {
+    package enum Content: Sendable {
         case message(String, job: JobID?, queue: String?)
-        /// An event of a job, formatted only when written.
-        case job(JobLogEntry)
+        /// An event of a job, and how many events of jobs were left out before it.
+        case event(Event, JobRow, leftOut: Int)
+    }
+
+    /// An event of a job.
+    package enum Event: Sendable, Hashable {
+        case accepted
+        /// A run started, for the first time or after a pause.
+        case started
+        /// The job continues after a daemon restart.
+        case resumed
+        /// A link ended and another follows.
+        case linkEnded(Int, JobError?)
+        /// The current link failed and is retried in this many seconds.
+        case retrying(in: Double, JobError)
+        /// Its owner retried it.
+        case retried
+        case succeeded
+        case failed(JobError)
+        case cancelled
+
+        /// Whether it has priority when the log is limited.
+        var isTrouble: Bool {
+            switch self {
+            case .failed, .retrying: true
+            default: false
+            }
+        }
+
+        package var error: JobError? {
+            switch self {
+            case .linkEnded(_, let error): error
+            case .retrying(_, let error), .failed(let error): error
+            default: nil
+            }
+        }
     }
 
     package let level: Level
@@ -30,16 +64,45 @@ package struct CoreLog: Sendable, Hashable {
         self.event = event
     }
 
-    package init(_ entry: JobLogEntry) {
+    init(_ event: Event, of job: JobRow, leftOut: Int) {
         level = .info
-        content = .job(entry)
-        if case .failed = entry.event { event = .jobFailed } else { event = nil }
+        content = .event(event, job, leftOut: leftOut)
+        if case .failed = event { self.event = .jobFailed } else { self.event = nil }
     }
 
     package var message: String {
         switch content {
         case .message(let text, _, _): text
-        case .job(let entry): entry.message
+        case .event(let event, let job, _): event.message(of: job)
         }
     }
+}
+
+extension CoreLog.Event {
+    /// The most characters of an error that are logged: clients choose the text and can repeat it often.
+    private static let mostText = 300
+
+    fileprivate func message(of row: JobRow) -> String {
+        let (job, link) = (row.id, row.link)
+        let reason = error.map { ": \($0.kind.rawValue): \(String($0.message.prefix(Self.mostText)))" } ?? "."
+        return switch self {
+        case .accepted: "Job \(job) was accepted."
+        case .started: "Job \(job) runs its link \(link), attempt \(row.attempt)."
+        case .resumed: "Job \(job) goes on at its link \(link), as the daemon has started."
+        case .linkEnded(let link, let error): "Link \(link) of job \(job) \(error == nil ? "ended" : "failed")\(reason)"
+        case .retrying(let seconds, _): "Job \(job) tries its link \(link) again in \(JSON(seconds)) seconds\(reason)"
+        case .retried: "Job \(job) runs again, as its owner asked."
+        case .succeeded: "Job \(job) succeeded."
+        case .failed: "Job \(job) failed\(reason)"
+        case .cancelled: "Job \(job) was cancelled."
+        }
+    }
+}
+
+/// How much the log reports about jobs.
+package enum JobLogging: Sendable, Hashable {
+    case none
+    /// As much as ``JobLogBudget`` allows.
+    case bounded
+    case all
 }

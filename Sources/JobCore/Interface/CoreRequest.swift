@@ -66,30 +66,18 @@ package struct QueueStatus: Sendable, Hashable {
 
 /// A schedule to set, its spec checked by ``Admission``.
 package struct NewSchedule: Sendable {
-    package let key: ScheduleKey
-    package let timing: ScheduleTiming
-    /// The rules of its calendar's time zone.
-    package var zone: ZoneRules
-    package let catchUp: ScheduleCatchUp
-    package let overlap: ScheduleOverlap
-    package let isSuspended: Bool
+    /// Its times are those of no round yet.
+    package let schedule: Schedule
     /// The JSON text of its spec.
     package let spec: [UInt8]
+    /// The rules of its calendar's time zone.
+    package var zone = ZoneRules.utc
     /// The queues that its jobs and their children name without an expression.
-    package var queues: [NamedQueue]
+    package var queues: [NamedQueue] = []
 
-    package init(
-        key: ScheduleKey, timing: ScheduleTiming, zone: ZoneRules, catchUp: ScheduleCatchUp, overlap: ScheduleOverlap,
-        isSuspended: Bool, spec: [UInt8], queues: [NamedQueue]
-    ) {
-        self.key = key
-        self.timing = timing
-        self.zone = zone
-        self.catchUp = catchUp
-        self.overlap = overlap
-        self.isSuspended = isSuspended
+    package init(_ schedule: Schedule, spec: [UInt8]) {
+        self.schedule = schedule
         self.spec = spec
-        self.queues = queues
     }
 }
 

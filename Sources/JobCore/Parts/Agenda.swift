@@ -25,7 +25,7 @@ struct Agenda {
     /// What administrators set of queues.
     var storedQueues: [String: QueueOverrides] = [:]
     /// Outcomes, contained in their specs, of jobs inserted in this round.
-    private(set) var immediate: [JobID: Carried] = [:]
+    var immediate: [JobID: Carried] = [:]
 
     var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
 
@@ -33,7 +33,4 @@ struct Agenda {
     func wants(at now: CoreMoment) -> Bool {
         hasMore || deadlines.isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false
     }
-
-    mutating func remember(_ outcome: Carried, of job: JobID) { immediate[job] = outcome }
-    mutating func endRound() { if !immediate.isEmpty { immediate = [:] } }
 }

@@ -6,13 +6,6 @@ struct Deadlines {
     private(set) var steady: SteadyTime?
     private(set) var wall: Timestamp?
 
-    init() {}
-
-    init(_ times: DueTimes) {
-        steady = times.steady
-        wall = times.wall
-    }
-
     mutating func note(_ row: JobRow) {
         if let due = row.due { steady = min(steady ?? due, due) }
         if let deadline = row.deadline { steady = min(steady ?? deadline, deadline) }

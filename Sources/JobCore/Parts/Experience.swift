@@ -5,7 +5,7 @@ struct Experience {
     let life: Int64
     let startedAt: CoreMoment
     /// The number of the latest run; never reused, even if its round was undone.
-    private var lastRun: Int64 = 0
+    private(set) var lastRun: Int64 = 0
     /// Why requests that need disk space are refused.
     var shortage: String?
     /// Totals by owner since the daemon started.
@@ -13,11 +13,6 @@ struct Experience {
     var logBudget = JobLogBudget()
     /// Files being removed.
     var cleaning: Set<WorkID> = []
-
-    init(life: Int64, startedAt: CoreMoment) {
-        self.life = life
-        self.startedAt = startedAt
-    }
 
     mutating func nextRun() -> RunID {
         lastRun += 1

@@ -123,7 +123,3 @@ struct ReadyWindow {
         hosts[host] = sum > 0 ? sum : nil
     }
 }
-
-extension ReadyPosition {
-    static func > (left: ReadyPosition, right: ReadyPosition) -> Bool { right < left }
-}

@@ -299,21 +299,18 @@ final class Scheduler {
         let own = hosts.count(host, of: owner)
         guard own < perHostAndUser, despitePause || !hosts.isPaused(host, for: owner, at: now) else { return false }
         guard own > 0 else { return true }
-        return !queues.values.contains { queue in
-            queue.hasRoom
-                && queue.shares.contains { other, share in
-                    other != owner && share.running < queue.perUser && hosts.count(host, of: other) < own
-                        && share.window.waits(for: host) && !hosts.isPaused(host, for: other, at: now)
-                }
+        return !isAwaited(host) { other in
+            other != owner && hosts.count(host, of: other) < own && !hosts.isPaused(host, for: other, at: now)
         }
     }
 
-    /// Returns whether a loaded job waits only for a host.
-    private func isAwaited(_ host: String) -> Bool {
+    /// Returns whether a loaded job of an owner that `counts` waits only for a host.
+    private func isAwaited(_ host: String, by counts: (UInt32) -> Bool = { _ in true }) -> Bool {
         queues.values.contains { queue in
             queue.hasRoom
-                && queue.shares.contains { _, share in
-                    share.running < queue.perUser && share.window.waits(for: host)
+                && queue.shares.contains { owner, share in
+                    // The window of the owner who asks is in use.
+                    counts(owner) && share.running < queue.perUser && share.window.waits(for: host)
                 }
         }
     }

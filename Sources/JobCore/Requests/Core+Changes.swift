@@ -16,7 +16,7 @@ extension Core {
         let event = try carryOut(action, row, round)
         let answer: CoreAnswer = action == .remove ? .done : .changed(id)
         guard let event else { return self.answer(request, answer) }
-        pending.change(.begin(request, [event], .answer(answer)))
+        pending.waits.append(.begin(request, [event], .answer(answer)))
     }
 
     /// Changes each of these jobs that exists and whose state allows the action, or only counts them.
@@ -34,7 +34,7 @@ extension Core {
         }
         let answer = CoreAnswer.counted(done: count, skipped: ids.count - count)
         guard !events.isEmpty else { return self.answer(request, answer) }
-        pending.change(.begin(request, events, .answer(answer)))
+        pending.waits.append(.begin(request, events, .answer(answer)))
     }
 
     // MARK: - What the state allows
@@ -126,7 +126,7 @@ extension Core {
         case .hold: return try hold(row, round)
         case .release:
             var released = row
-            released.fellDue()
+            released.leaveTime(as: .queued)
             try store(&released, was: row, round)
         case .set(let settings): try set(settings, row, round)
         }
@@ -157,7 +157,7 @@ extension Core {
     /// Holds a job. A running download stops, keeps its part, and resumes after its release.
     private func hold(_ old: JobRow, _ round: Round) throws(StoreError) -> Waits.Event? {
         var row = old
-        row.hold()
+        row.leaveTime(as: .held)
         try store(&row, was: old, round)
         guard let live = running.run(of: row.id) else { return nil }
         cancel(live, keepsPart: true)
@@ -177,7 +177,7 @@ extension Core {
             row.lose()
             try store(&row, was: old, round)
         }
-        pending.change(.happened(.stop(row.id)))
+        pending.waits.append(.happened(.stop(row.id)))
     }
 
     private func set(_ settings: JobSettings, _ old: JobRow, _ round: Round) throws(StoreError) {

@@ -85,16 +85,28 @@ extension Core {
 
     /// The core's state that needs no store access.
     package struct Status: Sendable {
-        package let counts: [CountKey: CountValue]
-        package let totals: [UInt32: CoreTotals]
-        package let schedules: [UInt32: CountValue]
-        package let shortage: String?
+        /// Jobs by owner, queue and state.
+        package var counts: [CountKey: CountValue] = [:]
+        /// Totals since the start, by owner.
+        package var totals: [UInt32: CoreTotals] = [:]
+        /// Schedules by owner.
+        package var schedules: [UInt32: CountValue] = [:]
+        /// Watches by owner.
+        package var watches: [UInt32: Int] = [:]
+        /// Why no jobs are accepted, if there is too little room.
+        package var shortage: String?
+
+        package init() {}
     }
 
     package var status: Status {
-        Status(
-            counts: quotas.counts, totals: experience.totals, schedules: quotas.schedules,
-            shortage: experience.shortage)
+        var status = Status()
+        status.counts = quotas.counts
+        status.totals = experience.totals
+        status.schedules = quotas.schedules
+        status.watches = subscriptions.byUser
+        status.shortage = experience.shortage
+        return status
     }
 
     /// The intervals of progress reports, in milliseconds.
@@ -106,13 +118,10 @@ extension Core {
     ) throws(StoreError) -> (row: JobRow, byInterval: [Int: [SubscriptionID]])? {
         guard !subscriptions.isEmpty, let row = try transaction.job(id), row.state == .running, !row.isRemoving
         else { return nil }
-        let round = Round(transaction, experience.startedAt)
+        let round = Round(transaction: transaction, now: experience.startedAt)
         let ancestors = subscriptions.coverDescendants ? try ancestors(of: row, round) : []
         let found = subscriptions.covering(row, below: ancestors, told: [])
         guard !found.isEmpty else { return nil }
         return (row, Dictionary(grouping: found) { subscriptions.interval(of: $0) ?? 0 })
     }
-
-    /// The number of subscriptions per user.
-    package var watchesByUser: [UInt32: Int] { subscriptions.byUser }
 }

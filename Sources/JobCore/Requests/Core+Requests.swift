@@ -7,7 +7,7 @@ extension Core {
     ) throws(StoreError) {
         guard phase == .serving else { return refuse(request, id) }
         switch request {
-        case .submit(let jobs): try submit(jobs, id, caller, round)
+        case .submit(let jobs): try submit(jobs, caller, round) { answer(id, .submitted($0)) }
         case .change(let job, let action): try change(job, action, id, caller, round)
         case .changeAll(let jobs, let action, let onlyCounts):
             try change(jobs, action, onlyCounts: onlyCounts, id, caller, round)
@@ -37,7 +37,7 @@ extension Core {
 
     private func subscribe(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
         subscriptions.add(id, scope, caller)
-        pending.subscribe(id)
+        pending.subscribed.append(id)
     }
 
     private func wait(for jobs: [JobID], _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
@@ -47,13 +47,15 @@ extension Core {
             if !row.state.isTerminal { open.insert(.end(job)) }
         }
         answer(id, .done)
-        pending.change(.begin(id, open, .over))
+        pending.waits.append(.begin(id, open, .over))
     }
 
     // MARK: - Submitting
 
-    private func submit(
-        _ requested: [NewJob], _ id: RequestID, _ caller: Caller, _ round: Round
+    /// Submits jobs and passes their answers to `answered`, before the first notifications of the jobs' watches follow.
+    func submit(
+        _ requested: [NewJob], _ caller: Caller, _ round: Round,
+        _ answered: ([Result<SubmittedJob, CoreError>]) -> Void
     ) throws(StoreError) {
         var answers: [Result<SubmittedJob, CoreError>] = []
         answers.reserveCapacity(requested.count)
@@ -71,7 +73,11 @@ extension Core {
                 answers.append(.failure(refusal))
                 continue
             }
-            let new = row(of: new, owner: caller.uid, groups: caller.groups, round)
+            let new = NewJobRow(
+                row: JobRow(
+                    new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
+                    specSize: Int(clamping: new.document.size), at: round.now), document: new.document,
+                digest: new.digest)
             allowance.take(new.row.size)
             rows.append(new)
             indexes.append(index)
@@ -79,11 +85,10 @@ extension Core {
         }
         let inserted = try round.transaction.insert(rows)
         for (offset, index) in indexes.enumerated() {
-            answers[index] = try answered(
-                inserted[offset], rows[offset].row.state, requested[index].subscription, caller, round)
+            answers[index] = try answer(
+                to: inserted[offset], rows[offset].row.state, requested[index].subscription, caller, round)
         }
-        answer(id, .submitted(answers))
-        // After the answer, because the first notifications of the jobs' watches follow here.
+        answered(answers)
         for (offset, index) in indexes.enumerated() {
             guard case .created(let id) = inserted[offset] else { continue }
             rows[offset].row.id = id
@@ -91,8 +96,8 @@ extension Core {
         }
     }
 
-    private func answered(
-        _ inserted: Inserted, _ state: JobState, _ subscription: SubscriptionID?, _ caller: Caller, _ round: Round
+    private func answer(
+        to inserted: Inserted, _ state: JobState, _ subscription: SubscriptionID?, _ caller: Caller, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
         switch inserted {
         case .created(let id): return .success(SubmittedJob(job: id, state: state, isCreated: true))
@@ -112,34 +117,8 @@ extension Core {
         pending.count(row.owner) { $0.submitted += 1 }
         try self.inserted(row, round)
         for target in new.jobs { try depend(row.id, on: target.id, round) }
-        if let outcome = new.immediate, row.state == .queued { agenda.remember(outcome, of: row.id) }
+        if let outcome = new.immediate, row.state == .queued { agenda.immediate[row.id] = outcome }
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }
-    }
-
-    /// Returns the initial row of a new job.
-    func row(of new: NewJob, owner: UInt32, groups: CallerGroups?, _ round: Round) -> NewJobRow {
-        NewJobRow(
-            row: JobRow(
-                new.terms, owner: owner, groups: groups, parent: nil, deadline: nil,
-                specSize: Int(clamping: new.document.size), at: round.now), document: new.document, digest: new.digest)
-    }
-
-    /// Submits a schedule's job and returns its answer.
-    func submit(
-        _ new: NewJob, by key: ScheduleKey, groups: CallerGroups?, _ round: Round
-    ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
-        _ = try makeRoom(for: new.document.size + JobRow.fixedSize, of: key.owner, round)
-        let allowance = Allowance(quotas, settings, owner: key.owner)
-        if let refusal = try refusal(of: new, allowance, round) { return .failure(refusal) }
-        var row = row(of: new, owner: key.owner, groups: groups, round)
-        let caller = Caller(uid: key.owner, isAdmin: false)
-        guard let inserted = try round.transaction.insert([row]).first else { return .failure(.stopping) }
-        let answer = try answered(inserted, row.row.state, new.subscription, caller, round)
-        if case .created(let id) = inserted {
-            row.row.id = id
-            try created(row.row, new, caller, round)
-        }
-        return answer
     }
 
     // MARK: - Refusals

@@ -5,12 +5,12 @@ extension Core {
     // MARK: - Requests
 
     func setSchedule(_ new: NewSchedule, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
-        let old = try round.transaction.schedule(new.key)
-        var schedule = Schedule(
-            key: new.key, timing: new.timing, catchUp: new.catchUp, overlap: new.overlap,
-            isSuspended: new.isSuspended, setAt: round.now.wall, specSize: new.spec.count)
+        let old = try round.transaction.schedule(new.schedule.key)
+        var schedule = new.schedule
+        (schedule.setAt, schedule.doneUntil) = (round.now.wall, round.now.wall)
+        schedule.specSize = new.spec.count
         // Groups of an administrator do not apply to another user's schedule.
-        schedule.groups = caller.uid == new.key.owner ? caller.groups : nil
+        schedule.groups = caller.uid == schedule.key.owner ? caller.groups : nil
         if let old = old?.schedule {
             schedule.lastTime = old.lastTime
             schedule.lastJob = old.lastJob
@@ -19,7 +19,7 @@ extension Core {
             schedule.skipped = old.skipped + old.waiting.count
         }
         if let refusal = try refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
-        if let zone = new.timing.zone { schedules.use(new.zone, of: zone) }
+        if let zone = schedule.timing.zone { schedules.use(new.zone, of: zone) }
         try store(schedule, was: old, spec: new.spec, round)
         answer(id, .done)
     }
@@ -28,11 +28,11 @@ extension Core {
         of new: NewSchedule, _ schedule: Schedule, _ old: Schedule?, _ round: Round
     ) throws(StoreError) -> CoreError? {
         if let refusal = refusalWithoutRoom ?? refusal(of: new.queues) { return refusal }
-        guard new.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
+        guard schedule.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
             return CoreError(
                 .invalid(JSONPointer(["calendar"])), "The calendar has no time in the next 9 years; check its days.")
         }
-        let owner = new.key.owner
+        let owner = schedule.key.owner
         let limit = settings.limits.schedulesPerUser
         if old == nil, quotas.schedules(of: owner) >= limit {
             return CoreError(
@@ -148,7 +148,7 @@ extension Core {
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
         guard !(pending.preparing[key] ?? schedules.isPreparing(key)) else { return }
-        pending.prepare(key, true)
+        pending.preparing[key] = true
         pending.emit(.prepare(SchedulePreparation(key: key, time: time, request: nil)))
     }
 
@@ -157,21 +157,12 @@ extension Core {
         _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
     ) throws(StoreError) {
         let key = preparation.key
-        if preparation.request == nil { pending.prepare(key, false) }
+        if preparation.request == nil { pending.preparing[key] = false }
         let row = try round.transaction.schedule(key)
         if let request = preparation.request {
             guard let row else { return fail(request, .noSchedule(key)) }
             guard phase == .serving else { return fail(request, .stopping) }
-            switch made {
-            case .success(let new):
-                let submitted = try submit(new, by: key, groups: row.schedule.groups, round)
-                switch submitted {
-                case .success: answer(request, .submitted([submitted]))
-                case .failure(let error): fail(request, error)
-                }
-            case .failure(let error): fail(request, error)
-            }
-            return
+            return try answer(request, .submitted(submit(made, by: row.schedule, round)))
         }
         guard let row, phase == .serving, let plan = try plan(row.schedule, round), let time = plan.time,
             time == preparation.time
@@ -180,17 +171,12 @@ extension Core {
             if let row { try store(row.schedule, was: row, round) }
             return
         }
-        let submitted: Result<SubmittedJob, CoreError>
-        switch made {
-        case .success(let new): submitted = try submit(new, by: key, groups: row.schedule.groups, round)
-        case .failure(let error): submitted = .failure(error)
-        }
-        switch submitted {
-        case .success(let job):
+        switch try submit(made, by: row.schedule, round).first {
+        case .success(let job)?:
             var schedule = plan.row
             schedule.lastJob = job.job
             try store(schedule, was: row, round)
-        case .failure(let error):
+        case .failure(let error)?:
             if experience.logBudget.admit(isTrouble: true, at: round.now.steady) != nil {
                 log(
                     .warning,
@@ -198,6 +184,20 @@ extension Core {
                         + "\(error.message.prefix(300))")
             }
             try store(plan.withoutJob, was: row, round)
+        case nil: break
+        }
+    }
+
+    private func submit(
+        _ made: Result<NewJob, CoreError>, by schedule: Schedule, _ round: Round
+    ) throws(StoreError) -> [Result<SubmittedJob, CoreError>] {
+        switch made {
+        case .success(let new):
+            var answers: [Result<SubmittedJob, CoreError>] = []
+            let caller = Caller(uid: schedule.key.owner, isAdmin: false, groups: schedule.groups)
+            try submit([new], caller, round) { answers = $0 }
+            return answers
+        case .failure(let error): return [.failure(error)]
         }
     }
 

@@ -45,11 +45,9 @@ extension Core {
         release(live)
         try depend(old.id, on: id, round)
         var row = old
-        row.run = nil
         row.crashes = 0
-        row.waiting = .job
         row.awaits = id
-        row.due = row.step?.timeout.map { round.now.steady(after: $0) }
+        row.wait(for: .job, until: row.step?.timeout.map { round.now.steady(after: $0) })
         try store(&row, was: old, round)
         if target.state.isTerminal { try adopt(row, round) }
     }
@@ -94,20 +92,7 @@ extension Core {
         guard case .success(let value) = outcome.carried, outcome.needsFiles else {
             return try linkEnded(old, outcome.carried, keepingSlot: false, round)
         }
-        var row = old
-        row.run = experience.nextRun()
-        row.due = nil
-        try store(&row, was: old, round)
-        order(.adopt(value, body: outcome.body), row)
-    }
-
-    /// Fails a wait that exceeded its timeout.
-    func waitTimedOut(_ row: JobRow, _ round: Round) throws(StoreError) {
-        let seconds = JSON(row.step?.timeout ?? 0)
-        let error = JobError(
-            .timeout, "Job \(row.awaits ?? 0) took longer than the timeout of \(seconds) seconds; allow it more.",
-            retryable: true)
-        try linkEnded(row, .failure(error), keepingSlot: false, round)
+        try begin(.adopt(value, body: outcome.body), old, round)
     }
 
     // MARK: - Ends

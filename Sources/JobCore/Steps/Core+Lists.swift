@@ -135,10 +135,8 @@ extension Core {
         release(live)
         var list = list
         var row = old
-        row.run = nil
         row.crashes = 0
-        row.waiting = .children
-        row.due = row.step?.timeout.map { round.now.steady(after: $0) }
+        row.wait(for: .children, until: row.step?.timeout.map { round.now.steady(after: $0) })
         try store(&row, was: old, round)
         list.phase = .open
         try put(list, round)
@@ -195,33 +193,7 @@ extension Core {
         var list = list
         list.phase = .gathering
         try put(list, round)
-        var row = old
-        row.run = experience.nextRun()
-        row.due = nil
-        try store(&row, was: old, round)
-        order(.gather(list), row)
-    }
-
-    /// Starts the present run of a job, which needs no slot.
-    func order(_ kind: RunOrder.Kind, _ row: JobRow) {
-        guard let run = row.run else { return }
-        let live = LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false)
-        running.insert(live)
-        pending.emit(
-            .start(
-                RunOrder(
-                    live: live, kind: kind, job: row, document: nil, timeout: nil, mayResume: false,
-                    mayRetry: false,
-                    room: quotas.room(of: row.owner, settings))))
-    }
-
-    /// Fails a list that exceeded its timeout.
-    func listTimedOut(_ old: JobRow, _ round: Round) throws(StoreError) {
-        try closeList(of: old, round)
-        let seconds = old.step?.timeout ?? 0
-        let error = JobError(
-            .timeout, "The list took longer than its timeout of \(JSON(seconds)) seconds; allow it more.")
-        try linkEnded(old, .failure(error), keepingSlot: false, round)
+        try begin(.gather(list), old, round)
     }
 
     /// Closes the list of a job's current link; unfinished children are cancelled.

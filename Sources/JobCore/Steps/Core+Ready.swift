@@ -21,9 +21,8 @@ extension Core {
         guard let old = try round.transaction.job(turn.row.position.id), old.isReady else { return giveBack(turn) }
         // A job is neither ready nor over before its run has ended.
         expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
-        let isOverdue = old.deadline.map { $0 <= round.now.steady } ?? false
-        let mustStop = isOverdue ? true : try isBelowStopped(old, round)
-        if mustStop {
+        let isOverdue = old.isOverdue(at: round.now)
+        if isOverdue ? true : try isBelowStopped(old, round) {
             giveBack(turn)
             // It is still ready, and may be so again in a moment at a `finally` link.
             scheduler.insert(old)
@@ -49,9 +48,6 @@ extension Core {
         try begin(&row, was: old, host: turn.row.host, permits: turn.row.host == nil ? 0 : 1, round)
     }
 
-    /// Rows with crashes per query.
-    private static let crashedAtOnce = 256
-
     private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
         var hasOne = false
         try forEachCrashed(round) { row in hasOne = hasOne || row.isSuspect && row.run != nil }
@@ -75,13 +71,10 @@ extension Core {
     func forEachCrashed(
         _ round: Round, _ body: (JobRow) throws(StoreError) -> Void
     ) throws(StoreError) {
-        var after: JobID = 0
-        while true {
-            let rows = try round.transaction.suspects(after: after, limit: Self.crashedAtOnce)
-            for row in rows { try body(row) }
-            guard rows.count == Self.crashedAtOnce, let last = rows.last else { return }
-            after = last.id
-        }
+        try forEach(
+            { (last, limit) throws(StoreError) in
+                try round.transaction.suspects(after: last?.id ?? 0, limit: limit)
+            }, body)
     }
 
     private func giveBack(_ turn: Scheduler.Turn) {

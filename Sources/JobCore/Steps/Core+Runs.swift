@@ -10,7 +10,7 @@ extension Core {
             if event.isEnd {
                 release(live)
                 agenda.hasClearedSuspect = true
-                pending.change(.happened(.stop(live.job)))
+                pending.waits.append(.happened(.stop(live.job)))
             } else {
                 cancel(live)
             }
@@ -28,7 +28,9 @@ extension Core {
             try runEnded(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
         case .checkpoint(let text, let save):
-            if !row.isEnding { try store(checkpoint: text, of: row, round) }
+            var changed = row
+            if !row.isEnding { try store(checkpoint: text, of: &changed, round) }
+            if changed.checkpointSize != row.checkpointSize { try store(&changed, was: row, round) }
             pending.emit(.saved(save))
         case .download(let path, let record, let save):
             try round.transaction.save(download: record, to: path)
@@ -75,14 +77,10 @@ extension Core {
             ? scheduler.acquireSpare(host, for: live.owner, atMost: connections - live.permits)
             : scheduler.acquire(
                 host, for: live.owner, atMost: connections, despitePause: old.lastFailure?.http != nil)
-        live.host = host
         live.permits += permits
+        live.host = live.permits > 0 ? host : nil
         running.update(live)
-        guard live.permits == 0 else {
-            return pending.emit(.proceed(live.run, host: host, connections: live.permits))
-        }
-        live.host = nil
-        running.update(live)
+        if live.permits > 0 { return pending.emit(.proceed(live.run, host: host, connections: live.permits)) }
         release(live)
         var row = old
         row.unbegin(waitingFor: host)
@@ -104,21 +102,11 @@ extension Core {
         var row = old
         guard seconds > 0 else { return try runEnded(old, live, RunEnd(.success(.null)), round) }
         let timeout = row.step?.timeout
-        row.run = nil
-        row.waiting = timeout.map { $0 < seconds } ?? false ? .timeout : .timer
-        row.due = round.now.steady(after: min(seconds, timeout ?? seconds))
+        row.wait(
+            for: timeout.map { $0 < seconds } ?? false ? .timeout : .timer,
+            until: round.now.steady(after: min(seconds, timeout ?? seconds)))
         try store(&row, was: old, round)
         release(live)
-    }
-
-    /// Handles the end of a `timer` wait.
-    func timerFired(_ row: JobRow, _ round: Round) throws(StoreError) {
-        guard row.waiting == .timeout else { return try linkEnded(row, .success(.null), keepingSlot: false, round) }
-        let error = JobError(
-            .timeout,
-            "The timer took longer than its timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.",
-            retryable: true)
-        try linkEnded(row, .failure(error), keepingSlot: false, round)
     }
 
     // MARK: - Ends
@@ -142,14 +130,14 @@ extension Core {
         }
         if let output = end.output { keep(output, in: &row) }
         if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
-            try drop(checkpointOf: &row, round)
+            try store(checkpoint: nil, of: &row, round)
         }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         if let url = end.url { row.url = url }
         let wasEnding = row.isEnding
         let outcome = refusal.map(Carried.failure) ?? end.outcome
         try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
-        if wasEnding { pending.change(.happened(.stop(row.id))) }
+        if wasEnding { pending.waits.append(.happened(.stop(row.id))) }
     }
 
     /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue.
@@ -167,16 +155,12 @@ extension Core {
         let action = row.finished(outcome, at: round.now)
         // A retry of a server's answer has waited as its own policy says and must not also wait for the host's pause.
         if action == .wait, row.lastFailure?.http != nil { row.host = nil }
-        let hasMovedOn = action == .run || action == .finish
         var mustClean = false
-        if hasMovedOn, row.checkpointSize > 0 {
-            let isOver = row.state == .succeeded || row.state == .cancelled
-            if isOver {
-                mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil
-            } else if isDownload, action == .run {
-                // The failure was caught, so nothing resumes from the partial file.
-                mustClean = try removeParts(of: &row, links: link...link, round) != nil
-            }
+        if row.state == .succeeded || row.state == .cancelled, row.checkpointSize > 0 {
+            _ = try removeParts(of: &row, links: 0...Int.max, round)
+        } else if isDownload, action == .run, row.checkpointSize > 0 {
+            // The failure was caught, so nothing resumes from the partial file.
+            mustClean = try removeParts(of: &row, links: link...link, round) != nil
         }
         switch action {
         case .run:
@@ -207,22 +191,19 @@ extension Core {
     private func goOn(
         _ row: inout JobRow, was old: JobRow, hasSlot: Bool, mustClean: Bool, _ round: Round
     ) throws(StoreError) {
-        if try isBelowStopped(row, round) || row.deadline.map({ $0 <= round.now.steady }) ?? false {
-            if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
-            row.state = .queued
-            row.waiting = mustClean ? .cleaning : .nothing
-            try store(&row, was: old, round)
-            let isOverdue = row.deadline.map { $0 <= round.now.steady } ?? false
-            return try stop(row, isOverdue ? .deadline : .cancelled, round)
-        }
-        if hasSlot, !mustClean, phase == .serving, scheduler.keepSlot(row.queue, row.owner, at: round.now.steady) {
+        let isOverdue = row.isOverdue(at: round.now)
+        let mustStop = isOverdue ? true : try isBelowStopped(row, round)
+        if hasSlot, !mustStop, !mustClean, phase == .serving,
+            scheduler.keepSlot(row.queue, row.owner, at: round.now.steady)
+        {
             return try begin(&row, was: old, host: nil, permits: 0, round)
         }
         if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
         row.state = .queued
         row.waiting = mustClean ? .cleaning : .nothing
         // After a timer, most jobs start in the same round.
-        try store(&row, was: old, isPassing: true, round)
+        try store(&row, was: old, isPassing: !mustStop, round)
+        if mustStop { try stop(row, isOverdue ? .deadline : .cancelled, round) }
     }
 
     /// Ends a job; `isInside` is true for a child that its list had admitted.
@@ -291,21 +272,12 @@ extension Core {
 
     // MARK: - Checkpoints
 
-    private func store(checkpoint: [UInt8]?, of old: JobRow, _ round: Round) throws(StoreError) {
-        var row = old
-        let before = try round.transaction.checkpoints(of: row.id, fromLink: row.link).first { $0.link == row.link }
-        try round.transaction.save(checkpoint: checkpoint, of: row.id, link: row.link)
-        row.checkpointSize = max(0, row.checkpointSize + (checkpoint?.count ?? 0) - (before?.text.count ?? 0))
-        if row.checkpointSize != old.checkpointSize { try store(&row, was: old, round) }
-    }
-
-    private func drop(checkpointOf row: inout JobRow, _ round: Round) throws(StoreError) {
+    /// Stores the checkpoint of a job's current link; nil drops it.
+    private func store(checkpoint: [UInt8]?, of row: inout JobRow, _ round: Round) throws(StoreError) {
         let link = row.link
-        guard
-            let before = try round.transaction.checkpoints(of: row.id, fromLink: link).first(where: { $0.link == link })
-        else { return }
-        try round.transaction.save(checkpoint: nil, of: row.id, link: link)
-        row.checkpointSize = max(0, row.checkpointSize - before.text.count)
+        let before = try round.transaction.checkpoints(of: row.id, fromLink: link).first { $0.link == link }
+        try round.transaction.save(checkpoint: checkpoint, of: row.id, link: link)
+        row.checkpointSize = max(0, row.checkpointSize + (checkpoint?.count ?? 0) - (before?.text.count ?? 0))
     }
 
     /// Requests removal of the partial files of these links; returns nil if there are none.
@@ -330,7 +302,7 @@ extension Core {
 
     /// Handles a finished removal of files; a job that waited for it continues.
     func cleaned(_ id: WorkID, _ round: Round) throws(StoreError) {
-        pending.clean(id)
+        pending.cleaned.append(id)
         guard let work = try round.transaction.work(after: id - 1, limit: 1).first, work.id == id else { return }
         try end(work, round)
         try goOnIfClean(work.job, round)
@@ -369,7 +341,7 @@ extension JobRow {
     /// The source type of its current link, even while it is being stopped.
     package var presentSource: SourceType? { plan.step(link, for: carried)?.source }
 
-    fileprivate var end: JobLogEntry.Event {
+    fileprivate var end: CoreLog.Event {
         switch (state, carried) {
         case (.succeeded, _): .succeeded
         case (.cancelled, _): .cancelled

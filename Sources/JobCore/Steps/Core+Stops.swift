@@ -59,7 +59,7 @@ extension Core {
         quotas.moved(from: old, to: nil)
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
         pending.end(row.id, toldTo: subscriptions.naming(row.id))
-        if !row.state.isTerminal { pending.change(.happened(.stop(row.id))) }
+        if !row.state.isTerminal { pending.waits.append(.happened(.stop(row.id))) }
         return parts
     }
 }

@@ -36,7 +36,7 @@ extension Core {
     /// Reads the next due times from the store.
     func lookAhead(_ round: Round) throws(StoreError) {
         let times = try round.transaction.dueTimes()
-        agenda.deadlines = Deadlines(times)
+        agenda.deadlines = Deadlines(steady: times.steady, wall: times.wall)
         agenda.nextExpiry = times.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
     }
 
@@ -47,17 +47,33 @@ extension Core {
         case (.scheduled, _):
             guard isDue || old.due == nil && (old.notBefore.map { $0 <= round.now.wall } ?? true) else { return }
             var row = old
-            row.fellDue()
+            row.leaveTime(as: .queued)
             try store(&row, was: old, round)
         case (.running, .nothing) where isDue:
             var row = old
             row.cleared()
             try store(&row, was: old, round)
-        case (.running, .timer) where isDue, (.running, .timeout) where isDue: try timerFired(old, round)
-        case (.running, .children) where isDue: try listTimedOut(old, round)
-        case (.running, .job) where isDue: try waitTimedOut(old, round)
+        case (.running, .timer) where isDue: try linkEnded(old, .success(.null), keepingSlot: false, round)
+        case (.running, .timeout) where isDue, (.running, .children) where isDue, (.running, .job) where isDue:
+            try timedOut(old, round)
         default: break
         }
+    }
+
+    /// Fails the link of a job that has waited longer than the link's timeout.
+    private func timedOut(_ row: JobRow, _ round: Round) throws(StoreError) {
+        if row.waiting == .children { try closeList(of: row, round) }
+        let subject =
+            switch row.waiting {
+            case .children: "The list"
+            case .job: "Job \(row.awaits ?? 0)"
+            default: "The timer"
+            }
+        let error = JobError(
+            .timeout,
+            "\(subject) took longer than the timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.",
+            retryable: row.waiting != .children)
+        try linkEnded(row, .failure(error), keepingSlot: false, round)
     }
 
     // MARK: - Leftover work
@@ -96,7 +112,7 @@ extension Core {
 
     func end(_ work: WorkRow, _ round: Round) throws(StoreError) {
         try round.transaction.endWork(work.id)
-        pending.change(.happened(.work(work.id)))
+        pending.waits.append(.happened(.work(work.id)))
     }
 
     private func removeTree(_ work: WorkRow, _ round: Round) throws(StoreError) {

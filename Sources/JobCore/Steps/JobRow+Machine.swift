@@ -76,19 +76,21 @@ extension JobRow {
         if state == .queued { (due, notBefore) = (nil, nil) }
     }
 
-    /// Stops a job from starting, whatever its time.
-    mutating func hold() {
-        state = .held
+    /// Makes a job ready whose time has come or whose owner releases it, or holds it; either way, its time is over.
+    mutating func leaveTime(as state: JobState) {
+        self.state = state
         due = nil
         notBefore = nil
     }
 
-    /// Makes the job ready once its time has come, or its owner releases it.
-    mutating func fellDue() {
-        state = .queued
-        due = nil
-        notBefore = nil
+    /// Lets a running job wait without a run and a slot, until a time at the latest.
+    mutating func wait(for waiting: Waiting, until due: SteadyTime?) {
+        run = nil
+        self.waiting = waiting
+        self.due = due
     }
+
+    func isOverdue(at now: CoreMoment) -> Bool { deadline.map { $0 <= now.steady } ?? false }
 
     /// Ends the current link.
     mutating func finished(_ outcome: Carried, at now: CoreMoment) -> Action {
@@ -236,11 +238,7 @@ extension JobRow {
             return .enqueue
         }
         record(.failure(stopError), at: now)
-        guard let next = nextLink(after: link) else {
-            finish(at: now)
-            return .finish
-        }
-        go(to: next)
+        guard advance(at: now) == .run else { return .finish }
         state = .queued
         return .enqueue
     }

@@ -138,7 +138,6 @@ final class EngineLoop {
         let end = store.round { (transaction) throws(StoreError) in
             if let input {
                 handled = [input]
-                try transaction.load(Core.keys(of: input))
                 try handle(input, transaction)
             } else {
                 try handleUpcoming(&handled, transaction)
@@ -156,7 +155,6 @@ final class EngineLoop {
         let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
         var bytes = 0
         while !upcoming.isEmpty {
-            try transaction.load(upcoming.flatMap(Core.keys))
             while let input = upcoming.popFirst() {
                 handled.append(input)
                 bytes += input.size
@@ -180,26 +178,19 @@ final class EngineLoop {
     private func committed(_ inputs: [CoreInput]) {
         let effects = core.committed()
         publish()
-        var isStop = false
-        for input in inputs {
-            switch input {
-            case .run(let id, .ended): forget(id)
-            case .stop: isStop = true
-            case .tick: suspectTick = nil
-            default: break
-            }
-        }
+        for case .run(let id, .ended) in inputs { forget(id) }
         for effect in effects { carryOut(effect) }
-        // A run whose job waits in the core is over, unless it was told to end, and so has to say that it did.
         for input in inputs {
             switch input {
-            case .run(let id, .timer), .run(let id, .job): if runs[id]?.isWaitingInCore == true { forget(id) }
+            case .run(let id, .timer), .run(let id, .job):
+                // It is over, unless it was told to end, and so has to say that it did.
+                if runs[id]?.isWaitingInCore == true { forget(id) }
+            case .tick: suspectTick = nil
+            case .stop:
+                phase = .stopping
+                stopped(true)
             default: break
             }
-        }
-        if isStop {
-            phase = .stopping
-            stopped(true)
         }
     }
 
@@ -209,12 +200,8 @@ final class EngineLoop {
         var failure: String?
         if case .failing(let error, _) = phase { failure = error.message }
         engine.published.withLock { published in
-            published.counts = status.counts
-            published.totalsByOwner = status.totals
-            published.schedules = status.schedules
-            published.shortage = status.shortage
+            published.core = status
             published.storageFailure = failure
-            published.watchesByUser = core.watchesByUser
             published.runs = runs.count
         }
         engine.changes.continuation.yield()

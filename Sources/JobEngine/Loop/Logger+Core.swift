@@ -20,14 +20,14 @@ extension Logger {
         case .message(_, let job, let queue):
             if let job { metadata["job"] = "\(job)" }
             if let queue { metadata["queue"] = "\(queue)" }
-        case .job(let about):
-            metadata["job"] = "\(about.job)"
-            metadata["owner"] = "\(about.owner)"
-            metadata["queue"] = "\(about.queue)"
-            if let parent = about.parent { metadata["parent"] = "\(parent)" }
-            if let host = about.host { metadata["host"] = "\(host)" }
-            if let error = about.error { metadata["kind"] = "\(error.kind.rawValue)" }
-            if about.leftOut > 0 { metadata["leftOut"] = "\(about.leftOut)" }
+        case .event(let event, let job, let leftOut):
+            metadata["job"] = "\(job.id)"
+            metadata["owner"] = "\(job.owner)"
+            metadata["queue"] = "\(job.queue)"
+            if let parent = job.parent { metadata["parent"] = "\(parent.job)" }
+            if let host = job.host { metadata["host"] = "\(host)" }
+            if let error = event.error { metadata["kind"] = "\(error.kind.rawValue)" }
+            if leftOut > 0 { metadata["leftOut"] = "\(leftOut)" }
         }
         log(level: level, "\(entry.message)", metadata: metadata)
     }

@@ -15,8 +15,6 @@ package final class Board: Sendable {
 
     fileprivate struct State {
         var runs: [JobID: RunProgress] = [:]
-        /// The runs of each queue and owner.
-        var slots: [String: [UInt32: Int]] = [:]
         var lists: [JobID: List] = [:]
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
@@ -52,9 +50,7 @@ package final class Board: Sendable {
 
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
-            state.remove(row.id)
             state.runs[row.id] = progress
-            state.slots[progress.queue, default: [:]][progress.owner, default: 0] += 1
             guard let parent = row.parent else { return }
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
@@ -66,7 +62,7 @@ package final class Board: Sendable {
     func end(_ progress: RunProgress) {
         state.withLock { state in
             guard state.runs[progress.job] === progress else { return }
-            state.remove(progress.job)
+            state.runs[progress.job] = nil
             if state.lists[progress.job] == nil { state.leave(progress.job) }
         }
         wakeReaders(of: progress.job)
@@ -93,38 +89,25 @@ package final class Board: Sendable {
     /// Removes a job that is over.
     func end(_ job: JobID) {
         state.withLock { state in
-            state.remove(job)
+            state.runs[job] = nil
             state.lists[job] = nil
             state.leave(job)
         }
         wakeReaders(of: job)
     }
 
-    /// Returns whether a queue has a free slot for an owner, as far as its present runs tell.
-    package func hasFreeSlot(_ queue: QueueStatus, for owner: UInt32) -> Bool {
-        let slots = state.withLock { $0.slots[queue.settings.name] ?? [:] }
-        return slots.values.reduce(0, +) < queue.settings.concurrency && slots[owner, default: 0] < queue.perUser
-    }
-
-    /// The sources of an owner that are at work.
-    package func running(of owner: UInt32) -> Int {
-        state.withLock { $0.slots.values.reduce(0) { $0 + $1[owner, default: 0] } }
+    /// The running sources of each owner in each queue.
+    package var slots: [String: [UInt32: Int]] {
+        state.withLock { state in
+            state.runs.values.reduce(into: [:]) { $0[$1.queue, default: [:]][$1.owner, default: 0] += 1 }
+        }
     }
 
     // MARK: - Output of programs
 
-    /// The program that a job runs.
-    package struct Program: Sendable {
-        package let run: RunID
-        package let (link, attempt): (Int, Int)
-        /// The bytes of output so far.
-        package let size: Int64
-    }
-
-    /// The program that a job runs; nil if it runs none.
-    package func program(of job: JobID) -> Program? {
-        guard let run = state.withLock({ $0.runs[job] }), run.isProgram else { return nil }
-        return Program(run: run.run, link: run.link, attempt: run.attempt, size: run.output ?? 0)
+    /// The run of the program that a job runs; nil if it runs none.
+    package func program(of job: JobID) -> RunProgress? {
+        state.withLock { $0.runs[job] }.flatMap { $0.isProgram ? $0 : nil }
     }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
@@ -196,14 +179,6 @@ extension Board.State {
         changed.insert(job)
         defer { isAwaited = true }
         return !isAwaited
-    }
-
-    /// Removes the run of a job, if there is one.
-    fileprivate mutating func remove(_ job: JobID) {
-        guard let run = runs.removeValue(forKey: job) else { return }
-        slots[run.queue]?[run.owner, default: 0] -= 1
-        if slots[run.queue]?[run.owner] == 0 { slots[run.queue]?[run.owner] = nil }
-        if slots[run.queue]?.isEmpty == true { slots[run.queue] = nil }
     }
 
     fileprivate mutating func leave(_ job: JobID) {

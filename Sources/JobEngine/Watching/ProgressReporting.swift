@@ -77,7 +77,7 @@ extension EngineLoop {
                         outputs[ids, default: []].append(
                             ProgressRow(
                                 job: job, link: program.link,
-                                news: .output(attempt: program.attempt, size: program.size)))
+                                news: .output(attempt: program.attempt, size: program.output ?? 0)))
                     }
                 }
             }

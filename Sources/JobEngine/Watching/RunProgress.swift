@@ -1,11 +1,11 @@
 import DeferredKit
 import Dispatch
 import JobCore
-import JobModel
+package import JobModel
 import Synchronization
 
 /// The latest progress of one run, which its source reports on any thread.
-final class RunProgress: Sendable {
+package final class RunProgress: Sendable {
     private struct State {
         var latest: Progress?
         /// Reports since ``takeNews()``.
@@ -31,9 +31,9 @@ final class RunProgress: Sendable {
     let job: JobID
     let owner: UInt32
     let queue: String
-    let run: RunID
-    let link: Int
-    let attempt: Int
+    package let run: RunID
+    package let link: Int
+    package let attempt: Int
     let isProgram: Bool
     private let state = Mutex(State())
     private let board: Board
@@ -66,7 +66,7 @@ final class RunProgress: Sendable {
     var bytes: Int64 { latest.map { $0.unit == .bytes ? $0.completed : 0 } ?? 0 }
 
     /// The bytes that its program has written; nil if it wrote nothing.
-    var output: Int64? { state.withLock(\.output) }
+    package var output: Int64? { state.withLock(\.output) }
 
     func wrote(_ size: Int64) {
         let isFirst = state.withLock { state in

@@ -186,6 +186,13 @@ final class Connection: Sendable {
         return wait?.call
     }
 
+    /// Carries out a wait while later calls go on; an error becomes its answer. The wait owns the task, and ends with it.
+    func goOn(_ id: RequestID, _ body: @escaping @Sendable () async throws(ProtocolError) -> Void) {
+        Task(executorPreference: loop) { [self] in
+            do throws(ProtocolError) { try await body() } catch { endWait(id)?.fail(error) }
+        }
+    }
+
     /// The approximate memory of a job that a wait or watch names, in bytes: its id in the core, under the job and in
     /// the requested order, and in a watch among the unfinished jobs.
     static let bytesPerID = 192

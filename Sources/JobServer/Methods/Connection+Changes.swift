@@ -21,7 +21,7 @@ enum JobTarget: Sendable {
         }
         if let select = params.value("select") {
             let members = try MemberReader(select, at: params.pointer(to: "select"))
-            try members.allow(["state", "queue", "tag", "source"] + JobFilter.selectMembers)
+            try members.allow(JobFilter.selectMembers)
             var filter = JobFilter()
             guard try filter.read(members, caller) else {
                 throw params.fault("select", "Say which jobs: give at least one member, or \"all\": true.")
@@ -67,22 +67,17 @@ extension Connection {
     ) throws(ProtocolError) {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
         let id = try beginWait(call, jobs: named, timeout: nil)
-        // The wait owns the task, and ends with it.
-        Task(executorPreference: loop) { [self] in
-            do throws(ProtocolError) {
-                var pieces = JobPieces(target, size: Self.piece)
-                var (done, skipped) = (0, 0)
-                while let ids = try await next(&pieces), isWaiting(id) {
-                    let counts = try await ask(
-                        .changeAll(ids, action, onlyCounts: onlyCounts),
-                        { if case .counted(let done, let skipped) = $0 { (done, skipped) } else { nil } })
-                    done += counts.0
-                    skipped += counts.1
-                }
-                endWait(id)?.succeed(["count": JSON(done), "skipped": JSON(skipped)])
-            } catch {
-                endWait(id)?.fail(error)
+        goOn(id) { [self] () async throws(ProtocolError) in
+            var pieces = JobPieces(target, size: Self.piece)
+            var (done, skipped) = (0, 0)
+            while let ids = try await next(&pieces), isWaiting(id) {
+                let counts = try await ask(
+                    .changeAll(ids, action, onlyCounts: onlyCounts),
+                    { if case .counted(let done, let skipped) = $0 { (done, skipped) } else { nil } })
+                done += counts.0
+                skipped += counts.1
             }
+            endWait(id)?.succeed(["count": JSON(done), "skipped": JSON(skipped)])
         }
     }
 
@@ -103,86 +98,45 @@ extension Connection {
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws(ProtocolError) {
         let isPatient = timeout != 0
         let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
-        // The wait owns the task, and ends with it.
-        Task(executorPreference: loop) { [self] in
-            do throws(ProtocolError) {
-                // All are found first, as waiting changes their states.
-                var pieces = JobPieces(.selected(filter), size: 1000)
-                var ids: [JobID] = []
-                while isWaiting(id), let next = try await next(&pieces) { ids += next }
-                let charge = try register(bytes: ids.count * MemoryLayout<JobID>.size)
-                goOn(
-                    Waited(
-                        id: id, pieces: JobPieces(.many(ids), size: Self.piece), isPatient: isPatient, charge: charge))
-            } catch {
-                endWait(id)?.fail(error)
+        goOn(id) { [self] () async throws(ProtocolError) in
+            // All are found first, as waiting changes their states.
+            var pieces = JobPieces(.selected(filter), size: 1000)
+            var ids: [JobID] = []
+            while isWaiting(id), let next = try await next(&pieces) { ids += next }
+            let charge = try register(bytes: ids.count * MemoryLayout<JobID>.size)
+            defer { withExtendedLifetime(charge) {} }
+            var counts: [JobState: Int] = [:]
+            pieces = JobPieces(.many(ids), size: Self.piece)
+            while isWaiting(id), let piece = try await next(&pieces) {
+                for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
             }
+            var answer = JSONObject()
+            for state in [JobState.succeeded, .failed, .cancelled] {
+                answer[state.rawValue] = JSON(counts[state, default: 0])
+            }
+            endWait(id)?.succeed(.object(answer))
         }
     }
 
-    private struct Waited: Sendable {
-        let id: RequestID
-        var pieces: JobPieces
-        let isPatient: Bool
-        /// The memory of all ids.
-        let charge: BudgetCharge
-        /// The present piece.
-        var ids: [JobID] = []
-        var ends: [JobState: Int] = [:]
-        /// The unfinished jobs of the last wait that failed because one was missing.
+    /// The states in which the existing ones of these jobs have ended, once all have; none if the wait is over before.
+    private func ends(
+        of ids: [JobID], _ isPatient: Bool, _ id: RequestID
+    ) async throws(ProtocolError) -> [JobState] {
         var missing: [JobID] = []
-    }
-
-    /// Goes on until jobs are unfinished; the core's wait for them continues it.
-    private func goOn(_ waited: Waited) {
-        // The wait owns the task, and ends with it.
-        Task(executorPreference: loop) { [self] in
-            do throws(ProtocolError) {
-                var waited = waited
-                while isWaiting(waited.id) {
-                    let ids = waited.ids
-                    let standings = try await look { try $0.engine.reader.standings(of: ids) }
-                    let open = ids.filter { standings[$0]?.state.isTerminal == false }
-                    if !open.isEmpty { return try wait(for: open, waited) }
-                    for id in ids { if let end = standings[id]?.state { waited.ends[end, default: 0] += 1 } }
-                    guard let next = try await next(&waited.pieces) else {
-                        let members = [JobState.succeeded, .failed, .cancelled].map { state in
-                            (state.rawValue, JSON(waited.ends[state, default: 0]))
-                        }
-                        var answer = JSONObject()
-                        for (name, count) in members { answer[name] = count }
-                        endWait(waited.id)?.succeed(.object(answer))
-                        return
-                    }
-                    waited.ids = next
-                }
-            } catch {
-                endWait(waited.id)?.fail(error)
+        while isWaiting(id) {
+            let standings = try await look { try $0.engine.reader.standings(of: ids) }
+            let open = ids.filter { standings[$0]?.state.isTerminal == false }
+            if open.isEmpty { return ids.compactMap { standings[$0]?.state } }
+            guard isPatient else { throw Self.outOfTime }
+            // Its time may have run out during the read.
+            guard isWaiting(id) else { break }
+            do { try await engine.wait(for: open, as: caller, id: id) } catch {
+                // One was removed meanwhile, unless its row is damaged.
+                guard error.code == .notFound, open != missing else { throw ProtocolError(error) }
+                missing = open
             }
         }
-    }
-
-    private func wait(for open: [JobID], _ waited: Waited) throws(ProtocolError) {
-        guard waited.isPatient else { throw Self.outOfTime }
-        // Its time may have run out during a read.
-        guard isWaiting(waited.id) else { return }
-        engine.ask(
-            .wait(open), for: caller, id: waited.id,
-            over: { [weak self] error in
-                guard let self else { return }
-                if let error { endWait(waited.id)?.fail(ProtocolError(error)) } else { goOn(waited) }
-            }
-        ) { [weak self] answer in
-            guard let self, case .failed(let error) = answer else { return }
-            // One was removed meanwhile, unless its row is damaged.
-            guard error.code == .notFound, open != waited.missing else {
-                endWait(waited.id)?.fail(ProtocolError(error))
-                return
-            }
-            var waited = waited
-            waited.missing = open
-            goOn(waited)
-        }
+        return []
     }
 }
 
@@ -261,13 +215,14 @@ extension JobSettings {
 }
 
 extension JobFilter {
-    /// The members of a selection besides those that `job.list` has too.
-    static let selectMembers = ["label", "key", "since", "before", "ids", "all", "owner"]
+    /// The members of a selection.
+    static let selectMembers = [
+        "state", "queue", "tag", "source", "label", "key", "since", "before", "ids", "all", "owner",
+    ]
 
     /// Reads a selection; returns whether it has a member. Without `owner`, it is of the caller's jobs.
     mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) -> Bool {
-        let names = ["state", "queue", "tag", "source"] + Self.selectMembers
-        let isEmpty = !names.contains { $0 != "owner" && params.value($0) != nil }
+        let isEmpty = !Self.selectMembers.contains { $0 != "owner" && params.value($0) != nil }
         if params.value("state")?.array?.isEmpty == true {
             throw params.fault("state", "\"state\" must name at least one state; leave it out for all.")
         }

@@ -123,17 +123,12 @@ extension Connection {
     }
 
     func jobGet(_ call: Call) async throws(ProtocolError) {
-        let id = try readJob(call)
-        try await show(id, call)
+        try await show(try call.read(["job"]) { (params) throws(SpecError) in try params.job() }, call)
     }
 
     /// Answers with the current state of a job.
     func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
         call.succeed(job: try await look { $0.view(try $0.job(id)) }, wasChanged: wasChanged)
-    }
-
-    private func readJob(_ call: Call) throws(ProtocolError) -> JobID {
-        try call.read(["job"]) { (params) throws(SpecError) in try params.job() }
     }
 
     func jobList(_ call: Call) async throws(ProtocolError) {
@@ -162,8 +157,7 @@ extension Answer {
 }
 
 extension JobFilter {
-    fileprivate static let listMembers =
-        ["state", "queue", "tag", "source", "parent", "after", "limit", "order"] + selectMembers
+    fileprivate static let listMembers = ["parent", "after", "limit", "order"] + selectMembers
 
     fileprivate init(_ params: MemberReader, _ caller: Caller) throws(SpecError) {
         self.init()

@@ -42,14 +42,9 @@ extension Connection {
         let id = engine.nextID()
         let timer = loop.loop.scheduleTask(in: .seconds(saturating: wait)) {}
         try begin(id, call, jobs: 1, timer)
-        // The wait owns the task, and ends with it.
-        Task(executorPreference: loop) { [self] in
-            do throws(ProtocolError) {
-                let output = try await output(request, until: timer, of: id)
-                if let call = endWait(id) { answer(call, output) }
-            } catch {
-                endWait(id)?.fail(error)
-            }
+        goOn(id) { [self] () async throws(ProtocolError) in
+            let output = try await output(request, until: timer, of: id)
+            if let call = endWait(id) { answer(call, output) }
         }
     }
 

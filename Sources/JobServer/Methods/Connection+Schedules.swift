@@ -10,18 +10,19 @@ extension Connection {
             "schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended",
         ]
         var (new, spec) = try call.read(names) { (params) throws(SpecError) in try params.newSchedule(of: caller) }
-        guard caller.isAdmin || new.key.owner == caller.uid else {
+        let key = new.schedule.key
+        guard caller.isAdmin || key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
         do throws(CoreError) {
             new.queues = try await engine.blocking(for: caller.uid) {
-                [admission = engine.admission, spec, owner = new.key.owner] () throws(CoreError) in
+                [admission = engine.admission, spec, owner = key.owner] () throws(CoreError) in
                 try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner)
             }
         } catch {
             throw ProtocolError(error)
         }
-        if let name = new.timing.zone {
+        if let name = new.schedule.timing.zone {
             do throws(ZoneFiles.Flaw) {
                 new.zone = try await engine.blocking(for: caller.uid) {
                     [zones = engine.settings.zones] () throws(ZoneFiles.Flaw) in try zones.rules(of: name)
@@ -31,7 +32,7 @@ extension Connection {
             }
         }
         _ = try await ask(.setSchedule(new), \.isDone)
-        try await show(new.key, call, wasChanged: true)
+        try await show(key, call, wasChanged: true)
     }
 
     func scheduleGet(_ call: Call) async throws(ProtocolError) {
@@ -115,11 +116,12 @@ extension MemberReader {
     fileprivate func newSchedule(of caller: Caller) throws(SpecError) -> (NewSchedule, spec: JSON) {
         let key = try schedule(of: caller)
         guard let spec = value("spec") else { throw missing("spec") }
-        let new = NewSchedule(
-            key: key, timing: try timing(), zone: .utc, catchUp: try choice("catchUp") ?? .last,
-            overlap: try choice("overlap") ?? .skip, isSuspended: try flag("suspended") ?? false, spec: spec.utf8,
-            queues: [])
-        return (new, spec)
+        let text = spec.utf8
+        let schedule = Schedule(
+            key: key, timing: try timing(), catchUp: try choice("catchUp") ?? .last,
+            overlap: try choice("overlap") ?? .skip, isSuspended: try flag("suspended") ?? false,
+            setAt: Timestamp(milliseconds: 0), specSize: text.count)
+        return (NewSchedule(schedule, spec: text), spec)
     }
 
     private func timing() throws(SpecError) -> ScheduleTiming {

@@ -50,14 +50,16 @@ extension Connection {
         let next = users.filter { Int($0) > after ?? -1 }.sorted()
         let shown = next.prefix(limit)
         let rows = await engine.blocking(for: caller.uid) { [board = engine.board] in
-            shown.map { uid -> JSON in
+            let slots = board.slots
+            return shown.map { uid -> JSON in
                 let jobs = status.jobs(of: uid)
                 return .object([
                     "uid": JSON(Int(uid)), "name": UserName.of(uid)?.json,
                     "jobs": .object(
                         JobState.allCases.reduce(into: JSONObject()) { $0[$1.rawValue] = JSON(jobs[$1] ?? 0) }),
-                    "running": JSON(board.running(of: uid)), "stored": status.stored(of: uid).json,
-                    "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.schedules[uid]?.jobs ?? 0),
+                    "running": JSON(slots.values.reduce(0) { $0 + $1[uid, default: 0] }),
+                    "stored": status.stored(of: uid).json,
+                    "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.core.schedules[uid]?.jobs ?? 0),
                 ])
             }
         }
@@ -89,7 +91,7 @@ extension Connection {
             let free = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in blobs.freeBytes }
             answer["storage"] = .object([
                 "free": free?.json, "minimumFree": engine.settings.minimumFree.json,
-                "failure": (status.storageFailure ?? status.shortage)?.json,
+                "failure": (status.storageFailure ?? status.core.shortage)?.json,
             ])
             if wantsMetrics {
                 engine.metrics.update(

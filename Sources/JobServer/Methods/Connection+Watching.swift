@@ -63,43 +63,24 @@ extension Connection {
             guard let jobs = try await look({ try $0.finished(ids) }) else { throw Self.outOfTime }
             return answer(call, with: jobs, isList: isList)
         }
-        wait(for: ids, isList: isList, try beginWait(call, jobs: ids.count, timeout: timeout))
-    }
-}
-
-extension Connection {
-    private func wait(for ids: [JobID], isList: Bool, _ id: RequestID) {
-        engine.ask(
-            .wait(ids), for: caller, id: id,
-            over: { [weak self] error in
-                guard let self else { return }
-                if let error { endWait(id)?.fail(ProtocolError(error)) } else { answer(id, ids, isList: isList) }
-            }
-        ) { [weak self] answer in
-            if case .failed(let error) = answer { self?.endWait(id)?.fail(ProtocolError(error)) }
+        let id = try beginWait(call, jobs: ids.count, timeout: timeout)
+        goOn(id) { [self] () async throws(ProtocolError) in
+            // A job may be retried before it is read.
+            while isWaiting(id), try await !end(id, ids, isList: isList) {}
         }
     }
 
-    /// Answers a wait that is over. Its jobs are read once there is room for them, so that many such waits take no more memory.
-    private func answer(_ id: RequestID, _ ids: [JobID], isList: Bool) {
-        // The wait owns the task, and ends with it.
-        Task(executorPreference: loop) { [self] in
-            await budget.room(on: loop.loop)
-            guard isWaiting(id) else { return }
-            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
-            do throws(ProtocolError) {
-                let found = try await look { try $0.finished(ids) }
-                guard let jobs = found else {
-                    // A job was retried meanwhile.
-                    if isWaiting(id) { wait(for: ids, isList: isList, id) }
-                    return
-                }
-                if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
-            } catch {
-                endWait(id)?.fail(error)
-            }
-            withExtendedLifetime(charge) {}
-        }
+    /// Waits for jobs and answers with them; returns false if one of them has not ended.
+    private func end(_ id: RequestID, _ ids: [JobID], isList: Bool) async throws(ProtocolError) -> Bool {
+        do { try await engine.wait(for: ids, as: caller, id: id) } catch { throw ProtocolError(error) }
+        // They are read once there is room for them, so that many such waits take no more memory.
+        await budget.room(on: loop.loop)
+        guard isWaiting(id) else { return true }
+        let charge = BudgetCharge(work: Self.answerBytes, in: budget)
+        defer { withExtendedLifetime(charge) {} }
+        guard let jobs = try await look({ try $0.finished(ids) }) else { return false }
+        if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
+        return true
     }
 
     /// The approximate memory of the jobs of one wait while they are written.

@@ -4,10 +4,12 @@ import JobCore
 import JobEngine
 
 /// Reads jobs and schedules for a caller, who sees their own unless an administrator. Calls block.
-struct Lookup: Sendable {
+final class Lookup {
     let engine: Engine
     let caller: Caller
     private let inlineResult: Int
+    /// The queues, and the running sources of each owner in each of them, when they were first asked for.
+    private lazy var queues = (all: engine.status.queues, slots: engine.board.slots)
 
     init(_ engine: Engine, for caller: Caller) {
         self.engine = engine
@@ -24,9 +26,11 @@ struct Lookup: Sendable {
 
     /// What keeps a ready job from running.
     private func reason(of row: JobRow) -> String {
-        guard let queue = engine.status.queues.first(where: { $0.settings.name == row.queue }) else { return "slot" }
+        guard let queue = queues.all.first(where: { $0.settings.name == row.queue }) else { return "slot" }
         if queue.settings.isSuspended { return "suspended" }
-        guard engine.board.hasFreeSlot(queue, for: row.owner) else { return "slot" }
+        let slots = queues.slots[row.queue] ?? [:]
+        guard slots.values.reduce(0, +) < queue.settings.concurrency, slots[row.owner, default: 0] < queue.perUser
+        else { return "slot" }
         return queue.settings.startRate != nil ? "rate" : row.host != nil ? "host" : "slot"
     }
 
@@ -316,9 +320,8 @@ extension Connection {
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws(ProtocolError) -> Value {
-        let lookup = Lookup(engine, for: caller)
-        return try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in
-            do { return try body(lookup) } catch {
+        try await engine.blocking(for: caller.uid) { [engine, caller] () throws(ProtocolError) in
+            do { return try body(Lookup(engine, for: caller)) } catch {
                 throw error as? ProtocolError ?? ProtocolError(.storage, (error as? StoreError)?.message ?? "\(error)")
             }
         }

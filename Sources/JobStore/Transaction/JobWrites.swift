@@ -7,9 +7,6 @@ final class JobWrites {
     private let tags: RowInserts
     private let blobs: RowInserts
     private let update: PreparedStatement
-    private let replaceTerms: PreparedStatement
-    private let deletes: [PreparedStatement]
-    private let deleteTag: PreparedStatement
     private let connection: SQLiteConnection
 
     /// Stands for a file that a job's own row names, and not the template of a list of its.
@@ -23,12 +20,6 @@ final class JobWrites {
         blobs = try RowInserts(
             "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], on: connection)
         update = try connection.prepare(JobColumns.update)
-        replaceTerms = try connection.prepare(JobColumns.replaceTerms)
-        deletes = try [
-            "jobs WHERE id = ?1", "documents WHERE job = ?1", "checkpoints WHERE job = ?1",
-            "blobs WHERE job = ?1 AND list_link = \(Self.ownRow)",
-        ].map { (condition) throws(StoreError) in try connection.prepare("DELETE FROM \(condition)") }
-        deleteTag = try connection.prepare("DELETE FROM tags WHERE owner = ?1 AND tag = ?2 AND job = ?3")
     }
 
     /// Writes all changes, in the order of the jobs' ids.
@@ -78,12 +69,9 @@ final class JobWrites {
 
     /// Replaces the terms of a job that is in the database, with these tags.
     func replaceTerms(of row: JobRow, tags: [String]) throws(StoreError) {
-        replaceTerms.bind(row.id, at: 1)
-        replaceTerms.bind(row.queue, at: 2)
-        replaceTerms.bind(row.priority, at: 3)
-        replaceTerms.bind(row.label, at: 4)
-        replaceTerms.bind(JobColumns.submitted(row), at: 5)
-        try replaceTerms.run()
+        try connection.statement(
+            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label, JobColumns.submitted(row)
+        ).run()
         guard tags != row.tags else { return }
         try delete(tags, of: row)
         try insertTags(of: [row])
@@ -109,20 +97,18 @@ final class JobWrites {
         }
     }
 
+    private static let deletes = [
+        "DELETE FROM jobs WHERE id = ?1", "DELETE FROM documents WHERE job = ?1",
+        "DELETE FROM checkpoints WHERE job = ?1", "DELETE FROM blobs WHERE job = ?1 AND list_link = \(ownRow)",
+    ]
+
     private func delete(_ row: JobRow) throws(StoreError) {
-        for statement in deletes {
-            statement.bind(row.id, at: 1)
-            try statement.run()
-        }
+        for delete in Self.deletes { try connection.statement(delete, row.id).run() }
         try delete(row.tags, of: row)
     }
 
     private func delete(_ tags: [String], of row: JobRow) throws(StoreError) {
-        for tag in tags {
-            deleteTag.bind(row.owner, at: 1)
-            deleteTag.bind(tag, at: 2)
-            deleteTag.bind(row.id, at: 3)
-            try deleteTag.run()
-        }
+        let delete = "DELETE FROM tags WHERE owner = ?1 AND tag = ?2 AND job = ?3"
+        for tag in tags { try connection.statement(delete, row.owner, tag, row.id).run() }
     }
 }

@@ -121,7 +121,7 @@ import Testing
         var job = try JobRow.chain("", #""retry":{"max":1}"#)
         job.start()
         job.finish(.passing)
-        job.fellDue()
+        job.leaveTime(as: .queued)
         job.start()
         job.finish(.passing)
         #expect(job.state == .failed)

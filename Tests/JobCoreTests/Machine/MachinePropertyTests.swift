@@ -28,8 +28,8 @@ import Testing
         switch job.state {
         case _ where !job.state.isTerminal && chance < 0.15:
             return job.stop(generator.pick([.cancelled, .deadline]), at: now)
-        case .scheduled where chance < 0.3, .queued where chance < 0.3: job.hold()
-        case .scheduled, .held: job.fellDue()
+        case .scheduled where chance < 0.3, .queued where chance < 0.3: job.leaveTime(as: .held)
+        case .scheduled, .held: job.leaveTime(as: .queued)
         case .queued: job.begin(RunID(life: 1, number: now.steady), at: now)
         case .running where chance < 0.25: return job.restart(at: now)
         case .running where chance < 0.35 && !job.isEnding && job.run != nil: job.unbegin(waitingFor: "h:80")

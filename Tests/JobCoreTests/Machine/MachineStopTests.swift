@@ -134,7 +134,7 @@ import Testing
         job.start()
         #expect(job.finish(.passing) == .wait)
         #expect(job.state == .scheduled && job.link == 2)
-        job.fellDue()
+        job.leaveTime(as: .queued)
         job.start()
         #expect(job.link == 2 && job.attempt == 2)
         job.complete()

@@ -37,7 +37,7 @@ import Testing
         job.start(at: 1)
         #expect(job.startedAt == .after(1) && job.attempt == 1 && job.linkStartedAt == .after(1))
         job.finish(.passing, at: 2)
-        job.fellDue()
+        job.leaveTime(as: .queued)
         #expect(job.state == .queued && job.due == nil && job.notBefore == nil)
         job.start(at: 4)
         #expect(job.startedAt == .after(1) && job.attempt == 2 && job.linkStartedAt == .after(1))
@@ -72,7 +72,7 @@ import Testing
             job.start()
             #expect(job.finish(.passing) == .wait)
             #expect(job.due == CoreMoment.after(2 + pause).steady)
-            job.fellDue()
+            job.leaveTime(as: .queued)
         }
         job.start()
         #expect(job.finish(.passing) == .finish)
@@ -115,7 +115,7 @@ import Testing
         #expect(job.link == 1 && job.attempt == 1)
         #expect(job.finish(.passing) == .wait)
         #expect(job.link == 1 && job.attempt == 1 && job.due == CoreMoment.after(2.5).steady)
-        job.fellDue()
+        job.leaveTime(as: .queued)
         job.start()
         #expect(job.attempt == 2)
         #expect(job.finish(.passing) == .finish)
@@ -134,7 +134,7 @@ import Testing
             #expect(job.finish(.failure(error), at: second) == .wait)
             #expect(job.state == .scheduled && job.attempt == 0 && job.lastFailure?.attempts == 1)
             #expect(job.due == CoreMoment.after(second + (second == 0 ? 5 : pause)).steady)
-            job.fellDue()
+            job.leaveTime(as: .queued)
         }
     }
 

@@ -14,7 +14,7 @@ extension Oracle {
         var set: Set<ScheduleKey> = []
         for case .request(_, let request, _) in inputs {
             switch request {
-            case .setSchedule(let new): set.insert(new.key)
+            case .setSchedule(let new): set.insert(new.schedule.key)
             case .removeSchedule(let key), .suspendSchedule(let key, _): set.insert(key)
             default: break
             }

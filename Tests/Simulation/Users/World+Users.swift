@@ -289,11 +289,11 @@ extension World {
             timing = .calendar(calendar, expression, zone: "UTC")
         }
         let spec: JSON = ["source": ["type": "url", "url": "http://h0.test/f"], "timeout": 2000]
-        let new = NewSchedule(
-            key: key, timing: timing, zone: .utc, catchUp: random.pick(ScheduleCatchUp.allCases),
-            overlap: random.pick(ScheduleOverlap.allCases), isSuspended: random.chance(0.1), spec: spec.utf8,
-            queues: [])
-        ask(.setSchedule(new), by: caller, user: nil)
+        let schedule = Schedule(
+            key: key, timing: timing, catchUp: random.pick(ScheduleCatchUp.allCases),
+            overlap: random.pick(ScheduleOverlap.allCases), isSuspended: random.chance(0.1),
+            setAt: Timestamp(milliseconds: 0), specSize: 0)
+        ask(.setSchedule(NewSchedule(schedule, spec: spec.utf8)), by: caller, user: nil)
     }
 
     func prepare(_ preparation: SchedulePreparation) {
