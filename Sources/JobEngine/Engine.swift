@@ -57,7 +57,7 @@ package final class Engine: Sendable {
         blobs = BlobStore(path: path, life: life)
         current = Mutex(Current(settings, library))
         board = Board { [inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
-        room = RoomWatch(blobs, minimum: settings.minimumFree) { [inbox] shortage in
+        room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in
             inbox.put(.input(.room(shortage: shortage)), of: nil)
         }
         // The core reads the clock with each input.
@@ -156,7 +156,7 @@ package final class Engine: Sendable {
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try library.configure(sources)
         current.withLock { $0 = Current(settings, library) }
-        room.configure(minimum: settings.minimumFree)
+        room.configure(minimum: settings.minimumForJobs)
         inbox.put(.input(.configure(settings.core)), of: nil)
         // The probe comes after the settings in the engine's own queue, so later requests meet them.
         await withCheckedContinuation { continuation in

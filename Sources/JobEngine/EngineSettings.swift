@@ -7,8 +7,10 @@ package struct EngineSettings: Sendable {
     package var core = CoreSettings()
     /// Whether the daemon serves all users, as `server.info` tells.
     package var isSystemInstance = true
-    /// The bytes that must be free on the disk of the state for jobs to be accepted.
+    /// The bytes that new downloads leave free.
     package var minimumFree: Int64 = 0
+    /// The bytes that must be free on the disk of the state for jobs to be accepted: less, as downloads wait first.
+    package var minimumForJobs: Int64 { minimumFree / 2 }
     package var zones = ZoneFiles()
     /// The program that is told the ends of jobs with `notify`.
     package var finishedHook: ProgramSpec.Subject?

@@ -61,7 +61,7 @@ struct Configuration: Sendable {
 
     var engine: EngineSettings {
         var settings = EngineSettings()
-        settings.minimumFree = Int64(downloads.minimumFree / 2)
+        settings.minimumFree = Int64(downloads.minimumFree)
         settings.finishedHook = finishedHook ?? (isSystemInstance ? nil : Self.desktopNotification)
         settings.isSystemInstance = isSystemInstance
         settings.core = core

@@ -90,7 +90,7 @@ extension Connection {
         if caller.isAdmin {
             let free = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in blobs.freeBytes }
             answer["storage"] = .object([
-                "free": free?.json, "minimumFree": engine.settings.minimumFree.json,
+                "free": free?.json, "minimumFree": engine.settings.minimumForJobs.json,
                 "failure": (status.storageFailure ?? status.core.shortage)?.json,
             ])
             if wantsMetrics {

@@ -35,6 +35,7 @@ import Testing
                 "body": 67_108_864, "output": 16_777_216, "documents": 67_108_864, "memoryPerUser": 67_108_864,
                 "header": 65_536,
                 "links": 100, "depth": 16, "nesting": 64, "redirects": 10, "storedPerUser": 2_147_483_648,
+                "minimumFree": 67_108_864,
             ]
             for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }
             #expect(info["limits"]?["children"] == 123)
