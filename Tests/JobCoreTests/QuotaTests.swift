@@ -24,6 +24,32 @@ import Testing
         #expect(stored(driver) >= before + 10_000)
     }
 
+    @Test func settings_count_whenTheyAreSetLater() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(["source": ["type": "url", "url": "http://h/"], "delay": 100])
+        let before = stored(driver)
+        var settings = JobSettings()
+        settings.label = .some(String(repeating: "l", count: 200))
+        settings.tags = ["one", "two"]
+        driver.ask(.change(job, .set(settings)))
+        #expect(stored(driver) == before + 206)
+        settings.label = .some(nil)
+        settings.tags = []
+        driver.ask(.change(job, .set(settings)))
+        #expect(stored(driver) == before)
+    }
+
+    @Test func urls_count_thatExpressionsMade() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(spec)
+        let before = stored(driver)
+        let url = String(repeating: "u", count: 500)
+        try driver.succeed(job, RunEnd(.success(.null), url: url))
+        // Of the link that has ended.
+        #expect(try driver.row(job).link == 1)
+        #expect(stored(driver) >= before + 500)
+    }
+
     @Test func errors_count_whereverTheyStand() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(spec)

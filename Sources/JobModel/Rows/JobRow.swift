@@ -210,6 +210,8 @@ extension JobRow {
     /// The size on disk in bytes, as quotas count it.
     package var size: Int64 {
         var size = Self.fixedSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
+        size += Int64((label?.utf8.count ?? 0) + (url?.utf8.count ?? 0))
+        for tag in tags { size += Int64(tag.utf8.count) }
         size = size.saturatingAdding(carried?.size ?? 0)
         size = size.saturatingAdding(failedLink?.incoming?.size ?? 0)
         size = size.saturatingAdding(Int64(lastFailure?.json.size ?? 0))
