@@ -94,7 +94,7 @@ extension Core {
         let live = LiveRun(
             run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
             endsLater: row.step?.source?.endsLater == true)
-        order(.step, live, row, document: isShort ? try round.transaction.document(of: row.id) : nil, round)
+        order(.step, live, row, document: isShort ? try round.transaction.document(of: row.id) : nil)
     }
 
     /// Starts a run that needs no slot, as it only reads and writes files.
@@ -104,21 +104,18 @@ extension Core {
         row.run = run
         row.due = nil
         try store(&row, was: old, round)
-        order(kind, LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false), row, round)
+        order(kind, LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false), row)
     }
 
     private func order(
-        _ kind: RunOrder.Kind, _ live: LiveRun, _ row: JobRow, document: NewJobRow.Document? = nil,
-        _ round: Round
+        _ kind: RunOrder.Kind, _ live: LiveRun, _ row: JobRow, document: NewJobRow.Document? = nil
     ) {
         running.insert(live)
         let step = row.step
-        let left = row.deadline.map { max(0.001, Double($0 - round.now.steady) / 1000) }
         pending.emit(
             .start(
                 RunOrder(
-                    live: live, kind: kind, job: row, document: document,
-                    timeout: [step?.timeout, left].compactMap(\.self).min(),
+                    live: live, kind: kind, job: row, document: document, timeout: step?.timeout,
                     mayResume: row.checkpointSize > 0, mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
                     room: quotas.room(of: row.owner, settings))))
     }

@@ -46,6 +46,27 @@ import Testing
         #expect(try driver.row(retried).attempt == 2)
     }
 
+    @Test func deadline_appliesToThePresentAttempt_whenItChanges() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(["source": ["type": "url", "url": "http://h/"], "deadline": 10, "timeout": 100])
+        let run = try driver.run(of: job)
+        // The source ends for no deadline by itself, as it may change.
+        #expect(driver.orders[run]?.timeout == 100)
+        func set(_ seconds: Double) {
+            var settings = JobSettings()
+            settings.deadline = .some(seconds)
+            driver.ask(.change(job, .set(settings)))
+        }
+        set(50)
+        driver.advance(by: 20)
+        #expect(driver.cancelled.isEmpty)
+        set(5)
+        driver.advance(by: 5)
+        #expect(driver.cancelled == [run])
+        try driver.fail(job, JobRow.Stop.cancelled.error)
+        #expect(try driver.row(job).carried?.error?.kind == .deadline)
+    }
+
     @Test func deadline_isNotSet_forAJobThatIsBeingStopped() throws {
         let driver = try CoreDriver()
         let last: JSON = ["finally": ["source": ["type": "url", "url": "http://h/"]]]

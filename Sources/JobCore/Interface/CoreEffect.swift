@@ -55,7 +55,7 @@ package struct RunOrder: Sendable {
     package let job: JobRow
     /// The spec, if it was loaded.
     package let document: NewJobRow.Document?
-    /// Seconds for this attempt, bounded by its timeout and the job's deadline.
+    /// Seconds for this attempt; the core cancels it at the job's deadline, which may change.
     package let timeout: Double?
     /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
     package let mayResume: Bool
