@@ -105,6 +105,26 @@ import Testing
         #expect(jobs.filter(driver.exists) == before)
     }
 
+    @Test func result_isKept_whenManyJobsMustMakeRoom() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 200_000
+        settings.limits.body = 100_000
+        let driver = try CoreDriver(settings)
+        var jobs: [JobID] = []
+        while jobs.count < 400 {
+            jobs.append(try driver.submit(["source": ["type": "value", "value": JSON(jobs.count)]]))
+        }
+        let last = try driver.submit(url)
+        let kept = jobs.filter(driver.exists)
+        // More jobs than one input removes.
+        try driver.succeed(last, "\"" + String(repeating: "x", count: 90_000) + "\"")
+        #expect(try driver.row(last).state == .succeeded)
+        #expect(kept.filter(driver.exists).count < kept.count - 64)
+        let stored = driver.core.status.counts.values.reduce(0) { $0 + $1.bytes }
+        #expect((100_000...200_000).contains(stored), "\(stored)")
+        #expect(!driver.core.wantsTick)
+    }
+
     @Test func submission_keepsTheJob_thatItWaitsFor() throws {
         var settings = CoreSettings()
         settings.storedPerUser = 2500

@@ -14,6 +14,8 @@ struct Agenda {
     var hasMoreSchedules = false
     /// Whether there may be more finished jobs than retention allows.
     var hasExcess = false
+    /// The owners whose finished jobs must make room for what was stored already.
+    var overQuota: Set<UInt32> = []
     /// Whether more finished jobs have expired than the last query returned.
     var hasExpired = false
     /// Whether a suspect's run may have ended, so that another can start.
@@ -27,7 +29,9 @@ struct Agenda {
     /// Outcomes, contained in their specs, of jobs inserted in this round.
     var immediate: [JobID: Carried] = [:]
 
-    var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
+    var hasMore: Bool {
+        hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady || !overQuota.isEmpty
+    }
 
     /// Returns whether a task is due.
     func wants(at now: CoreMoment) -> Bool {

@@ -145,7 +145,10 @@ extension Core {
     private static let mostRemoved = 64
 
     /// Removes an owner's oldest finished jobs if no more bytes can be stored otherwise; returns whether they can.
-    func makeRoom(for bytes: Int64, of owner: UInt32, _ round: Round) throws(StoreError) -> Bool {
+    /// What was done and cannot be asked for again `mayExceed` the quota by one body, until later rounds have removed more.
+    func makeRoom(
+        for bytes: Int64, of owner: UInt32, mayExceed: Bool = false, _ round: Round
+    ) throws(StoreError) -> Bool {
         func excess() -> Int64 {
             quotas.stored(of: owner).saturatingAdding(bytes).saturatingSubtracting(settings.storedPerUser)
         }
@@ -160,7 +163,9 @@ extension Core {
             if try dispose(row, round) != nil { promised += row.size }
             if excess() <= promised { break }
         }
-        return excess() <= 0
+        guard mayExceed, excess() > 0, excess() <= Int64(settings.limits.body) else { return excess() <= 0 }
+        agenda.overQuota.insert(owner)
+        return true
     }
 
     /// Why requests that need disk space are refused.

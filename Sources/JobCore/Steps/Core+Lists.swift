@@ -61,7 +61,7 @@ extension Core {
             return try made(list, old, live, round)
         }
         let bytes = children.reduce(Int64(0)) { $0 + $1.document.size + JobRow.fixedSize }
-        guard try makeRoom(for: bytes, of: old.owner, round) else {
+        guard try makeRoom(for: bytes, of: old.owner, mayExceed: true, round) else {
             drop(.children(children, isLast: isLast))
             let error = JobError(
                 .tooLarge,

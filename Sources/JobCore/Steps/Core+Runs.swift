@@ -237,7 +237,7 @@ extension Core {
     func refusal(toKeep end: RunEnd, _ row: JobRow, _ round: Round) throws(StoreError) -> JobError? {
         let size = end.outcome.size.saturatingAdding(end.body?.size ?? 0)
         guard end.outcome.error == nil, size > StoredValue.null.size else { return nil }
-        guard try !makeRoom(for: size, of: row.owner, round) else { return nil }
+        guard try !makeRoom(for: size, of: row.owner, mayExceed: true, round) else { return nil }
         return JobError(
             .tooLarge,
             "The result cannot be kept: \(quotas.use(of: row.owner, settings)); remove some, then retry the job.")

@@ -161,6 +161,13 @@ extension Core {
 
     /// Purges finished jobs that are too old, too many or too large.
     private func purge(_ round: Round) throws(StoreError) {
+        if let owner = agenda.overQuota.min() {
+            let before = quotas.stored(of: owner)
+            let hasRoom = try makeRoom(for: 0, of: owner, round)
+            // Its other finished jobs may be below unfinished jobs.
+            let isStuck = quotas.stored(of: owner) == before && !agenda.hasWork
+            if hasRoom || isStuck { agenda.overQuota.remove(owner) }
+        }
         let now = experience.aging(round.now)
         if let expiry = agenda.nextExpiry, expiry <= now {
             let cutoff = now.adding(seconds: -settings.retentionAge)
