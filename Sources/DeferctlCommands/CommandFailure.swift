@@ -1,3 +1,4 @@
+import ArgumentParser
 import JobClient
 import JobModel
 import JobProtocol
@@ -37,25 +38,23 @@ struct CommandFailure: Error, Sendable, Equatable {
 }
 
 /// The exit status of the program; the numbers from 64 on are those of `sysexits.h`.
-struct ExitStatus: RawRepresentable, Sendable, Hashable {
-    let rawValue: Int32
+typealias ExitStatus = ExitCode
 
-    static let ok = Self(rawValue: 0)
-    static let jobFailed = Self(rawValue: 1)
-    static let jobCancelled = Self(rawValue: 2)
-    static let usage = Self(rawValue: 64)
+extension ExitStatus {
+    static let ok = success
+    static let jobFailed = Self(1)
+    static let jobCancelled = Self(2)
+    static let usage = Self(64)
     /// Bad data, or no such job.
-    static let badData = Self(rawValue: 65)
-    static let unreachable = Self(rawValue: 69)
-    static let bug = Self(rawValue: 70)
+    static let badData = Self(65)
+    static let unreachable = Self(69)
+    static let bug = Self(70)
     /// The output could not be written.
-    static let output = Self(rawValue: 74)
+    static let output = Self(74)
     /// Try again later, or the program detached.
-    static let tryAgain = Self(rawValue: 75)
-    static let forbidden = Self(rawValue: 77)
-    static let configuration = Self(rawValue: 78)
-
-    init(rawValue: Int32) { self.rawValue = rawValue }
+    static let tryAgain = Self(75)
+    static let forbidden = Self(77)
+    static let configuration = Self(78)
 
     /// The status of the program that a job ran, as a shell would give it: 128 and its number for a signal.
     init?(programOf job: JobSnapshot) {

@@ -16,8 +16,16 @@ extension JobClient {
         /// Lets held and scheduled jobs run.
         public static let release = Change(method: .jobRelease)
 
+        /// Where a retry continues a job.
+        public enum RetryStart: String, Sendable {
+            /// The link that failed, with its input.
+            case failed
+            /// The source.
+            case start
+        }
+
         /// Runs failed or cancelled jobs again, from the start also those that succeeded.
-        public static func retry(from start: RetryStart) -> Change {
+        public static func retry(from start: RetryStart = .failed) -> Change {
             Change(method: .jobRetry, params: ["from": start.rawValue.json])
         }
 
@@ -45,10 +53,9 @@ extension JobClient {
     public func change(_ job: Int64, _ change: Change) async throws(JobClientError) -> JobSnapshot? {
         var params = change.params
         params["job"] = job.json
-        let answer = try await call(change.method, params)
-        if change == .remove { return nil }
-        guard let snapshot = JobSnapshot(answer) else { throw .malformed(change.method, "job") }
-        return snapshot
+        guard change == .remove else { return try await snapshot(change.method, params) }
+        _ = try await call(change.method, params)
+        return nil
     }
 
     /// Changes all jobs of `selection` whose state allows it, or only counts them.

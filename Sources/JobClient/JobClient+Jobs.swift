@@ -64,29 +64,6 @@ extension JobClient {
         return jobs.compactMap { finished[$0] }
     }
 
-    /// Cancels the job, which ends after its `finally` links.
-    public func cancel(_ job: Int64) async throws(JobClientError) -> JobSnapshot {
-        try await snapshot(.jobCancel, ["job": job.json])
-    }
-
-    /// Where ``retry(_:from:)`` continues a job.
-    public enum RetryStart: String, Sendable {
-        /// The link that failed, with its input.
-        case failed
-        /// The source.
-        case start
-    }
-
-    /// Runs a failed or cancelled job again.
-    public func retry(_ job: Int64, from start: RetryStart = .failed) async throws(JobClientError) -> JobSnapshot {
-        try await snapshot(.jobRetry, ["job": job.json, "from": start.rawValue.json])
-    }
-
-    /// Removes a finished job.
-    public func remove(_ job: Int64) async throws(JobClientError) {
-        _ = try await call(.jobRemove, ["job": job.json])
-    }
-
     /// Conditions for jobs; a member that is nil or empty is no condition.
     public struct Filter: Sendable, Hashable {
         /// Jobs in one of these states.
@@ -161,6 +138,19 @@ extension JobClient {
     func snapshot(_ method: MethodName, _ params: JSONObject) async throws(JobClientError) -> JobSnapshot {
         guard let snapshot = JobSnapshot(try await call(method, params)) else { throw .malformed(method, "job") }
         return snapshot
+    }
+
+    /// All elements of a list that the daemon answers page by page.
+    func pages(_ method: MethodName, of list: String) async throws(JobClientError) -> [JSON] {
+        var (elements, after) = ([JSON](), JSON?.none)
+        repeat {
+            let answer = try await call(method, ["after": after])
+            let page = try answer.member(list, of: method, \.array)
+            elements += page
+            // Empty pages could go on for ever.
+            after = page.isEmpty || answer["next"]?.isNull == true ? JSON?.none : answer["next"]
+        } while after != nil
+        return elements
     }
 
     static func snapshots(_ method: MethodName, _ json: JSON) throws(JobClientError) -> [JobSnapshot] {

@@ -2,7 +2,7 @@ import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// A piece of a result's body.
+    /// A piece of a result's body, of at most 256 KiB.
     public struct ResultPiece: Sendable, Hashable {
         /// The bytes.
         public let bytes: [UInt8]
@@ -12,14 +12,6 @@ extension JobClient {
         public let size: Int
         /// Whether this is the last piece.
         public let isLast: Bool
-    }
-
-    /// Reads at most 256 KiB of a result's body, or of its JSON text if it has no body, from `offset`.
-    public func resultPiece(
-        of job: Int64, offset: Int = 0, length: Int? = nil
-    ) async throws(JobClientError) -> ResultPiece {
-        let answer = try await call(.jobResult, ["job": job.json, "offset": offset.json, "length": length?.json])
-        return try ResultPiece(.jobResult, answer, at: offset)
     }
 
     /// The job with its whole result, if that was too long for the job object.
@@ -59,7 +51,8 @@ extension JobClient {
         /// The next piece, or nil after the last.
         public mutating func next() async throws(JobClientError) -> ResultPiece? {
             guard let offset else { return nil }
-            let piece = try await client.resultPiece(of: job, offset: offset)
+            let answer = try await client.call(.jobResult, ["job": job.json, "offset": offset.json])
+            let piece = try ResultPiece(.jobResult, answer, at: offset)
             self.offset = piece.isLast ? nil : offset + piece.bytes.count
             return piece
         }

@@ -2,39 +2,12 @@ public import JobModel
 import JobProtocol
 
 extension JobClient {
-    /// When a schedule submits its job.
-    public enum ScheduleTiming: Sendable, Hashable {
-        /// At the times of five crontab(5) fields, in an IANA time zone or in UTC.
-        case calendar(String, zone: String? = nil)
-        /// Every so many seconds, starting when it is set.
-        case every(Double)
-    }
-
-    /// Settings of a schedule; the daemon chooses those that are left out.
-    public struct ScheduleOptions: Sendable, Hashable {
-        /// For times that passed while no daemon ran: "last", "none" or "all".
-        public var catchUp: String?
-        /// If the previous job is not finished: "skip" or "queue".
-        public var overlap: String?
-        /// Whether it is created suspended.
-        public var isSuspended = false
-
-        /// The daemon's choices.
-        public init() {}
-    }
-
     /// Creates a schedule, or replaces the one with that name, and returns it.
-    public func setSchedule(
-        _ name: String, _ timing: ScheduleTiming, spec: JSON, options: ScheduleOptions = ScheduleOptions()
-    ) async throws(JobClientError) -> JSON {
-        var params: JSONObject = [
-            "schedule": name.json, "spec": spec, "catchUp": options.catchUp?.json, "overlap": options.overlap?.json,
-            "suspended": options.isSuspended ? true : JSON?.none,
-        ]
-        switch timing {
-        case .calendar(let calendar, let zone): (params["calendar"], params["zone"]) = (calendar.json, zone?.json)
-        case .every(let seconds): params["every"] = seconds.json
-        }
+    ///
+    /// `settings` has members as `schedule.set` names them: `spec`, and `calendar` or `every`.
+    public func setSchedule(_ name: String, _ settings: JSONObject) async throws(JobClientError) -> JSON {
+        var params = settings
+        params["schedule"] = name.json
         return try await call(.scheduleSet, params)
     }
 
@@ -45,16 +18,7 @@ extension JobClient {
 
     /// All schedules that the caller may see, by owner and name; long specs are left out.
     public func schedules() async throws(JobClientError) -> [JSON] {
-        var schedules: [JSON] = []
-        var after: String?
-        repeat {
-            let page = try await call(.scheduleList, ["after": after?.json])
-            let more = try page.member("schedules", of: .scheduleList, \.array)
-            schedules += more
-            // Empty pages could go on for ever.
-            after = more.isEmpty ? nil : page["next"]?.string
-        } while after != nil
-        return schedules
+        try await pages(.scheduleList, of: "schedules")
     }
 
     /// Removes a schedule; its jobs stay.

@@ -29,14 +29,7 @@ extension JobClient {
 
     /// What each user has stored and runs, by user number; of the caller alone, unless an administrator asks.
     public func usage() async throws(JobClientError) -> [JSON] {
-        var (users, after) = ([JSON](), JSON?.none)
-        repeat {
-            let answer = try await call(.serverUsage, ["after": after, "limit": 1000])
-            let page = try answer.member("users", of: .serverUsage, \.array)
-            users += page
-            after = page.isEmpty ? JSON?.none : answer["next"]?.int?.json
-        } while after != nil
-        return users
+        try await pages(.serverUsage, of: "users")
     }
 
     /// Copies the daemon's state, and returns the size of the copy; only for administrators.

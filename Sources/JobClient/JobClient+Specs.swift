@@ -82,7 +82,9 @@ extension JobClient {
             case .url(let url, let headers, let body):
                 .object([
                     "type": "url", "url": url.json, "json": body,
-                    "headers": headers.isEmpty ? JSON?.none : .object(Self.object(headers)),
+                    "headers": headers.isEmpty
+                        ? JSON?.none
+                        : .object(headers.sorted { $0.key < $1.key }.reduce(into: [:]) { $0[$1.key] = $1.value.json }),
                 ])
             case .document(let url, let select):
                 .object(["type": "json", "url": url.json, "select": select?.json])
@@ -103,10 +105,6 @@ extension JobClient {
             case .value(let value): ["type": "value", "value": value]
             case .json(let source): source
             }
-        }
-
-        private static func object(_ texts: [String: String]) -> JSONObject {
-            JSONObject(texts.sorted { $0.key < $1.key }.map { JSONObject.Member(name: $0, value: .string($1)) })
         }
     }
 

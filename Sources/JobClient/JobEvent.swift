@@ -23,12 +23,15 @@ public struct JobEvent: Sendable, Hashable {
     public private(set) var change: Change
     /// The length of the line.
     let size: Int
+    private let method: JobNotification.Method
+    private var params: JSONObject
 
     init?(_ method: JobNotification.Method, _ params: JSONObject, size: Int) {
         guard let watch = params["watch"]?.string, let job = params["job"]?.int,
             let seq = params["seq"]?.int ?? (method == .output ? 0 : nil)
         else { return nil }
         (self.watch, self.job, self.seq, self.size) = (watch, Int64(job), seq, size)
+        (self.method, self.params) = (method, params)
         switch method {
         case .state:
             guard let snapshot = params["snapshot"].flatMap(JobSnapshot.init) else { return nil }
@@ -45,38 +48,19 @@ public struct JobEvent: Sendable, Hashable {
         }
     }
 
-    /// An event that did not come as a notification, such as the state in the answer to a watch.
-    package init(watch: String, job: Int64, _ change: Change) {
-        (self.watch, self.job, self.change, seq, size) = (watch, job, change, 0, 0)
+    /// The state in the answer to a watch, as an event.
+    package init(watch: String, _ snapshot: JobSnapshot) {
+        (self.watch, job, change, seq, size, method) = (watch, snapshot.id, .state(snapshot), 0, 0, .state)
+        params = [
+            "watch": watch.json, "job": job.json, "seq": 0, "state": snapshot.state.json, "snapshot": snapshot.json,
+        ]
     }
 
     /// The notification in JSON-RPC.
-    public var json: JSON {
-        var params: JSONObject = ["watch": watch.json, "job": job.json]
-        if !isOutput { params["seq"] = seq.json }
-        let method: JobNotification.Method
-        switch change {
-        case .progress(let progress, let link, let links, let coalesced):
-            method = .progress
-            params["link"] = link.json
-            params["links"] = links.json
-            params["progress"] = progress.json
-            params["coalesced"] = coalesced.json
-        case .state(let snapshot):
-            method = .state
-            params["state"] = snapshot.state.json
-            params["snapshot"] = snapshot.json
-        case .output(let link, let attempt, let size):
-            method = .output
-            params["link"] = link.json
-            params["attempt"] = attempt.json
-            params["size"] = Int(size).json
-        }
-        return ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)]
-    }
+    public var json: JSON { ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)] }
 
     /// Whether it tells of output.
-    package var isOutput: Bool { if case .output = change { true } else { false } }
+    package var isOutput: Bool { method == .output }
 
     /// This progress or output merged with an `earlier` one that was not read; nil if either is a state.
     func merging(_ earlier: JobEvent) -> JobEvent? {
@@ -86,6 +70,7 @@ public struct JobEvent: Sendable, Hashable {
         else { return nil }
         var merged = self
         merged.change = .progress(progress, link: link, links: links, coalesced: before + 1 + coalesced)
+        merged.params["coalesced"] = (before + 1 + coalesced).json
         return merged
     }
 }

@@ -182,7 +182,7 @@ final class CrashRun: Sendable {
     ) async throws {
         guard job.json["error"]?["kind"] == "interrupted" else { return check(expectation, job.json, &report) }
         report.interrupted += 1
-        _ = try await client.retry(expectation.id)
+        _ = try await client.change(expectation.id, .retry())
         check(expectation, try await client.wait(expectation.id, timeout: 60).json, &report)
     }
 
@@ -216,7 +216,7 @@ final class CrashRun: Sendable {
             let page = try await client.list(after: after, limit: 1000)
             count += page.jobs.count
             for job in page.jobs where job.json["error"]?["kind"] == "interrupted" {
-                _ = try await client.retry(job.id)
+                _ = try await client.change(job.id, .retry())
                 _ = try await client.wait(job.id, timeout: 60)
             }
             after = page.next

@@ -24,11 +24,6 @@ import Testing
         }
     }
 
-    @Test func jobs_comeWithStateAndURL() {
-        let candidate = LiveCompletion.candidate(job(12, "failed", ["error": ["kind": "dns"]]), now: noon)
-        #expect(candidate == Candidate(word: "12", description: "failed (dns) https://example.org/a"))
-    }
-
     @Test func verbs_areOfferedJobsThatTheyAreFor() {
         #expect(LiveCompletion.states(for: "cancel").allSatisfy { !$0.isTerminal })
         #expect(LiveCompletion.states(for: "remove").allSatisfy { $0.isTerminal })

@@ -42,11 +42,6 @@ private let size = ScreenSize(columns: 61, rows: 10)
         }.filter { !$0.isEmpty }
         #expect(written == ["job 1 10.0 kB\n", "job 1 20.0 kB\n"])
     }
-
-    @Test func render_writesNothing_forProgressOfAJobNeverSeen() {
-        var lines = StepLines()
-        #expect(lines.render(.progress(of: 1, progress(1, of: 2)), now: noon) == "")
-    }
 }
 
 @Suite struct BarDisplayTests {
@@ -81,17 +76,11 @@ private let size = ScreenSize(columns: 61, rows: 10)
         _ = display.render(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
         #expect(display.lines(now: noon, size: size) == ["https://example.org/a  link 1/1  running"])
     }
-
-    @Test func render_ignoresOtherJobs() {
-        var display = BarDisplay(job: 1, isUnicode: false)
-        _ = display.render(.state(job(2, "running")), now: noon)
-        #expect(display.lines(now: noon, size: size) == [])
-    }
 }
 
 @Suite struct TableDisplayTests {
     private func table(forgets: Bool = true, isColored: Bool = false) -> TableDisplay {
-        var table = TableDisplay(TextFormat(isUnicode: false, isColored: isColored), forgets: forgets)
+        var table = TableDisplay(format: TextFormat(isUnicode: false, isColored: isColored), forgets: forgets)
         _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
         _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
         _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000, eta: 1.5)), now: noon)
@@ -139,15 +128,8 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(lines.last == "2 running, 1 queued, 1 succeeded, 2.5 MB/s")
     }
 
-    @Test func lines_colourStates_onlyWithAPalette() {
-        var (plain, colored) = (table(), table(isColored: true))
-        let lines = colored.lines(now: noon, size: size)
-        #expect(lines[1].contains("\u{1B}[36mrunning\u{1B}[m"))
-        #expect(lines.map(\.paintedColumns) == plain.lines(now: noon, size: size).map(\.columns))
-    }
-
     @Test func render_keepsABoundedNumberOfJobs() {
-        var table = TableDisplay(TextFormat(isUnicode: false), forgets: true)
+        var table = TableDisplay(format: TextFormat(isUnicode: false), forgets: true)
         for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
         _ = table.render(.state(job(99_999, "running")), now: noon)
         #expect(table.lines(now: noon, size: size).last == "1 running, \(TableDisplay.limit) queued")

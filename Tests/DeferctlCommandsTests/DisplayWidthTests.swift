@@ -61,14 +61,6 @@ import Testing
         }
     }
 
-    @Test func table_isWholeWithoutAWidth_andPaintsTextOnly() {
-        let table = Table<Int>([.init("A") { _ in StyledText("x", .bad) }, .init("B") { _ in "y" }])
-        #expect(
-            table.lines([1], TextFormat(isColored: true)) == [
-                "\u{1B}[1mA\u{1B}[m  \u{1B}[1mB\u{1B}[m", "\u{1B}[31mx\u{1B}[m  y",
-            ])
-    }
-
     @Test func color_followsTerminalAndEnvironment_unlessToldOtherwise() {
         let terminal = ["TERM": "xterm"]
         #expect(ColorChoice.auto.isColored(isTerminal: true, terminal))

@@ -1,3 +1,4 @@
+import ArgumentParser
 import JobClient
 import JobModel
 import Testing
@@ -36,11 +37,6 @@ typealias Status = DeferctlCommands.ExitStatus
     @Test func tooLongALine_isBadData() {
         let remote = JobClientError.Remote(code: -32600, kind: "line-too-long", message: "x", data: [:])
         #expect(CommandFailure(JobClientError(.rpc, "x", rpc: remote)).status == .badData)
-    }
-
-    @Test(arguments: [("succeeded", Int32(0)), ("failed", 1), ("cancelled", 2), ("running", 75)])
-    func jobState_hasItsNumber(state: String, number: Int32) {
-        #expect(Status(jobState: state).rawValue == number)
     }
 
     @Test func message_saysWhere_whenTheSpecIsWrong() {

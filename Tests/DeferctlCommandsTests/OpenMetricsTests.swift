@@ -1,4 +1,3 @@
-import Foundation
 import JobModel
 import Testing
 
@@ -45,19 +44,5 @@ import Testing
         let sample: JSON = ["labels": ["q": .string(value), "r": "s"], "value": -1]
         let text = OpenMetricsText.text([["name": "g", "type": "gauge", "samples": [sample]]])
         #expect(text == "# TYPE g gauge\ng{q=\"\(written)\",r=\"s\"} -1\n# EOF\n")
-    }
-
-    @Test func families_ofOtherTypes_areLeftOut() {
-        #expect(OpenMetricsText.text([["name": "a", "type": "histogram"], ["name": "a"], 7]) == "# EOF\n")
-    }
-
-    @Test func file_isReplacedAsAWhole() async throws {
-        let file = try TemporaryFile(Array("before".utf8))
-        try await DraftFile.write(to: file.path, replacing: true) { try $0.write("after\n") }
-        #expect(try String(contentsOfFile: file.path, encoding: .utf8) == "after\n")
-        let failure = await #expect(throws: CommandFailure.self) {
-            try await DraftFile.write(to: "/nowhere/file", replacing: true) { try $0.write("x") }
-        }
-        #expect(failure?.status == .output)
     }
 }

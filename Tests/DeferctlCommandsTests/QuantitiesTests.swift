@@ -40,8 +40,4 @@ import Testing
         #expect(Quantities.rate(.infinity) == "9.2 EB/s")
         #expect(Quantities.rate(.nan) == "0 B/s")
     }
-
-    @Test func time_isInUTCToTheSecond() {
-        #expect(Quantities.time(Timestamp(milliseconds: 1_795_195_535_123)) == "2026-11-20 17:25:35")
-    }
 }

@@ -1,5 +1,7 @@
-import JobClient
 import JobModel
+import JobProtocol
+
+@testable import JobClient
 
 /// A moment for tests: 2026-11-20T17:25:35.000Z.
 let noon = Timestamp(milliseconds: 1_795_195_535_000)
@@ -32,11 +34,17 @@ func progress(
 extension JobEvent {
     /// The event that tells how `snapshot` stands.
     static func state(_ snapshot: JobSnapshot) -> JobEvent {
-        JobEvent(watch: "w1", job: snapshot.id, .state(snapshot))
+        JobEvent(watch: "w1", snapshot)
     }
 
     /// The event that tells how far a job is.
     static func progress(of job: Int64, _ progress: JobProgress, link: Int = 0, links: Int = 0) -> JobEvent {
-        JobEvent(watch: "w1", job: job, .progress(progress, link: link, links: links, coalesced: 0))
+        let params: JSONObject = [
+            "watch": "w1", "job": job.json, "seq": 1, "link": link.json, "links": links.json, "progress": progress.json,
+        ]
+        guard let event = JobEvent(.progress, params, size: 0) else {
+            preconditionFailure("A test's event is no event.")
+        }
+        return event
     }
 }

@@ -10,7 +10,8 @@ import Testing
             try DeferctlCommand.parseAsRoot([
                 "download", "--exists", "rename", "--checksum", String(repeating: "a", count: 64), "--mirror",
                 "https://m1/",
-                "--mirror", "https://m2/", "--rate", "1.5M", "-H", "X-A: 1", "-H", "x-a:2", "--queue", "slow",
+                "--mirror", "https://m2/", "--rate", "1.5M", "--segments", "8", "-H", "X-A: 1", "-H", "x-a:2",
+                "--queue", "slow",
                 "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "10m", "--retries", "0", "--key",
                 "k", "--tag", "a", "--tag", "b", "--label", "the tool", "--to", "tools/t", "https://example.org/t",
             ]) as? DownloadCommand)
@@ -18,7 +19,7 @@ import Testing
             "source": [
                 "type": "download", "url": "https://example.org/t", "path": "tools/t", "headers": ["X-A": "1, 2"],
                 "exists": "rename", "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
-                "mirrors": ["https://m1/", "https://m2/"], "rate": 1_500_000,
+                "mirrors": ["https://m1/", "https://m2/"], "rate": 1_500_000, "segments": 8,
             ],
             "queue": "slow", "priority": -5, "delay": 1.5, "timeout": 60, "deadline": 600, "retry": ["max": 0],
             "key": "k", "tags": ["a", "b"], "label": "the tool",
@@ -47,12 +48,6 @@ import Testing
         let plain = try #require(
             try DeferctlCommand.parseAsRoot(["upload", "t", "https://example.org/t"]) as? UploadCommand)
         #expect(try plain.source(isOwn: false).names == ["type", "url", "path"])
-    }
-
-    @Test func download_asksForSegments() throws {
-        let command = try #require(
-            try DeferctlCommand.parseAsRoot(["download", "--segments", "8", "https://a/b"]) as? DownloadCommand)
-        #expect(try command.source(DownloadEntry(url: command.urls[0]), isOwn: false)["segments"] == 8)
     }
 
     @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
@@ -200,14 +195,12 @@ import Testing
         #expect(command.surroundings.variables == [["A", "b=c"], ["B", ""], ["C", "\u{301}"]])
     }
 
-    @Test(arguments: [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)])
-    func rate_takesUnits(text: String, bytes: Int) {
-        #expect(ByteRate(argument: text)?.bytes == bytes)
-    }
-
-    @Test(arguments: ["", "k", "-5", "0", "0.2", "1T", "1e300", "nan", "inf", "5 k"])
-    func rate_isRefused_whenItIsNoRate(text: String) {
-        #expect(ByteRate(argument: text) == nil)
+    @Test func rate_takesUnits() {
+        let rates = [("500", 500), ("500k", 500_000), ("2M", 2_000_000), ("1.5G", 1_500_000_000)]
+        for (text, bytes) in rates { #expect(ByteRate(argument: text)?.bytes == bytes) }
+        for text in ["", "k", "-5", "0", "0.2", "1T", "1e300", "nan", "inf", "5 k"] {
+            #expect(ByteRate(argument: text) == nil, "\(text)")
+        }
     }
 
     @Test func globalOptions_countBeforeAndBehindTheVerb() throws {

@@ -40,12 +40,6 @@ import Testing
         #expect(found.joined(separator: ";") == expected)
     }
 
-    @Test func argument_isAFile_whereItDoesNot() async throws {
-        let file = try TemporaryFile(Array("{\"a\":1}".utf8))
-        var specs = SpecDocuments(argument: file.path)
-        #expect(try await specs.next()?.spec.get() == ["a": 1])
-    }
-
     @Test func anArrayOfSpecs_onOneLineOrMany() async throws {
         #expect(try await read("[{\"a\":1},{\"b\":2}]") == ["element 0 {\"a\":1}", "element 1 {\"b\":2}"])
         #expect(try await read("[\n{\"a\":1},\n{\"b\":2}\n]\n") == ["element 0 {\"a\":1}", "element 1 {\"b\":2}"])

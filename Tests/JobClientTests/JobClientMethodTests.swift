@@ -38,9 +38,9 @@ private let job: JSON = ["job": 7, "state": "queued"]
         let sent = try await calls(answer: job) { client in
             #expect(try await client.get(7).state == "queued")
             _ = try await client.wait(7, timeout: 1.5)
-            _ = try await client.cancel(7)
-            _ = try await client.retry(7, from: .start)
-            try await client.remove(7)
+            #expect(try await client.change(7, .cancel)?.id == 7)
+            try await client.change(7, .retry(from: .start))
+            #expect(try await client.change(7, .remove) == nil)
         }
         #expect(
             sent == [
@@ -93,18 +93,6 @@ private let job: JSON = ["job": 7, "state": "queued"]
             ])
     }
 
-    @Test func setQueue_sendsOnlyWhatChanges() async throws {
-        let sent = try await calls(answer: ["queue": "q"]) { client in
-            _ = try await client.setQueue("q", ["suspended": true])
-            _ = try await client.setQueue("q", ["concurrency": .null])
-        }
-        #expect(
-            sent == [
-                ["method": "queue.set", "params": ["suspended": true, "queue": "q"]],
-                ["method": "queue.set", "params": ["concurrency": .null, "queue": "q"]],
-            ])
-    }
-
     @Test func change_sendsIdsOrConditions() async throws {
         let sent = try await calls(answer: ["count": 2, "skipped": 1]) { client in
             let answer = try await client.change(.jobs([1, 2, 3]), .set(["priority": 5]), dryRun: true)
@@ -143,7 +131,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
                 { _ = try await client.submit([:]) }, { _ = try await client.get(1) },
                 { _ = try await client.wait([1]) }, { _ = try await client.list() },
                 { _ = try await client.watch(.all) }, { _ = try await client.queues() },
-                { _ = try await client.resultPiece(of: 1) },
+                { for try await _ in client.result(of: 1) {} },
             ]
             for call in calls {
                 let error = await #expect(throws: JobClientError.self) { try await call() }

@@ -47,27 +47,6 @@ private func state(job: Int = 1, seq: Int, _ state: String) -> String {
         #expect(coalesced == 9_999)
     }
 
-    @Test func notifications_keepTheirOrder_whenProgressAndStatesMix() async throws {
-        let seqs = try await FakeDaemon.with { daemon in
-            guard let call = daemon.call() else { return }
-            daemon.send(state(seq: 1, "running") + progress(seq: 2, completed: 1) + progress(seq: 3, completed: 2))
-            daemon.send(state(seq: 4, "scheduled") + progress(seq: 5, completed: 3) + state(seq: 6, "failed"))
-            daemon.answer(call, .null)
-            daemon.waitForEnd()
-        } _: { path in
-            try await JobClient.withConnection(path: path) { client in
-                _ = try await client.call("barrier")
-                var seqs: [Int] = []
-                for try await event in client.notifications {
-                    seqs.append(event.seq)
-                    if event.seq == 6 { break }
-                }
-                return seqs
-            }
-        }
-        #expect(seqs == [1, 3, 4, 5, 6])
-    }
-
     @Test func event_writesTheNotificationThatItWasReadFrom() throws {
         for line in [progress(seq: 3, completed: 5, coalesced: 2), state(seq: 4, "failed")] {
             #expect(try event(line).json == JSON(parsing: line))
@@ -129,6 +108,17 @@ private func event(_ line: String, size: Int = 10) throws -> JobEvent {
             #expect(taken.seq == number)
             #expect(coalesced == 0)
         }
+    }
+
+    @Test func append_mergesNothing_acrossAState() throws {
+        var queue = EventQueue(limit: 1000)
+        for line in [
+            state(seq: 1, "running"), progress(seq: 2, completed: 1), progress(seq: 3, completed: 2),
+            state(seq: 4, "scheduled"), progress(seq: 5, completed: 3), state(seq: 6, "failed"),
+        ] { #expect(queue.append(try event(line))) }
+        var seqs: [Int] = []
+        while case .success(let event?) = queue.next() { seqs.append(event.seq) }
+        #expect(seqs == [1, 3, 4, 5, 6])
     }
 
     @Test func append_keepsJobsApart() throws {

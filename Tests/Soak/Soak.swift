@@ -127,7 +127,7 @@ struct Soak {
             while true {
                 let jobs = try await client.list(filter, limit: 1000).jobs
                 if jobs.isEmpty { break }
-                for job in jobs { _ = try? await client.cancel(job.id) }
+                for job in jobs { _ = try? await client.change(job.id, .cancel) }
             }
             await client.close()
         }

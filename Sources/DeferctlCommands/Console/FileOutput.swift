@@ -65,3 +65,90 @@ extension ScreenSize {
         rows = isKnown && size.ws_row > 0 ? Int(size.ws_row) : 24
     }
 }
+
+extension CommandFailure {
+    /// The file at `path` cannot be written, for the reason in `errno`.
+    fileprivate static func unwritable(_ path: String) -> CommandFailure {
+        CommandFailure(
+            errno == EACCES || errno == EPERM ? .forbidden : .output,
+            "\(path) cannot be written: \(Errno(rawValue: errno)). Check its directory, or name another file.")
+    }
+}
+
+extension FileOutput {
+    /// Throws if the file could not be opened now, so that no job runs in vain; changes nothing.
+    static func check(path: String) throws(CommandFailure) {
+        if access(path, W_OK) == 0 { return }
+        guard errno == ENOENT, access(directory(of: path), W_OK | X_OK) == 0 else { throw .unwritable(path) }
+    }
+
+    fileprivate static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    }
+
+    /// Truncates the file and writes in place, as a shell's redirection does, so that `/dev/stdout` and pipes work too.
+    init(path: String) throws(CommandFailure) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw .unwritable(path) }
+        self.init(descriptor: descriptor, name: path)
+    }
+
+    /// Closes the file; a full disk may show only now.
+    func close() throws(CommandFailure) {
+        if Glibc.close(descriptor) != 0 {
+            throw CommandFailure(.output, "Writing to \(name) failed: \(Errno(rawValue: errno)).")
+        }
+    }
+}
+
+/// Whether there is a file of this type, such as `S_IFDIR`, at `path`.
+func isFile(_ path: String, _ type: mode_t) -> Bool {
+    var facts = stat()
+    return stat(path, &facts) == 0 && facts.st_mode & S_IFMT == type
+}
+
+/// A file that appears under its name when it is complete: readers see the old file or all of the new one.
+enum DraftFile {
+    /// Calls `write` with a file beside `path`, and then gives it that name durably; if either fails, no trace remains.
+    ///
+    /// A file that replaces another gets the mode that the umask allows; a new one is for its owner only.
+    static func write<Value>(
+        to path: String, replacing: Bool, _ write: (FileOutput) async throws -> Value
+    ) async throws -> Value {
+        if !replacing { try checkAbsence(of: path) }
+        // The draft ends differently from the file: programs that look for files by extension ignore it.
+        var draft = Array((path + ".XXXXXX").utf8CString)
+        let descriptor = mkstemp(&draft)
+        guard descriptor >= 0 else { throw CommandFailure.unwritable(path) }
+        defer { close(descriptor) }
+        do {
+            let value = try await write(FileOutput(descriptor: descriptor, name: path))
+            guard fsync(descriptor) == 0 else { throw CommandFailure.unwritable(path) }
+            if replacing {
+                let mask = umask(0)
+                umask(mask)
+                guard fchmod(descriptor, 0o666 & ~mask) == 0 else { throw CommandFailure.unwritable(path) }
+            }
+            if !replacing, link(draft, path) == 0 {
+                unlink(draft)
+            } else {
+                // The file exists by now, or the file system has no links.
+                if !replacing { try checkAbsence(of: path) }
+                guard rename(draft, path) == 0 else { throw CommandFailure.unwritable(path) }
+            }
+            let directory = open(FileOutput.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            fsync(directory)
+            close(directory)
+            return value
+        } catch {
+            unlink(draft)
+            throw error
+        }
+    }
+
+    private static func checkAbsence(of path: String) throws(CommandFailure) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        throw CommandFailure(.output, "\(path) already exists; name another file, or move it away.")
+    }
+}

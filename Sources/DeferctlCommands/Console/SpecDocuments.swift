@@ -1,4 +1,5 @@
 import JobModel
+import Yams
 
 /// The job specs in a file or an argument: one document, an array, or one spec per line; or documents in YAML.
 struct SpecDocuments: AsyncIteratorProtocol, Sendable {
@@ -25,12 +26,11 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
     mutating func next() async throws(CommandFailure) -> Document? {
         if let element = elements.popFirst() { return element }
         defer { isFirst = false }
-        if isYAML {
-            if isFirst { elements = try YAMLSpecs.documents(try await lines.remainder(), in: lines.name)[...] }
-            if let element = elements.popFirst() { return element }
-            return try end()
+        if isYAML, isFirst {
+            elements = try YAMLSpecs.documents(try await lines.remainder(), in: lines.name)[...]
+            if let first = elements.popFirst() { return first }
         }
-        guard let line = try await lines.next() else { return try end() }
+        guard !isYAML, let line = try await lines.next() else { return try end() }
         let text = SpecText(name: lines.name, bytes: line.bytes, firstLine: line.number)
         guard isFirst, (try? JSON(parsing: line.bytes)) == nil else { return document(text, at: "line \(line.number)") }
         // A line that is not JSON may be the beginning of a document of many lines.
@@ -53,20 +53,160 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
             let message = "The spec is not JSON: \(text.place(of: error))."
             return Document(location: lines.name, spec: .failure(CommandFailure(.badData, message)))
         }
-        guard isFirst, case .array(let specs) = json else {
-            return Document(location: location, spec: Self.spec(json), text: text)
-        }
-        elements =
-            specs.enumerated().map { index, spec in
-                Document(location: "element \(index)", spec: Self.spec(spec), text: text.element(index))
-            }[...]
+        elements = Self.documents(json, text, at: location, isOnly: isFirst)[...]
         return elements.popFirst()
             ?? Document(location: location, spec: .failure(CommandFailure(.badData, "The array has no job spec.")))
     }
 
-    static func spec(_ json: JSON) -> Result<JSON, CommandFailure> {
-        json.object != nil
-            ? .success(json)
-            : .failure(CommandFailure(.badData, "A job spec must be an object, not \(json.typeName)."))
+    /// The specs in a value: one, or, of the only one, the elements of an array.
+    static func documents(_ json: JSON, _ text: SpecText, at location: String, isOnly: Bool) -> [Document] {
+        if isOnly, case .array(let specs) = json {
+            return specs.enumerated().flatMap { index, spec in
+                documents(spec, text.element(index), at: "element \(index)", isOnly: false)
+            }
+        }
+        let failure = CommandFailure(.badData, "A job spec must be an object, not \(json.typeName).")
+        return [Document(location: location, spec: json.object == nil ? .failure(failure) : .success(json), text: text)]
+    }
+}
+
+/// Job specs written in YAML.
+enum YAMLSpecs {
+    /// The most values in a file; aliases could make it endless.
+    private static let mostValues = 100_000
+
+    /// The specs of a file: its documents, or the elements of an only one.
+    static func documents(_ bytes: [UInt8], in name: String) throws(CommandFailure) -> [SpecDocuments.Document] {
+        let text = String(decoding: bytes, as: UTF8.self)
+        var values: [(json: JSON, marks: [[String]: TextPlace])] = []
+        do {
+            var room = mostValues
+            var nodes = try Yams.compose_all(yaml: text)
+            while let node = nodes.next() {
+                var marks: [[String]: TextPlace] = [:]
+                values.append((try json(node, at: [], &marks, &room), marks))
+            }
+            if let error = nodes.error { throw error }
+        } catch let error as YamlError {
+            throw CommandFailure(.badData, "\(name) is not YAML: \(reason(error))")
+        } catch {
+            throw CommandFailure(.badData, "\(name) cannot be read as a spec: \(error)")
+        }
+        let isOnly = values.count == 1
+        return values.enumerated().flatMap { index, value in
+            SpecDocuments.documents(
+                value.json, SpecText(name: name, bytes: bytes, marks: value.marks),
+                at: isOnly ? name : "document \(index + 1)", isOnly: isOnly)
+        }
+    }
+
+    private static func reason(_ error: YamlError) -> String {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            "line \(mark.line), column \(mark.column): \(problem)"
+        case .duplicatedKeysInMapping(let names, let context):
+            "the map at line \(context.mark.line) has \"\(names.sorted().first ?? "")\" twice; keep one of them."
+        default: "\(error)"
+        }
+    }
+
+    private static func json(
+        _ node: Node, at path: [String], _ marks: inout [[String]: TextPlace], _ room: inout Int
+    ) throws -> JSON {
+        room -= 1
+        guard room > 0, path.count < 64 else {
+            throw CommandFailure(.badData, "it has more than \(mostValues) values, or more than 64 levels.")
+        }
+        if let mark = node.mark { marks[path] = TextPlace(line: mark.line, column: mark.column) }
+        switch node {
+        case .mapping(let mapping):
+            var object = JSONObject()
+            for (key, value) in mapping {
+                let name = key.scalar?.string ?? ""
+                object.append(name, try json(value, at: path + [name], &marks, &room))
+                // A mistake in a member is one of its name, too.
+                if let mark = key.mark { marks[path + [name]] = TextPlace(line: mark.line, column: mark.column) }
+            }
+            return .object(object)
+        case .sequence(let sequence):
+            var elements: [JSON] = []
+            for (index, element) in sequence.enumerated() {
+                elements.append(try json(element, at: path + [String(index)], &marks, &room))
+            }
+            return .array(elements)
+        case .scalar(let scalar):
+            return switch node.tag.description {
+            case "tag:yaml.org,2002:null": .null
+            case "tag:yaml.org,2002:bool": node.bool.map(JSON.bool) ?? .string(scalar.string)
+            case "tag:yaml.org,2002:int": node.int?.json ?? .string(scalar.string)
+            case "tag:yaml.org,2002:float": node.float.flatMap { $0.isFinite ? $0.json : nil } ?? .string(scalar.string)
+            default: .string(scalar.string)
+            }
+        case .alias: throw CommandFailure(.badData, "an alias names nothing.")
+        }
+    }
+}
+
+/// The text of a spec, in which mistakes are pointed out.
+struct SpecText: Sendable {
+    let name: String
+    let bytes: [UInt8]
+    /// The line of the first byte.
+    var firstLine = 1
+    /// The place of the spec in the document.
+    var start: [String] = []
+    /// The places of the values of a YAML document, by their pointers; nil for JSON.
+    var marks: [[String]: TextPlace]?
+
+    func element(_ index: Int) -> SpecText {
+        var text = self
+        text.start.append(String(index))
+        return text
+    }
+
+    /// The line and column of a syntax error, its reason and the text there.
+    func place(of error: JSONSyntaxError) -> String { error.place(in: bytes, firstLine: firstLine) }
+
+    /// The lines that show a mistake: its place and reason, and the line of the text.
+    func lines(for mistake: SpecMistake) -> [String] {
+        let place = place(of: mistake.pointer)
+        let all = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let line = place.line - firstLine
+        let text = all.indices.contains(line) ? String(decoding: all[line], as: UTF8.self) : ""
+        // A long line is shown from shortly before the mistake.
+        let column = text.count > 72 ? max(0, place.column - 16) : 0
+        let excerpt = text.dropFirst(column).trimmingPrefix { $0.isWhitespace }.prefix(72)
+        return ["\(name):\(place.line):\(place.column): \(mistake.reason)", "    \(excerpt)"]
+    }
+
+    /// The place of the value at the pointer; if it is missing, of the nearest part around it.
+    private func place(of pointer: JSONPointer) -> TextPlace {
+        var tokens = start + pointer.tokens
+        while true {
+            if let marks {
+                if let place = marks[tokens] { return place }
+            } else if let offset = JSONParser.offset(of: JSONPointer(tokens), in: bytes) {
+                let place = TextPlace(of: offset, in: bytes)
+                return TextPlace(line: place.line + firstLine - 1, column: place.column)
+            }
+            if tokens.popLast() == nil { return TextPlace(line: firstLine, column: 1) }
+        }
+    }
+}
+
+/// A mistake in a spec, as the daemon reports it.
+struct SpecMistake: Sendable, Equatable {
+    let pointer: JSONPointer
+    let reason: String
+
+    /// The mistakes in the data of an error; empty if the error is about something else.
+    static func all(in data: JSON) -> [SpecMistake] {
+        (data["mistakes"]?.array ?? [data]).compactMap { mistake in
+            guard let pointer = mistake["pointer"]?.string.flatMap(JSONPointer.init(text:)),
+                let reason = mistake["reason"]?.string
+            else { return nil }
+            return SpecMistake(pointer: pointer, reason: reason)
+        }
     }
 }

@@ -21,12 +21,12 @@ enum Diagnosis {
                 Finding(
                     "daemon", .error, "\(what): this deferctl \(client) supports only protocol 1.",
                     next: "Install the deferctl that came with this deferd.")
-            } else if version != client {
-                Finding(
-                    "daemon", .note, "\(what); this is deferctl \(client).",
-                    next: "They work together. After an upgrade, restart the daemon: systemctl restart deferd")
             } else {
-                Finding("daemon", .ok, "\(what); this is deferctl \(client).")
+                Finding(
+                    "daemon", version == client ? .ok : .note, "\(what); this is deferctl \(client).",
+                    next: version == client
+                        ? nil
+                        : "They work together. After an upgrade, restart the daemon: systemctl restart deferd")
             }
         let rights =
             isAdmin(info)

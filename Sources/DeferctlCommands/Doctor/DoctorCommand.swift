@@ -1,6 +1,8 @@
 import ArgumentParser
+import Glibc
 import JobClient
 import JobModel
+import JobProtocol
 
 struct DoctorCommand: DaemonCommand {
     static let configuration = verb(
@@ -55,5 +57,109 @@ struct Finding: Sendable, Equatable {
         var lines = String.hanging(texts, behind: head, within: format.width)
         lines[0] = format.paint(StyledText(state: level.rawValue)) + lines[0].dropFirst(level.rawValue.count)
         return lines
+    }
+}
+
+/// The checks of everything that may keep deferctl and the daemon from working together.
+struct Examination: Sendable {
+    let invocation: Invocation
+    let origin: String
+    let tell: @Sendable (Finding) throws -> Void
+
+    private var path: String { invocation.socket }
+
+    /// The jobs that are read one page after the other, and the running lists whose children are read.
+    private static let (mostJobs, mostLists) = (10_000, 20)
+
+    /// Tells each finding as it is made, and returns the status for all of them.
+    func run() async throws -> ExitStatus {
+        var hasTrouble = false
+        func add(_ findings: [Finding?]) throws {
+            for finding in findings.compactMap(\.self) {
+                hasTrouble = hasTrouble || finding.level.isTrouble
+                try tell(finding)
+            }
+        }
+        let facts = SocketFacts(at: path)
+        do {
+            try await JobClient.withConnection(path: path) { client in
+                try add([Finding("socket", .ok, "\(path), \(origin).")])
+                try await ask(client, add)
+            }
+            try add(units(isReachable: true))
+            return hasTrouble ? .jobFailed : .ok
+        } catch let error as JobClientError {
+            let failure = CommandFailure(error)
+            try add([connection(failure, error, facts)] + units(isReachable: false))
+            return failure.status
+        }
+    }
+
+    private func connection(_ failure: CommandFailure, _ error: JobClientError, _ facts: SocketFacts) -> Finding {
+        let next =
+            switch (error.code, facts.kind) {
+            case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
+            case (.unreachable, .other): "That file is not a socket; name the daemon's socket with --socket."
+            case (.unreachable, _): invocation.search.startHint(for: path)
+            default: "Try again; if the problem persists, see the daemon's journal."
+            }
+        return Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)
+    }
+
+    private func ask(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
+        let info = try await client.info()
+        try add(Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
+        guard info["protocol"]?.int == 1 else { return }
+        try add([
+            Diagnosis.configuration(info),
+            Diagnosis.clock(ProgramOutput.read("timedatectl show --property=NTPSynchronized")),
+        ])
+        let stats = try await client.stats()
+        try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
+        try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
+        try add([Diagnosis.disks(try await waitingForDisks(client))])
+        try add(Diagnosis.queues(try await client.queues()))
+        if invocation.search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {
+            let user = Accounts.userName(geteuid())
+            try add([
+                Diagnosis.lingering(
+                    user: user, schedules: try await client.schedules().count,
+                    isLingering: access("/var/lib/systemd/linger/\(user)", F_OK) == 0)
+            ])
+        }
+        var failed = JobClient.Filter()
+        failed.states = ["failed"]
+        try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
+    }
+
+    /// The jobs that wait for a disk, the oldest first, then the children of running lists.
+    private func waitingForDisks(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
+        var filter = JobClient.Filter()
+        filter.isOldestFirst = true
+        filter.states = ["running"]
+        let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
+        filter.states = ["scheduled"]
+        var waiting: [JobSnapshot] = []
+        for parent in [nil] + lists.prefix(Self.mostLists).map({ Optional($0.id) }) {
+            filter.parent = parent
+            var (after, seen) = (Int64?.none, 0)
+            repeat {
+                let page = try await client.list(filter, after: after, limit: 1000)
+                waiting += page.jobs.filter(Diagnosis.waitsForDisk)
+                after = page.next
+                seen += page.jobs.count
+            } while after != nil && seen < Self.mostJobs
+        }
+        return waiting
+    }
+
+    /// What systemd says, if the socket belongs to one of its units.
+    private func units(isReachable: Bool) -> [Finding?] {
+        guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
+        guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
+            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
+        }
+        let units = ServiceUnits(showing: output, isUser: isUser)
+        return [units.finding(isReachable: isReachable), units.hardening]
     }
 }

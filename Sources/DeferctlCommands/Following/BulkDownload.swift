@@ -43,7 +43,7 @@ struct BulkDownload: Sendable {
                 try await connection.keeping(client) { client in
                     try await wait(for: jobs.filter { ended[$0] == nil }, with: client) { job in
                         ended[job.id] = job
-                        await screen.show(JobEvent(watch: "", job: job.id, .state(job)))
+                        await screen.show(JobEvent(watch: "", job))
                         if !invocation.writesJSON, job.state == "failed" {
                             await screen.say(JobText(job, now: .now).errorSentence)
                         }
@@ -74,12 +74,8 @@ struct BulkDisplay: ProgressDisplay {
     let isLog: Bool
     let isSilent: Bool
     let stays = true
-    private var ended: [String: Int] = [:]
-    private var bytes: Int64 = 0
-
-    init(total: Int, isUnicode: Bool, isLog: Bool, isSilent: Bool) {
-        (self.total, self.isUnicode, self.isLog, self.isSilent) = (total, isUnicode, isLog, isSilent)
-    }
+    private(set) var ended: [String: Int] = [:]
+    private(set) var bytes: Int64 = 0
 
     private var count: Int { ended.values.reduce(0, +) }
 
@@ -100,5 +96,95 @@ struct BulkDisplay: ProgressDisplay {
     private var summary: String {
         let others = ["failed", "cancelled"].compactMap { state in ended[state].map { ", \($0) \(state)" } }
         return "\(count) of \(total) files, \(Quantities.size(bytes))\(others.joined())"
+    }
+}
+
+/// A URL to download, with what its line in a list says.
+struct DownloadEntry: Sendable, Equatable {
+    let url: String
+    /// The name of the file; nil for the last part of the URL.
+    var name: String?
+    var checksum: JSON?
+    var mirrors: [String] = []
+
+    init(url: String) { self.url = url }
+
+    /// Reads the line of a list: a URL, then a name, a digest or further URLs in any order.
+    init(line: String) throws(CommandFailure) {
+        let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+        guard let url = words.first, Self.isURL(url) else {
+            throw CommandFailure(
+                .badData,
+                "\"\(line.cut(to: 60, mark: "..."))\" does not begin with a URL; write one as https://host/path.")
+        }
+        self.url = url
+        for word in words.dropFirst() {
+            if word.lowercased().hasPrefix("sha256:") {
+                checksum = word.json
+            } else if Self.isURL(word) {
+                mirrors.append(word)
+            } else if word.hasPrefix("/") {
+                throw CommandFailure(
+                    .badData, "A list cannot name \"\(word)\"; names are relative to the target, --to.")
+            } else if name == nil {
+                name = word
+            } else {
+                throw CommandFailure(
+                    .badData, "The line has two names, \"\(name ?? "")\" and \"\(word)\"; keep one of them.")
+            }
+        }
+    }
+
+    /// Whether it has a scheme, and so is not meant as a path.
+    static func isURL(_ text: String) -> Bool {
+        let scheme = text.prefix { $0 != ":" && $0 != "/" }
+        return !scheme.isEmpty && text.dropFirst(scheme.count).hasPrefix("://")
+    }
+
+    /// The file name at the end of `url`.
+    static func name(in url: String) -> String? {
+        var rest = url.prefix { $0 != "?" && $0 != "#" }
+        if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {
+            rest = rest[scheme...].dropFirst(3)
+        }
+        guard let slash = rest.lastIndex(of: "/") else { return nil }
+        let part = String(rest[rest.index(after: slash)...])
+        let decoded = PercentEncoding.decoded(part) ?? part
+        let name = decoded.contains("/") || decoded.unicodeScalars.contains("\0") ? part : decoded
+        return ["", ".", ".."].contains(name) ? nil : name
+    }
+}
+
+/// The specs of many downloads, in the order of the command line or of a list.
+struct DownloadEntries: AsyncIteratorProtocol, Sendable {
+    private let command: DownloadCommand
+    private let isOwn: Bool
+    private var lines: InputLines?
+    private var urls: ArraySlice<String>
+
+    init(_ command: DownloadCommand, isOwn: Bool) {
+        (self.command, self.isOwn, urls) = (command, isOwn, command.urls[...])
+        lines = command.list.map(InputLines.init(path:))
+    }
+
+    mutating func next() async throws(CommandFailure) -> SpecDocuments.Document? {
+        if let url = urls.popFirst() { return document(at: url, .success(DownloadEntry(url: url))) }
+        while let line = try await lines?.next() {
+            let text = String(decoding: line.bytes, as: UTF8.self)
+            if text.drop(while: \.isWhitespace).first == "#" { continue }
+            let entry = Result { () throws(CommandFailure) in try DownloadEntry(line: text) }
+            return document(at: "line \(line.number)", entry)
+        }
+        return nil
+    }
+
+    private func document(
+        at location: String, _ entry: Result<DownloadEntry, CommandFailure>
+    ) -> SpecDocuments.Document {
+        let spec = entry.flatMap { entry in
+            Result { () throws(CommandFailure) in command.options.spec(source: try command.source(entry, isOwn: isOwn))
+            }
+        }
+        return SpecDocuments.Document(location: location, spec: spec)
     }
 }

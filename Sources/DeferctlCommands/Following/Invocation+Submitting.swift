@@ -5,38 +5,19 @@ extension Invocation {
     /// Makes a spec, which can depend on whose daemon it is for.
     typealias SpecMaker = @Sendable (JobClient) async throws(CommandFailure) -> JSON
 
-    /// Submits the job that `spec` describes and follows it to its end. `write` writes the result of a job that succeeded.
+    /// Submits a job and follows it to its end. `write` writes the result of a job that succeeded; without it, what programs
+    /// write is written as it comes.
+    ///
+    /// The spec that `making` makes is submitted if the daemon has no program of the name in `program`, or if that is nil.
     func submit(
-        _ spec: JSON, _ options: SpecOptions, _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
-    ) async throws -> ExitStatus {
-        try await submit(nil, orElse: { _ in spec }, options, write)
-    }
-
-    /// The same for a spec that depends on whose daemon it is for.
-    func submit(
-        _ options: SpecOptions, making spec: @escaping SpecMaker,
-        _ write: @Sendable @escaping (JobSnapshot) async throws -> Void
-    ) async throws -> ExitStatus {
-        try await submit(nil, orElse: spec, options, write)
-    }
-
-    /// The same for a program: `other` is submitted if the daemon has no program of the name in `program`, or if that is nil.
-    /// What the program writes is written as it comes.
-    func submit(
-        program: JSON?, orElse other: @escaping SpecMaker, _ options: SpecOptions
-    ) async throws -> ExitStatus {
-        try await submit(program, orElse: other, options, nil)
-    }
-
-    private func submit(
-        _ program: JSON?, orElse other: @escaping SpecMaker, _ options: SpecOptions,
-        _ write: (@Sendable (JobSnapshot) async throws -> Void)?
+        _ options: SpecOptions, program: JSON? = nil, making spec: @escaping SpecMaker,
+        _ write: (@Sendable (JobSnapshot) async throws -> Void)? = nil
     ) async throws -> ExitStatus {
         let interruption = Interruption(
             farewell: "Interrupted before the daemon answered; see whether it has the job with: deferctl list")
         return try await interruption.run {
             try await withDaemon { client in
-                let submission = try await submit(program, orElse: other, to: client)
+                let submission = try await submit(program, orElse: spec, to: client)
                 if options.detach { return try show(submission.json, as: String(submission.id)) }
                 if !submission.isCreated {
                     console.say("Job \(submission.id) already has this key; following it.")
@@ -50,7 +31,7 @@ extension Invocation {
                 }
                 interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
                     // If the daemon is gone, the job is as it was.
-                    _ = try? await client.cancel(submission.id)
+                    _ = try? await client.change(submission.id, .cancel)
                 }
                 return try await followOutput(of: submission.id, with: client, options)
             }
@@ -80,11 +61,11 @@ extension Invocation {
     private func followOutput(
         of id: Int64, with client: JobClient, _ options: SpecOptions
     ) async throws -> ExitStatus {
-        let output = OutputFollower(of: id) { [console] dropped in
+        let output = OutputFollower(of: id, attempt: 1) { [console] records, dropped in
+            for record in records { try (record.isError ? console.messages : console.data).write(record.bytes) }
+            guard dropped > 0 else { return }
             console.say(
                 "\(dropped) bytes of output are missing here, as the daemon kept only the beginning and the end.")
-        } write: { [console] record in
-            try (record.isError ? console.messages : console.data).write(record.bytes)
         }
         let display = BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode)
         let ending = try await JobFollower.showing(display, of: self, interval: 0.05, before: output) {

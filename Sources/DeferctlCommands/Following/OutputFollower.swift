@@ -3,23 +3,22 @@ import JobModel
 
 /// Reads what the programs of one job write, attempt after attempt, as events tell of it.
 actor OutputFollower {
+    /// Takes output, and the number of bytes missing in it, because the daemon did not keep them.
+    typealias Writer = @Sendable (_ records: [JobClient.OutputPiece.Record], _ dropped: Int64) async throws -> Void
+
     let job: Int64
     /// The attempt being read, and how much of it was.
     private var link: Int?
     private var attempt: Int
     private var offset: Int64 = 0
     private var restarts = 0
-    private let write: @Sendable (JobClient.OutputPiece.Record) async throws -> Void
-    private let dropped: @Sendable (Int64) async -> Void
+    private let needsOutput: Bool
+    private let write: Writer
 
-    /// Begins with the first attempt, or with the latest. `write` is called with the output, `dropped` with the size of what the
-    /// daemon did not keep.
-    init(
-        of job: Int64, fromLatest: Bool = false, dropped: @escaping @Sendable (Int64) async -> Void,
-        write: @escaping @Sendable (JobClient.OutputPiece.Record) async throws -> Void
-    ) {
-        (self.job, self.write, self.dropped) = (job, write, dropped)
-        attempt = fromLatest ? 0 : 1
+    /// Begins with an attempt; 0 is the latest. If it `needsOutput`, the error of a job without a program is thrown.
+    init(of job: Int64, link: Int? = nil, attempt: Int, needsOutput: Bool = false, write: @escaping Writer) {
+        (self.job, self.link, self.attempt, self.needsOutput) = (job, link, attempt, needsOutput)
+        self.write = write
     }
 
     /// Reads what an event tells of; after the last event, everything has been read.
@@ -43,73 +42,46 @@ actor OutputFollower {
                     try await read(link, outcome["attempts"]?.int ?? 1, client)
                 }
             }
-            try await read(client)
+            try await read(from: client)
         case .progress: break
         }
     }
 
+    /// Reads an attempt, once all earlier ones are read.
     private func read(_ link: Int, _ attempt: Int, _ client: JobClient) async throws {
         if self.link == nil, self.attempt == 0 { self.attempt = attempt }
-        try await move(to: link, attempt, client)
-        try await read(client)
-    }
-
-    /// Goes on to an attempt, once all earlier ones are read.
-    private func move(to link: Int, _ attempt: Int, _ client: JobClient) async throws {
-        while self.link == link && self.attempt < attempt {
-            try await read(client)
-            (self.attempt, offset) = (self.attempt + 1, 0)
+        while self.link != link || self.attempt < attempt {
+            if self.link != nil {
+                try await read(from: client)
+                self.attempt = self.link == link ? self.attempt + 1 : 1
+            }
+            (self.link, offset) = (link, 0)
         }
-        guard self.link != link else { return }
-        if self.link != nil {
-            try await read(client)
-            self.attempt = 1
-        }
-        (self.link, offset) = (link, 0)
-        try await move(to: link, attempt, client)
+        try await read(from: client)
     }
 
     /// Reads the rest of the attempt that there is.
-    private func read(_ client: JobClient) async throws {
+    func read(from client: JobClient) async throws {
         while let piece = try await piece(client), piece.next > offset {
-            try await pass(piece)
+            let dropped = piece.records.reduce(piece.next - offset) { $0 - Int64($1.bytes.count) }
+            try await write(piece.records, dropped)
+            offset = piece.next
             if piece.isLast { return }
         }
     }
 
-    private func pass(_ piece: JobClient.OutputPiece) async throws {
-        for record in piece.records { try await write(record) }
-        if let size = piece.missing(from: offset) { await dropped(size) }
-        offset = piece.next
-    }
-
-    /// Nil if the attempt has no output.
-    private func piece(_ client: JobClient) async throws -> JobClient.OutputPiece? {
-        try await client.outputIfAny(of: job, link: link, attempt: attempt == 0 ? nil : attempt, from: offset)
-    }
-}
-
-extension JobClient.OutputPiece {
-    /// The number of bytes that the daemon dropped between `offset`, where this piece was asked for, and its end; nil if none.
-    func missing(from offset: Int64) -> Int64? {
-        let missing = records.reduce(next - offset) { $0 - Int64($1.bytes.count) }
-        return missing > 0 ? missing : nil
+    /// Nil if there is no such attempt, or no program.
+    private func piece(_ client: JobClient) async throws(JobClientError) -> JobClient.OutputPiece? {
+        do throws(JobClientError) {
+            return try await client.output(of: job, link: link, attempt: attempt == 0 ? nil : attempt, from: offset)
+        } catch {
+            guard !needsOutput, error.rpc?.code == -32602 else { throw error }
+            return nil
+        }
     }
 }
 
 extension JobClient {
-    /// Reads output; nil if there is no such attempt, or no program.
-    func outputIfAny(
-        of job: Int64, link: Int?, attempt: Int?, from offset: Int64
-    ) async throws(JobClientError) -> OutputPiece? {
-        do throws(JobClientError) {
-            return try await output(of: job, link: link, attempt: attempt, from: offset)
-        } catch {
-            guard error.rpc?.code == -32602 else { throw error }
-            return nil
-        }
-    }
-
     /// More bytes than the lines that a screen shows have.
     private static let shownEnd: Int64 = 2048
 

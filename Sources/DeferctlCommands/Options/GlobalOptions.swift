@@ -54,12 +54,12 @@ func verb(_ name: String, _ abstract: String, example: String, _ discussion: Str
         discussion: discussion + (discussion.isEmpty ? "" : "\n\n") + "Example: \(example)")
 }
 
-/// Reads the value of an option as a number of seconds.
-@Sendable func seconds(_ text: String) throws -> Double {
-    guard let value = Double(text), value.isFinite, value >= 0 else {
-        throw ValidationError("it must be a number of seconds.")
+/// Reads the value of an option as a number of seconds in `range`.
+func seconds(_ range: ClosedRange<Double>, _ rule: String) -> @Sendable (String) throws -> Double {
+    { text in
+        guard let value = Double(text), range.contains(value) else { throw ValidationError(rule) }
+        return value
     }
-    return value
 }
 
 /// Reads the value of an option as a whole number in `range`.

@@ -172,11 +172,6 @@ extension JSON {
 }
 
 struct HeaderOptions: ParsableArguments {
-    struct Field {
-        let name: String
-        let value: String
-    }
-
     @Option(
         name: [.customLong("header"), .customShort("H")], parsing: .singleValue,
         help: .value("name: value", "A header field of the request; may be repeated."),
@@ -185,9 +180,9 @@ struct HeaderOptions: ParsableArguments {
                 throw ValidationError("a header field must be \"Name: value\".")
             }
             let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            return Field(name: String(text[..<colon]), value: String(value))
+            return (String(text[..<colon]), String(value))
         })
-    var header: [Field] = []
+    var header: [(name: String, value: String)] = []
 
     /// The member `headers` of a source; fields with the same name become one, separated by commas.
     var headers: JSON? {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import Glibc
 import JobModel
 
@@ -105,5 +106,55 @@ struct WrittenTime: ExpressibleByArgument, Sendable {
             numbers.dropFirst().allSatisfy({ $0 < 60 })
         else { return nil }
         return (numbers[0], numbers[1], numbers.count == 3 ? numbers[2] : 0)
+    }
+}
+
+/// The value of an option, or `none` or `default`, which take a value away.
+struct Revocable<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument, Sendable {
+    private let value: Value?
+
+    init?(argument: String) {
+        value = Value(argument: argument)
+        guard value != nil || ["none", "default"].contains(argument) else { return nil }
+    }
+
+    /// The value as `write` writes it, or null.
+    func json(_ write: (Value) -> JSON) -> JSON { value.map(write) ?? .null }
+}
+
+/// So many in a time: `10/1s`, `100/m`.
+struct StartRate: ExpressibleByArgument, Sendable {
+    let json: JSON
+
+    init?(argument: String) {
+        let parts = argument.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, let count = Int(parts[0]), count > 0,
+            let span = WrittenDuration(argument: parts[1]) ?? WrittenDuration(argument: "1" + parts[1])
+        else { return nil }
+        json = ["count": count.json, "seconds": span.seconds.json]
+    }
+}
+
+/// The IANA name of this process's time zone.
+enum LocalZone {
+    /// The name that TZ, /etc/timezone or the link /etc/localtime gives; nil for UTC, and if none of them names a zone.
+    static func name(
+        environment: [String: String] = ProcessInfo.processInfo.environment, root: String = ""
+    ) -> String? {
+        let found: String?
+        if let zone = environment["TZ"], !zone.isEmpty {
+            found = zone.first == ":" ? String(zone.dropFirst()) : zone
+        } else if let bytes = try? String(contentsOfFile: root + "/etc/timezone", encoding: .utf8) {
+            found = bytes.split(whereSeparator: \.isWhitespace).first.map(String.init)
+        } else {
+            found = realpath(root + "/etc/localtime", nil).map { path in
+                defer { free(path) }
+                return String(cString: path)
+            }
+        }
+        guard let found else { return nil }
+        let name = found.firstRange(of: "zoneinfo/").map { String(found[$0.upperBound...]) } ?? found
+        let isKnown = access(root + "/usr/share/zoneinfo/" + name, R_OK) == 0
+        return isKnown && !name.hasPrefix("/") && !["UTC", "Etc/UTC"].contains(name) ? name : nil
     }
 }

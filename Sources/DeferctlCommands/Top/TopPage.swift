@@ -25,7 +25,7 @@ struct TopPage {
         case .output(let job):
             lines = output(view, of: job, room: room(below: [""]), format)
         default:
-            lines = [head(sample, view.info), counts(sample), rates(view.history.rates, isLive: size != nil)]
+            lines = [head(sample, view.info), counts(sample), rates(view.history, isLive: size != nil)]
                 .filter { !$0.isEmpty }.map { fit($0, format) }
             // The queues get at most half of the room.
             lines += queues(sample, room: room(below: lines) / 2, format)
@@ -86,12 +86,15 @@ struct TopPage {
         }
     }
 
-    private func rates(_ rates: TopRates?, isLive: Bool) -> [StyledText] {
-        guard let rates else { return isLive ? [StyledText("rates come with the next sample", .faint)] : [] }
+    private func rates(_ history: TopHistory, isLive: Bool) -> [StyledText] {
+        guard let received = history.rate("bytes", "received"), let submitted = history.rate("totals", "submitted"),
+            let finished = history.rate("totals", "succeeded", "failed", "cancelled"),
+            let failed = history.rate("totals", "failed")
+        else { return isLive ? [StyledText("rates come with the next sample", .faint)] : [] }
         return [
-            "\(Quantities.rate(rates.received)) received", "\(Quantities.fixed(rates.finished)) finished/s",
-            "\(Quantities.fixed(rates.submitted)) submitted/s",
-            StyledText("\(Quantities.fixed(rates.failed)) failed/s", rates.failed > 0 ? .bad : .plain),
+            "\(Quantities.rate(received)) received", "\(Quantities.fixed(finished)) finished/s",
+            "\(Quantities.fixed(submitted)) submitted/s",
+            StyledText("\(Quantities.fixed(failed)) failed/s", failed > 0 ? .bad : .plain),
         ]
     }
 

@@ -31,39 +31,27 @@ struct OutputCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let named = ids.jobs
-        return try await Interruption(from: "output -f", jobs: named).run { [self] in
+        try await Interruption(from: "output -f", jobs: ids.jobs).run { [self] in
             try await invocation.withDaemon { client in
                 let (jobs, hasLists) = try await writingJobs(client)
-                let writer = OutputLines(
-                    console: invocation.console, stream: stream, showsIDs: jobs.count > 1 || hasLists)
+                let printer = OutputPrinter(
+                    command: self, console: invocation.console, showsIDs: jobs.count > 1 || hasLists)
                 guard follow else {
-                    for job in jobs { try await read(job.id, from: client, writer) }
-                    try await writer.end()
+                    try await printer.read(jobs, from: client)
                     return .ok
                 }
-                // A watch does not tell of children that have ended.
-                let followers = OutputFollowers(writer: writer) { client in
-                    let ended = try await writingJobs(client).jobs.filter { $0.isFinished && !named.contains($0.id) }
-                    for job in ended { try await read(job.id, from: client, writer) }
-                    return Set(ended.map(\.id))
-                }
-                let ending = try await JobFollower(
+                let follower = JobFollower(
                     connection: invocation.connection, interval: 0.05, showsChildren: true,
-                    show: { try await followers.receive($0, from: $1) }
-                ).follow(named, with: client)
-                let told = await followers.ended
-                for job in try await writingJobs(client).jobs where !told.contains(job.id) {
-                    try await read(job.id, from: client, writer)
-                }
-                try await writer.end()
+                    show: { try await printer.receive($0, from: $1) })
+                let ending = try await follower.follow(ids.jobs, with: client)
+                try await printer.read(writingJobs(client).jobs, from: client)
                 return .worst(ending.missing)
             }
         }
     }
 
     /// The named jobs, or the children of those that are lists; and whether one is a list.
-    private func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
+    fileprivate func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
         var (jobs, hasLists) = ([JobSnapshot](), false)
         for id in ids.jobs {
             var room = JobFamily.limit
@@ -74,99 +62,78 @@ struct OutputCommand: DaemonCommand {
         }
         return (jobs, hasLists)
     }
-
-    private func read(_ job: Int64, from client: JobClient, _ writer: OutputLines) async throws {
-        var offset: Int64 = 0
-        while true {
-            guard let piece = try await piece(of: job, at: offset, from: client) else { return }
-            for record in piece.records { try await writer.write(record, of: job) }
-            if let size = piece.missing(from: offset) { await writer.dropped(size, of: job) }
-            if piece.isLast || piece.next == offset { return }
-            offset = piece.next
-        }
-    }
-
-    /// Nil for a child that runs no program.
-    private func piece(
-        of job: Int64, at offset: Int64, from client: JobClient
-    ) async throws -> JobClient.OutputPiece? {
-        guard ids.jobs.contains(job) else {
-            return try await client.outputIfAny(of: job, link: link, attempt: attempt, from: offset)
-        }
-        return try await client.output(of: job, link: link, attempt: attempt, from: offset)
-    }
 }
 
-/// Follows the output of several jobs and their children.
-private actor OutputFollowers {
-    private let writer: OutputLines
+/// Prints the output of jobs, with the job's id before each line if there are several.
+private actor OutputPrinter {
+    /// The most bytes of a line that is kept until it ends.
+    private static let longestLine = 64 << 10
+
+    private let command: OutputCommand
+    private let console: Console
+    private let showsIDs: Bool
+    private var filter = TerminalFilter()
+    private var open: [Int64: [UInt8]] = [:]
+    private var hasBegun = false
     private var followers: [Int64: OutputFollower] = [:]
     /// The jobs whose output was read to its end.
-    private(set) var ended: Set<Int64> = []
-    /// Reads the output of the children that have ended, once the watch has begun; none ends in between.
-    private var readEnded: (@Sendable (JobClient) async throws -> Set<Int64>)?
+    private var ended: Set<Int64> = []
 
-    init(writer: OutputLines, readEnded: @escaping @Sendable (JobClient) async throws -> Set<Int64>) {
-        (self.writer, self.readEnded) = (writer, readEnded)
+    init(command: OutputCommand, console: Console, showsIDs: Bool) {
+        (self.command, self.console, self.showsIDs) = (command, console, showsIDs)
+    }
+
+    /// Prints the output of all jobs that was not printed so far, and ends the last lines.
+    func read(_ jobs: [JobSnapshot], from client: JobClient) async throws {
+        for job in jobs where ended.insert(job.id).inserted { try await follower(of: job.id).read(from: client) }
+        for job in open.keys.sorted() { try end(of: job) }
     }
 
     func receive(_ event: JobEvent, from client: JobClient) async throws {
-        if let read = exchange(&readEnded, with: nil) { ended = try await read(client) }
+        if !exchange(&hasBegun, with: true) {
+            // The watch does not tell of children that had ended when it began.
+            let jobs = try await command.writingJobs(client).jobs
+            try await read(jobs.filter { $0.isFinished && !command.ids.jobs.contains($0.id) }, from: client)
+        }
         let job = event.job
         guard !ended.contains(job) else { return }
-        let follower =
-            followers[job]
-            ?? OutputFollower(of: job, fromLatest: true) { [writer] size in
-                await writer.dropped(size, of: job)
-            } write: { [writer] in
-                try await writer.write($0, of: job)
-            }
+        let follower = followers[job] ?? follower(of: job)
         followers[job] = follower
         try await follower.receive(event.change, from: client)
         guard case .state(let snapshot) = event.change, snapshot.isFinished else { return }
         followers[job] = nil
         ended.insert(job)
     }
-}
 
-/// Writes output, with the job's id before each line if several jobs write.
-private actor OutputLines {
-    /// The most bytes of a line that is kept until it ends.
-    private static let longestLine = 64 << 10
-
-    private let console: Console
-    private let stream: OutputCommand.Stream?
-    private let showsIDs: Bool
-    private var filter = TerminalFilter()
-    private var open: [Int64: [UInt8]] = [:]
-
-    init(console: Console, stream: OutputCommand.Stream?, showsIDs: Bool) {
-        (self.console, self.stream, self.showsIDs) = (console, stream, showsIDs)
+    private func follower(of job: Int64) -> OutputFollower {
+        OutputFollower(
+            of: job, link: command.link, attempt: command.attempt ?? 0,
+            // A child may run no program.
+            needsOutput: !command.follow && command.ids.jobs.contains(job)
+        ) { try await self.write($0, dropped: $1, of: job) }
     }
 
-    func write(_ record: JobClient.OutputPiece.Record, of job: Int64) throws {
-        guard stream.map({ ($0 == .err) == record.isError }) ?? true else { return }
-        guard showsIDs else { return try put(record.bytes) }
-        var lines = (open[job] ?? []) + record.bytes
-        while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
-            try put(Array("\(job) ".utf8) + lines[...end])
-            lines.removeSubrange(...end)
+    private func write(_ records: [JobClient.OutputPiece.Record], dropped: Int64, of job: Int64) throws {
+        for record in records where command.stream.map({ ($0 == .err) == record.isError }) ?? true {
+            guard showsIDs else {
+                try put(record.bytes)
+                continue
+            }
+            var lines = (open[job] ?? []) + record.bytes
+            while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
+                try put(Array("\(job) ".utf8) + lines[...end])
+                lines.removeSubrange(...end)
+            }
+            open[job] = lines
+            if lines.count > Self.longestLine { try end(of: job) }
         }
-        open[job] = lines
-        if lines.count > Self.longestLine { try end(of: job) }
-    }
-
-    func dropped(_ size: Int64, of job: Int64) {
+        guard dropped > 0 else { return }
         console.say(
-            "\(size) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and the end."
+            "\(dropped) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and the end."
         )
     }
 
-    /// Writes lines that did not end.
-    func end() throws {
-        for job in open.keys.sorted() { try end(of: job) }
-    }
-
+    /// Writes a line that did not end.
     private func end(of job: Int64) throws {
         guard let line = open.removeValue(forKey: job), !line.isEmpty else { return }
         try put(Array("\(job) ".utf8) + line + [UInt8(ascii: "\n")])

@@ -116,13 +116,11 @@ extension Invocation {
 
 enum QueueTable {
     static func lines(_ queues: [JSON], _ format: TextFormat = TextFormat()) -> [String] {
-        func number(_ head: String, _ member: String, rank: Int? = nil) -> Table<JSON>.Column {
-            .number(head, rank: rank) { $0.number(member) }
-        }
         var columns: [Table<JSON>.Column] = [
-            .init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" }, number("LIMIT", "concurrency", rank: 2),
-            number("USER", "perUser", rank: 3), number("RUNNING", "running"), number("QUEUED", "queued"),
-            number("SCHEDULED", "scheduled", rank: 1), number("HELD", "held", rank: 4),
+            .init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" },
+            .number("LIMIT", of: "concurrency", rank: 2), .number("USER", of: "perUser", rank: 3),
+            .number("RUNNING", of: "running"), .number("QUEUED", of: "queued"),
+            .number("SCHEDULED", of: "scheduled", rank: 1), .number("HELD", of: "held", rank: 4),
             .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
         ]
         // Few queues have rates.

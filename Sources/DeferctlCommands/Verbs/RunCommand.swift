@@ -67,10 +67,10 @@ struct RunCommand: DaemonCommand {
         let input = try await standardInput()
         let named: JSON? = isCommand ? .none : options.spec(source: surroundings.named(line, input))
         return try await invocation.submit(
-            program: named,
-            orElse: { client throws(CommandFailure) in
+            options, program: named,
+            making: { client throws(CommandFailure) in
                 try await command(line, input, for: client, invocation.console)
-            }, options)
+            })
     }
 
     /// The members for the program's standard input.

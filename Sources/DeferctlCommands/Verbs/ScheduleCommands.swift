@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import JobClient
 import JobModel
 
@@ -77,22 +76,21 @@ struct ScheduleAddCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let written: JSON? = line.isEmpty ? try await writtenSpec(invocation) : JSON?.none
         let zone = zone == nil || zone == "local" ? LocalZone.name() : zone
-        let times = every.map { JobClient.ScheduleTiming.every($0.seconds) }
-        var options = JobClient.ScheduleOptions()
-        (options.catchUp, options.overlap, options.isSuspended) = (catchUp, overlap, suspended)
-        return try await invocation.showSchedule { [options] client in
-            let spec = if let written { written } else { try await commandSpec(for: client, invocation.console) }
-            return try await client.setSchedule(
-                name, times ?? .calendar(calendar ?? "@daily", zone: zone), spec: spec, options: options)
+        var settings: JSONObject = [
+            "catchUp": catchUp?.json, "overlap": overlap?.json, "suspended": suspended ? true : JSON?.none,
+            "every": every?.seconds.json, "calendar": every == nil ? (calendar ?? "@daily").json : JSON?.none,
+            "zone": every == nil ? zone?.json : JSON?.none,
+        ]
+        return try await invocation.showSchedule { client in
+            settings["spec"] =
+                if let written { written } else { try await commandSpec(for: client, invocation.console) }
+            return try await client.setSchedule(name, settings)
         }
     }
 
     private func writtenSpec(_ invocation: Invocation) async throws -> JSON {
-        if spec ?? "-" == "-", isatty(STDIN_FILENO) == 1 {
-            invocation.console.say(
-                "Reading a job spec from the terminal, up to Ctrl-D; see deferctl help schedule add.")
-        }
-        var documents = SpecDocuments(argument: spec ?? "-")
+        var documents = SpecDocuments(
+            argument: spec ?? "-", invocation, "a job spec from the terminal", help: "schedule add")
         let json = try await documents.next()?.spec.get()
         guard let json, try await documents.next() == nil else {
             throw CommandFailure(.badData, "A schedule has one job spec; put several jobs into a list.")
@@ -216,10 +214,9 @@ enum ScheduleTable {
             },
             .init("LAST", rank: 1) { StyledText(state: $0["last"]?["state"]?.string ?? "") },
             .number("JOB", rank: 3) { $0["last"]?.number("job") ?? "" },
-            .number("SUBMITTED", rank: 4) { $0.number("submitted") },
-            .number("SKIPPED", rank: 5) { $0.number("skipped") },
+            .number("SUBMITTED", of: "submitted", rank: 4), .number("SKIPPED", of: "skipped", rank: 5),
         ]
-        return Table((hasOwners ? [.number("OWNER") { $0.number("owner") }] : []) + columns).lines(schedules, format)
+        return Table((hasOwners ? [.number("OWNER", of: "owner")] : []) + columns).lines(schedules, format)
     }
 
     /// The calendar or the interval, as it was set: "1 s", not "1.0 s", and "1 min", not "1 min 00 s".

@@ -58,15 +58,19 @@ struct SpecsArgument: ParsableArguments {
     var specs = "-"
 
     func documents(_ invocation: Invocation) -> SpecDocuments {
-        if specs == "-", isatty(STDIN_FILENO) == 1 {
-            invocation.console.say(
-                "Reading job specs from the terminal, one per line, up to Ctrl-D; see deferctl help submit.")
-        }
-        return SpecDocuments(argument: specs)
+        SpecDocuments(argument: specs, invocation, "job specs from the terminal, one per line", help: "submit")
     }
 }
 
 extension SpecDocuments {
+    /// The specs in an argument; if they come from a terminal, says that it reads `what`.
+    init(argument: String, _ invocation: Invocation, _ what: String, help verb: String) {
+        if argument == "-", isatty(STDIN_FILENO) == 1 {
+            invocation.console.say("Reading \(what), up to Ctrl-D; see deferctl help \(verb).")
+        }
+        self.init(argument: argument)
+    }
+
     /// Asks the daemon how it would run each spec, and reports the mistakes of the others.
     fileprivate func explain(
         _ invocation: Invocation, _ show: (JSON) throws(CommandFailure) -> Void

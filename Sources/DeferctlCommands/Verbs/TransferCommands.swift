@@ -111,9 +111,7 @@ struct DownloadCommand: DaemonCommand {
         var path: String? = name
         if let to {
             let whole = try Surroundings.path(to, isOwn: isOwn)
-            var facts = stat()
-            let isDirectory =
-                isMany || to.hasSuffix("/") || isOwn && stat(whole, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
+            let isDirectory = isMany || to.hasSuffix("/") || isOwn && isFile(whole, S_IFDIR)
             let directory = whole.hasSuffix("/") ? String(whole.dropLast()) : whole
             path = isDirectory ? "\(directory)/\(name)" : whole
         }

@@ -233,7 +233,7 @@ struct Floods {
         let last = #"{"source":{"type":"url","url":"{{schedule/name}}"}}"#
         let spec = try JSON(parsing: FloodRequests.longList(endingWith: last))
         for number in 0..<Self.schedules {
-            _ = try await client.setSchedule("s\(number)", .every(1), spec: spec)
+            _ = try await client.setSchedule("s\(number)", ["every": 1, "spec": spec])
         }
     }
 
@@ -278,7 +278,7 @@ struct Floods {
         while true {
             let jobs = try await client.list(filter).jobs
             if jobs.isEmpty { return }
-            for job in jobs { _ = try? await client.cancel(job.id) }
+            for job in jobs { _ = try? await client.change(job.id, .cancel) }
         }
     }
 

@@ -116,13 +116,15 @@ final class Load: Sendable {
                 for _ in 0..<Int.random(in: 1...6, using: &maker.random) {
                     jobs.append(try await client.submit(maker.ordinary(), watch: maker.random.chance(0.2)).id)
                 }
-                if maker.random.chance(0.2) { _ = try? await client.cancel(maker.random.pick(jobs)) }
+                if maker.random.chance(0.2) { _ = try? await client.change(maker.random.pick(jobs), .cancel) }
                 _ = try await client.list(limit: 20)
                 for job in try await client.wait(Array(Set(jobs)), timeout: 30) {
                     count(job)
                     if job.json["label"] == .string(SpecMaker.Kind.body.rawValue) { try await readBody(job, client) }
-                    if job.state == "failed", maker.random.chance(0.2) { _ = try? await client.retry(job.id) }
-                    if maker.random.chance(0.3) { try? await client.remove(job.id) }
+                    if job.state == "failed", maker.random.chance(0.2) {
+                        _ = try? await client.change(job.id, .retry())
+                    }
+                    if maker.random.chance(0.3) { _ = try? await client.change(job.id, .remove) }
                 }
             }
             try await client.unwatch(watch.id)
@@ -149,7 +151,7 @@ final class Load: Sendable {
         try await connected(user) { client in
             for number in 0..<10 where !Task.isCancelled {
                 let name = "s\(number % 3)"
-                _ = try await client.setSchedule(name, .every(1), spec: spec)
+                _ = try await client.setSchedule(name, ["every": 1, "spec": spec])
                 // By hand, beside its times, of which the first comes meanwhile.
                 count(try await client.wait(client.runSchedule(name), timeout: 30))
                 try await Task.sleep(for: .milliseconds(1500))

@@ -1,4 +1,6 @@
 import ArgumentParser
+import FoundationEssentials
+import Glibc
 import JobClient
 import JobModel
 
@@ -15,7 +17,8 @@ struct WatchCommand: DaemonCommand {
     var tag: String?
 
     @Option(
-        help: .value("seconds", "Seconds between two progress reports of a job (default: 0.25)."), transform: seconds)
+        help: .value("seconds", "Seconds between two progress reports of a job (default: 0.25)."),
+        transform: seconds(0...Double.greatestFiniteMagnitude, "it must be a number of seconds."))
     var interval: Double?
 
     @Flag(help: "Show the children of lists too.") var children = false
@@ -49,7 +52,7 @@ struct Watching: Sendable {
         let format = invocation.console.messageFormat
         let display: any ProgressDisplay =
             jobs.count == 1 && !showsChildren
-            ? BarDisplay(job: jobs[0], isUnicode: format.isUnicode) : TableDisplay(format, forgets: false)
+            ? BarDisplay(job: jobs[0], isUnicode: format.isUnicode) : TableDisplay(format: format, forgets: false)
         let ending = try await show(with: display, Interruption(from: "watch", jobs: jobs)) { follower, client in
             try await follower.follow(jobs, with: client)
         }
@@ -58,7 +61,7 @@ struct Watching: Sendable {
 
     /// Watches what `selection` covers until Ctrl-C.
     func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
-        let display = TableDisplay(invocation.console.messageFormat, forgets: true)
+        let display = TableDisplay(format: invocation.console.messageFormat, forgets: true)
         let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
         try await show(with: display, interruption) { try await $0.follow(selection, with: $1) }
         return .ok
@@ -133,5 +136,37 @@ struct WaitCommand: DaemonCommand {
             if counts.isEmpty { invocation.console.say("No job matches; see your jobs with: deferctl list") }
             return .worst(counts.map { ExitStatus(jobState: $0.0) })
         }
+    }
+}
+
+/// Tells the user that jobs have ended: by desktop notifications, or else by the terminal's bell and a sentence.
+struct EndNotifier: Sendable {
+    /// Whether there is a session that shows what `notify-send` sends.
+    private let hasDesktop: Bool
+
+    init(_ variables: [String: String] = ProcessInfo.processInfo.environment) {
+        hasDesktop =
+            variables["DBUS_SESSION_BUS_ADDRESS"] != nil
+            || variables["XDG_RUNTIME_DIR"].map { access("\($0)/bus", F_OK) == 0 } ?? false
+        // Nothing waits for the programs that show notifications.
+        if hasDesktop { signal(SIGCHLD, SIG_IGN) }
+    }
+
+    /// The sentence to write if the event tells of an end that no notification was sent for.
+    func tell(of event: JobEvent, on console: Console) -> String? {
+        guard case .state(let job) = event.change, job.isFinished else { return nil }
+        let text = JobText(job, now: .now)
+        let (head, body) = ("Job \(job.id) \(job.state.sanitized)", text.title)
+        if hasDesktop, Self.send(head, body) { return nil }
+        if console.showsMessages { try? console.messages.write("\u{7}") }
+        return "\(head): \(body)"
+    }
+
+    private static func send(_ head: String, _ body: String) -> Bool {
+        var words =
+            ["notify-send", "--app-name=deferd", "--", head, body].map { (word: String) in strdup(word) } + [nil]
+        defer { for word in words { free(word) } }
+        var process = pid_t()
+        return posix_spawnp(&process, "notify-send", nil, nil, &words, environ) == 0
     }
 }

@@ -1,0 +1,313 @@
+import Glibc
+import JobClient
+import JobModel
+
+/// The progress of jobs, as lines for a log or as a drawing on a terminal.
+protocol ProgressDisplay: Sendable {
+    /// Applies an event and returns the text to write at once.
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String
+    /// The lines to draw on a terminal of this size.
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String]
+    /// Whether the last lines stay on the screen.
+    var stays: Bool { get }
+    /// Sets the last line that a job's program has written.
+    mutating func set(line: String, of job: Int64)
+}
+
+extension ProgressDisplay {
+    mutating func set(line: String, of job: Int64) {}
+}
+
+/// Lines for a log: each change of state, and progress at each tenth, or every ten seconds if the total is unknown.
+struct StepLines: ProgressDisplay {
+    struct Job {
+        var state: String
+        var link: Int
+        var tenth = 0
+        var lastLine: Timestamp
+    }
+
+    /// The maximum number of unfinished jobs whose progress is shown.
+    static let limit = 10_000
+
+    var isSilent = false
+    let stays = false
+    private(set) var jobs: [Int64: Job] = [:]
+
+    func lines(now: Timestamp, size: ScreenSize) -> [String] { [] }
+
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
+        if isSilent { return "" }
+        return switch event.change {
+        case .state(let snapshot): render(snapshot, now: now)
+        case .progress(let progress, _, _, _): render(progress, of: event.job, now: now)
+        case .output: ""
+        }
+    }
+
+    private mutating func render(_ snapshot: JobSnapshot, now: Timestamp) -> String {
+        let text = JobText(snapshot, now: now)
+        let before = jobs[snapshot.id]
+        let (link, links) = (snapshot.json["link"]?.int ?? 0, snapshot.json["links"]?.int ?? 0)
+        let isSame = before?.state == snapshot.state && before?.link == link
+        if snapshot.isFinished {
+            jobs[snapshot.id] = nil
+        } else if before != nil || jobs.count < Self.limit {
+            jobs[snapshot.id] = Job(
+                state: snapshot.state, link: link, tenth: isSame ? before?.tenth ?? 0 : 0, lastLine: now)
+        }
+        if isSame { return "" }
+        let step = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : ""
+        let words = [step, text.detail].filter { !$0.isEmpty }.joined(separator: ", ")
+        return "job \(snapshot.id) \(snapshot.state.sanitized)\(words.isEmpty ? "" : " (\(words))"): \(text.title)\n"
+    }
+
+    private mutating func render(_ progress: JobProgress, of id: Int64, now: Timestamp) -> String {
+        guard var job = jobs[id] else { return "" }
+        var parts = [ProgressBar.amount(progress)]
+        if let fraction = progress.fraction {
+            let tenth = Int(fraction * 10)
+            guard tenth > job.tenth, tenth < 10 else { return "" }
+            job.tenth = tenth
+            parts.insert(Quantities.percent(fraction), at: 0)
+        } else {
+            guard now.seconds(since: job.lastLine) >= 10 else { return "" }
+        }
+        job.lastLine = now
+        jobs[id] = job
+        if let rate = progress.rate, progress.unit == "bytes" { parts.append(Quantities.rate(rate)) }
+        if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
+        return "job \(id) \(parts.joined(separator: ", "))\n"
+    }
+}
+
+/// The latest state and progress of a job.
+struct FollowedJob {
+    private(set) var snapshot: JobSnapshot
+    private(set) var progress: JobProgress?
+    private(set) var ended: Timestamp?
+    /// The last line that its program has written.
+    var line: String?
+
+    /// The job after the `change`; nil if its state is still unknown.
+    init?(_ before: FollowedJob?, _ change: JobEvent.Change, now: Timestamp) {
+        guard case .state(let snapshot) = change else {
+            guard let before else { return nil }
+            self = before
+            if case .progress(let progress, _, _, _) = change { self.progress = progress }
+            return
+        }
+        self.snapshot = snapshot
+        // A retry or another link starts without progress.
+        let old = before?.snapshot
+        let isSame = old?.state == snapshot.state && old?.json["link"] == snapshot.json["link"]
+        progress = snapshot.progress ?? (isSame ? before?.progress : nil)
+        ended = snapshot.isFinished ? now : nil
+        line = isSame ? before?.line : nil
+    }
+}
+
+/// Many jobs as a table on a terminal: running jobs first, then jobs that finished recently.
+struct TableDisplay: ProgressDisplay {
+    /// The maximum number of jobs that are kept; others are added when they run.
+    static let limit = 10_000
+    static let afterglow = 5.0
+
+    let format: TextFormat
+    /// Whether finished jobs disappear; jobs named on the command line stay.
+    let forgets: Bool
+    private(set) var rows: [Int64: FollowedJob] = [:]
+    private(set) var finished: [String: Int] = [:]
+    private(set) var tick = 0
+
+    var stays: Bool { !forgets }
+
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
+        let before = rows[event.job]
+        guard let job = FollowedJob(before, event.change, now: now),
+            before != nil || rows.count < Self.limit || job.snapshot.state == "running"
+        else { return "" }
+        if job.ended != nil, before?.ended == nil { finished[job.snapshot.state, default: 0] += 1 }
+        rows[event.job] = job
+        return ""
+    }
+
+    mutating func set(line: String, of job: Int64) { rows[job]?.line = line }
+
+    /// The table, and a line of counts below it.
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
+        defer { tick += 1 }
+        if forgets {
+            rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
+        }
+        let (width, height) = (max(20, size.columns - 1), max(3, size.rows - 1))
+        let order = ["running": 0, "scheduled": 2, "held": 3, "queued": 4]
+        let sorted = rows.values.sorted {
+            (order[$0.snapshot.state] ?? 1, $0.snapshot.id) < (order[$1.snapshot.state] ?? 1, $1.snapshot.id)
+        }
+        let format = format.within(width)
+        let table = Table<JobText>(
+            [.job, .state(rank: 1)] + Table.Column.progress(format, tick: tick)
+                + [.init("WHAT", cut: .middle, least: 12, rank: 2, text: \.titleAndLine)])
+        let shown = sorted.prefix(max(1, height - 2))
+        return table.lines(shown.map { JobText($0.snapshot, progress: $0.progress, line: $0.line, now: now) }, format)
+            + [summary.cut(to: width, mark: format.mark)]
+    }
+
+    private var summary: String {
+        var counts = finished
+        for row in rows.values where row.ended == nil { counts[row.snapshot.state, default: 0] += 1 }
+        let states = ["running", "scheduled", "held", "queued", "succeeded", "failed", "cancelled"]
+        var parts = states.compactMap { state in counts[state].map { "\($0) \(state)" } }
+        let rates = rows.values.filter { $0.snapshot.state == "running" && $0.progress?.unit == "bytes" }
+            .compactMap { $0.progress?.rate }
+        if rates.count > 1 { parts.append(Quantities.rate(rates.reduce(0, +))) }
+        return parts.isEmpty ? "no jobs" : parts.joined(separator: ", ")
+    }
+}
+
+/// One job as one line on a terminal.
+struct BarDisplay: ProgressDisplay {
+    /// Events of other jobs, such as its children, are ignored.
+    let job: Int64
+    let isUnicode: Bool
+    let stays = false
+    private(set) var followed: FollowedJob?
+    private(set) var tick = 0
+
+    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
+        if event.job == job { followed = FollowedJob(followed, event.change, now: now) }
+        return ""
+    }
+
+    mutating func set(line: String, of job: Int64) { if job == self.job { followed?.line = line } }
+
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
+        guard let snapshot = followed?.snapshot, !snapshot.isFinished else { return [] }
+        defer { tick += 1 }
+        // The last column stays free: some terminals wrap as soon as it is written.
+        let width = max(10, size.columns - 1)
+        let text = JobText(snapshot, now: now)
+        let links = snapshot.json["links"]?.int ?? 0
+        let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
+        if snapshot.state == "running", let progress = followed?.progress {
+            let bar = ProgressBar(width: width, isUnicode: isUnicode)
+            return [bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)]
+        }
+        let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
+        let words = [
+            text.shortTitle, step ?? "", snapshot.state.sanitized + runtime, text.detail, followed?.line ?? "",
+        ]
+        return [words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")]
+    }
+}
+
+/// Lines on a terminal that are redrawn in place.
+struct Drawing {
+    private var columns: [Int] = []
+
+    /// The text that replaces the lines on the screen by `lines`, and leaves the cursor behind the last one.
+    mutating func replace(by lines: [String], _ size: ScreenSize) -> String {
+        // A terminal that became narrower has broken the lines.
+        let rows = columns.reduce(-1) { $0 + max(1, ($1 + size.columns - 1) / size.columns) }
+        defer { columns = lines.map(\.paintedColumns) }
+        if columns.isEmpty, lines.isEmpty { return "" }
+        let text = lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n")
+        return (rows > 0 ? "\r\u{1B}[\(rows)A" : "\r") + text + "\u{1B}[J"
+    }
+}
+
+/// Draws a display on standard error repeatedly.
+actor ProgressScreen {
+    private static let pause = Duration.milliseconds(100)
+
+    private let console: Console
+    private var display: any ProgressDisplay
+    private var drawing = Drawing()
+    private var standing: (lines: [String], size: ScreenSize)?
+    private var isFinished = false
+
+    init(console: Console, display: any ProgressDisplay) { (self.console, self.display) = (console, display) }
+
+    func show(_ event: JobEvent) { write(display.render(event, now: .now)) }
+
+    /// The jobs whose output is read for its last line.
+    private static let mostLines = 50
+    private var jobsWithLines: Set<Int64> = []
+
+    /// Shows the last line of a program, if the event tells of output.
+    func showLine(of event: JobEvent, from client: JobClient) async {
+        guard console.showsMessages, event.isOutput,
+            jobsWithLines.contains(event.job) || jobsWithLines.count < Self.mostLines
+        else { return }
+        jobsWithLines.insert(event.job)
+        if let line = await client.lastLine(of: event.job) { display.set(line: line, of: event.job) }
+    }
+
+    /// Writes a message above the drawing.
+    func say(_ message: String) {
+        clear()
+        console.say(message)
+        draw()
+    }
+
+    /// Draws nothing any more.
+    func finish() {
+        guard !isFinished else { return }
+        if display.stays { draw() } else { clear() }
+        if display.stays, standing != nil { write("\n") }
+        isFinished = true
+    }
+
+    private func clear() {
+        write(drawing.replace(by: [], ScreenSize(of: console.messages)))
+        standing = nil
+    }
+
+    /// Draws while `body` runs, in a separate task: a slow terminal does not delay the reading of events.
+    nonisolated func showing<Value: Sendable>(
+        _ body: @Sendable @escaping () async throws -> Value
+    ) async throws -> Value {
+        guard console.showsMessages else { return try await body() }
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                while !Task.isCancelled {
+                    try? await Task.sleep(for: Self.pause)
+                    if !Task.isCancelled { await self.draw() }
+                }
+            }
+            defer { group.cancelAll() }
+            do {
+                let value = try await body()
+                await finish()
+                return value
+            } catch {
+                await finish()
+                throw error
+            }
+        }
+    }
+
+    private func draw() {
+        guard console.showsMessages, !isFinished else { return }
+        let size = ScreenSize(of: console.messages)
+        let lines = display.lines(now: .now, size: size)
+        guard lines != standing?.lines ?? [] || size != standing?.size ?? size else { return }
+        write(drawing.replace(by: lines, size))
+        standing = (lines, size)
+    }
+
+    /// Errors are ignored: the work goes on even if its progress cannot be shown.
+    private func write(_ text: String) {
+        if !text.isEmpty { try? console.messages.write(text) }
+    }
+}
+
+extension Timestamp {
+    /// The present time by the system's clock, which JobModel does not read.
+    static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}
