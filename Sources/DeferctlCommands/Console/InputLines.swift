@@ -16,7 +16,7 @@ struct InputLines: Sendable {
     let name: String
     /// The file that is read, up to its end.
     private var path: String?
-    private var input: InputFile?
+    private var descriptor: FileDescriptor?
     /// The input that was read, of which the first `scanned` bytes have no line feed.
     private var rest: ArraySlice<UInt8>
     private var scanned = 0
@@ -64,34 +64,16 @@ struct InputLines: Sendable {
 
     private mutating func readMore() async throws(CommandFailure) -> Bool {
         guard let path else { return false }
-        let file = if let input { input } else { try InputFile(path: path) }
-        input = file
-        let piece = try await file.read()
+        let file = if let descriptor { descriptor } else { try Self.open(path) }
+        descriptor = file
+        let piece = try await Self.read(file, path)
         if piece.isEmpty { self.path = nil } else { rest += piece }
         return !piece.isEmpty
     }
 
-    /// Removes the bytes of a line; nil if it is blank.
-    private mutating func take(to end: Int) -> Line? {
-        let bytes = rest[..<end]
-        rest = rest[end...].dropFirst()
-        scanned = 0
-        number += 1
-        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? Line(number: number, bytes: Array(bytes)) : nil
-    }
-}
-
-/// A file, or standard input, that is read from beginning to end.
-struct InputFile: Sendable {
-    private let path: String
-    private let descriptor: FileDescriptor
-
-    /// Opens the file at `path`; `-` is standard input.
-    init(path: String) throws(CommandFailure) {
-        self.path = path
-        do {
-            descriptor = path == "-" ? .standardInput : try .open(path, .readOnly, options: .closeOnExec)
-        } catch {
+    private static func open(_ path: String) throws(CommandFailure) -> FileDescriptor {
+        if path == "-" { return .standardInput }
+        do { return try .open(path, .readOnly, options: .closeOnExec) } catch {
             let isForbidden = [.permissionDenied, .notPermitted].contains(error as? Errno)
             throw CommandFailure(
                 isForbidden ? .forbidden : .badData,
@@ -100,14 +82,14 @@ struct InputFile: Sendable {
     }
 
     /// The next bytes, at most 64 KiB, or none at the end. Waiting blocks no other task, and ends when the task is cancelled.
-    func read() async throws(CommandFailure) -> [UInt8] {
+    private static func read(_ file: FileDescriptor, _ path: String) async throws(CommandFailure) -> [UInt8] {
         let (pieces, continuation) = AsyncStream.makeStream(of: Result<[UInt8], any Error>.self)
         // This call blocks, and the shared queues have few threads.
-        DispatchQueue(label: "input").async { [descriptor] in
+        DispatchQueue(label: "input").async {
             continuation.yield(
                 Result {
                     try [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
-                        count = try descriptor.read(into: UnsafeMutableRawBufferPointer(buffer))
+                        count = try file.read(into: UnsafeMutableRawBufferPointer(buffer))
                     }
                 })
             continuation.finish()
@@ -118,5 +100,14 @@ struct InputFile: Sendable {
             }
         }
         throw CommandFailure(.tryAgain, "Reading \(path) was interrupted.")
+    }
+
+    /// Removes the bytes of a line; nil if it is blank.
+    private mutating func take(to end: Int) -> Line? {
+        let bytes = rest[..<end]
+        rest = rest[end...].dropFirst()
+        scanned = 0
+        number += 1
+        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? Line(number: number, bytes: Array(bytes)) : nil
     }
 }

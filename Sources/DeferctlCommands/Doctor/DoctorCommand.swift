@@ -16,10 +16,36 @@ struct DoctorCommand: DaemonCommand {
     @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let (_, origin) = try invocation.search.location(flag: global.socket)
-        return try await Examination(invocation: invocation, origin: origin) { finding in
-            try invocation.show([finding.json], as: finding.lines(invocation.console.format))
-        }.run()
+        let (path, origin) = try invocation.search.location(flag: global.socket)
+        var hasTrouble = false
+        func add(_ findings: [Finding?]) throws {
+            for finding in findings.compactMap(\.self) {
+                hasTrouble = hasTrouble || finding.level.isTrouble
+                try invocation.show([finding.json], as: finding.lines(invocation.console.format))
+            }
+        }
+        let examination = Examination(path: path, search: invocation.search)
+        let facts = SocketFacts(at: path)
+        do {
+            try await JobClient.withConnection(path: path) { client in
+                try add([Finding("socket", .ok, "\(path), \(origin).")])
+                try await examination.ask(client, add)
+            }
+            try add(examination.units(isReachable: true))
+            return hasTrouble ? .jobFailed : .ok
+        } catch let error as JobClientError {
+            let failure = CommandFailure(error)
+            let next =
+                switch (error.code, facts.kind) {
+                case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
+                case (.unreachable, .other): "That file is not a socket; name the daemon's socket with --socket."
+                case (.unreachable, _): invocation.search.startHint(for: path)
+                default: "Try again; if the problem persists, see the daemon's journal."
+                }
+            try add([Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)])
+            try add(examination.units(isReachable: false))
+            return failure.status
+        }
     }
 }
 
@@ -60,72 +86,30 @@ struct Finding: Sendable, Equatable {
     }
 }
 
-/// The checks of everything that may keep deferctl and the daemon from working together.
-struct Examination: Sendable {
-    let invocation: Invocation
-    let origin: String
-    let tell: @Sendable (Finding) throws -> Void
-
-    private var path: String { invocation.socket }
+/// The checks of a daemon that answers, and of its units.
+private struct Examination {
+    let path: String
+    let search: SocketSearch
 
     /// The jobs that are read one page after the other, and the running lists whose children are read.
     private static let (mostJobs, mostLists) = (10_000, 20)
 
-    /// Tells each finding as it is made, and returns the status for all of them.
-    func run() async throws -> ExitStatus {
-        var hasTrouble = false
-        func add(_ findings: [Finding?]) throws {
-            for finding in findings.compactMap(\.self) {
-                hasTrouble = hasTrouble || finding.level.isTrouble
-                try tell(finding)
-            }
-        }
-        let facts = SocketFacts(at: path)
-        do {
-            try await JobClient.withConnection(path: path) { client in
-                try add([Finding("socket", .ok, "\(path), \(origin).")])
-                try await ask(client, add)
-            }
-            try add(units(isReachable: true))
-            return hasTrouble ? .jobFailed : .ok
-        } catch let error as JobClientError {
-            let failure = CommandFailure(error)
-            try add([connection(failure, error, facts)] + units(isReachable: false))
-            return failure.status
-        }
-    }
-
-    private func connection(_ failure: CommandFailure, _ error: JobClientError, _ facts: SocketFacts) -> Finding {
-        let next =
-            switch (error.code, facts.kind) {
-            case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
-            case (.unreachable, .other): "That file is not a socket; name the daemon's socket with --socket."
-            case (.unreachable, _): invocation.search.startHint(for: path)
-            default: "Try again; if the problem persists, see the daemon's journal."
-            }
-        return Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)
-    }
-
-    private func ask(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
+    func ask(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
         let info = try await client.info()
-        try add(Diagnosis.identity(info, client: ProductVersion.current, user: Accounts.userName(geteuid())))
+        let user = Accounts.userName(geteuid())
+        try add(Diagnosis.identity(info, client: ProductVersion.current, user: user))
         guard info["protocol"]?.int == 1 else { return }
-        try add([
-            Diagnosis.configuration(info),
-            Diagnosis.clock(ProgramOutput.read("timedatectl show --property=NTPSynchronized")),
-        ])
+        let clock = ProgramOutput.read("timedatectl show --property=NTPSynchronized")
+        try add([Diagnosis.configuration(info), Diagnosis.clock(clock)])
         let stats = try await client.stats()
         try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
         try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
         try add([Diagnosis.disks(try await waitingForDisks(client))])
         try add(Diagnosis.queues(try await client.queues()))
-        if invocation.search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {
-            let user = Accounts.userName(geteuid())
-            try add([
-                Diagnosis.lingering(
-                    user: user, schedules: try await client.schedules().count,
-                    isLingering: access("/var/lib/systemd/linger/\(user)", F_OK) == 0)
-            ])
+        if search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {
+            let isLingering = access("/var/lib/systemd/linger/\(user)", F_OK) == 0
+            let schedules = try await client.schedules().count
+            try add([Diagnosis.lingering(user: user, schedules: schedules, isLingering: isLingering)])
         }
         var failed = JobClient.Filter()
         failed.states = ["failed"]
@@ -154,8 +138,8 @@ struct Examination: Sendable {
     }
 
     /// What systemd says, if the socket belongs to one of its units.
-    private func units(isReachable: Bool) -> [Finding?] {
-        guard let isUser = invocation.search.isUserUnit(for: path) else { return [] }
+    func units(isReachable: Bool) -> [Finding?] {
+        guard let isUser = search.isUserUnit(for: path) else { return [] }
         guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
             return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
         }

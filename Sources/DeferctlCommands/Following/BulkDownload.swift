@@ -1,40 +1,30 @@
 import JobClient
 import JobModel
 
-/// Downloads many files: submits all, then waits for all of them, with one line of progress.
-struct BulkDownload: Sendable {
-    /// The number of jobs that are waited for at once, of the 1,024 calls that a connection may have.
-    private static let window = 256
-
-    let invocation: Invocation
-    let command: DownloadCommand
-
-    func run() async throws -> ExitStatus {
+extension DownloadCommand {
+    /// Downloads many files: submits all, then waits for all of them, with one line of progress.
+    func performAll(_ invocation: Invocation) async throws -> ExitStatus {
         let (status, jobs) = try await invocation.withDaemon { client in
             try await BulkSubmission(
                 client: client,
-                accept: { if command.options.detach { try invocation.show($0.json, as: String($0.id)) } },
+                accept: { if options.detach { try invocation.show($0.json, as: String($0.id)) } },
                 refuse: { invocation.console.say($0) }
-            ).run(DownloadEntries(command, isOwn: try await Surroundings.takesPaths(client)))
+            ).run(DownloadEntries(self, isOwn: try await Surroundings.takesPaths(client)))
         }
-        if command.options.detach || jobs.isEmpty { return status }
-        let ended = try await Interruption(from: "wait", jobs: jobs).run { try await follow(jobs) }
+        if options.detach || jobs.isEmpty { return status }
+        let ended = try await Interruption(from: "wait", jobs: jobs).run { try await follow(jobs, invocation) }
         let console = invocation.console
-        if invocation.writesJSON {
-            try console.lines(json: ended.map(\.json))
-        } else {
-            let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }
-            try console.lines(console.showsData ? paths.map(\.sanitized) : paths)
-        }
+        let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }
+        try invocation.show(ended.map(\.json), as: console.showsData ? paths.map(\.sanitized) : paths)
         return .worst([status] + ended.map { ExitStatus(jobState: $0.state) })
     }
 
     /// Waits for all jobs, and returns them in the same order.
-    private func follow(_ jobs: [Int64]) async throws -> [JobSnapshot] {
+    private func follow(_ jobs: [Int64], _ invocation: Invocation) async throws -> [JobSnapshot] {
         let console = invocation.console
         let display = BulkDisplay(
             total: jobs.count, isUnicode: console.messageFormat.isUnicode, isLog: !console.showsMessages,
-            isSilent: command.options.quiet)
+            isSilent: options.quiet)
         let screen = ProgressScreen(console: console, display: display)
         return try await screen.showing {
             let connection = DaemonConnection(path: invocation.socket) { await screen.say($0) }
@@ -53,6 +43,9 @@ struct BulkDownload: Sendable {
             }
         }
     }
+
+    /// The number of jobs that are waited for at once, of the 1,024 calls that a connection may have.
+    private static let window = 256
 
     private func wait(
         for jobs: [Int64], with client: JobClient, _ finish: (JobSnapshot) async -> Void

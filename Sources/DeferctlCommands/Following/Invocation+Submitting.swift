@@ -26,14 +26,13 @@ extension Invocation {
                 interruption.set(
                     farewell:
                         "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
-                if writesJSON || write != nil {
-                    return try await follow(submission.id, with: client, options) { try await write?($0) }
+                if !writesJSON, write == nil {
+                    interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
+                        // If the daemon is gone, the job is as it was.
+                        _ = try? await client.change(submission.id, .cancel)
+                    }
                 }
-                interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
-                    // If the daemon is gone, the job is as it was.
-                    _ = try? await client.change(submission.id, .cancel)
-                }
-                return try await followOutput(of: submission.id, with: client, options)
+                return try await follow(submission.id, with: client, options, write)
             }
         }
     }
@@ -57,42 +56,39 @@ extension Invocation {
         }
     }
 
-    /// Follows a job to its end, and writes what its programs write to the streams that they wrote it to.
-    private func followOutput(
-        of id: Int64, with client: JobClient, _ options: SpecOptions
-    ) async throws -> ExitStatus {
-        let output = OutputFollower(of: id, attempt: 1) { [console] records, dropped in
-            for record in records { try (record.isError ? console.messages : console.data).write(record.bytes) }
-            guard dropped > 0 else { return }
-            console.say(
-                "\(dropped) bytes of output are missing here, as the daemon kept only the beginning and the end.")
-        }
-        let display = BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode)
-        let ending = try await JobFollower.showing(display, of: self, interval: 0.05, before: output) {
-            try await $0.follow([id], with: client)
-        }
-        guard let last = ending.finished.first else { return .worst(ending.missing) }
-        let status = ExitStatus(programOf: last)
-        // The program itself has told of its failure.
-        if status == nil || last.error?["program"]?["exit"] == nil { _ = report(last, showsOutput: false) }
-        return status ?? ExitStatus(jobState: last.state)
-    }
-
+    /// Follows a job to its end. Without `write`, what its programs write goes to the streams that they wrote it to.
     private func follow(
-        _ id: Int64, with client: JobClient, _ options: SpecOptions, _ write: (JobSnapshot) async throws -> Void
+        _ id: Int64, with client: JobClient, _ options: SpecOptions,
+        _ write: (@Sendable (JobSnapshot) async throws -> Void)?
     ) async throws -> ExitStatus {
+        let output =
+            write != nil || writesJSON
+            ? nil
+            : OutputFollower(of: id, attempt: 1) { [console] records, dropped in
+                for record in records { try (record.isError ? console.messages : console.data).write(record.bytes) }
+                guard dropped > 0 else { return }
+                console.say(
+                    "\(dropped) bytes of output are missing here, as the daemon kept only the beginning and the end.")
+            }
         let ending =
-            if options.quiet {
+            if options.quiet, output == nil {
                 try await JobFollower(connection: connection) { _, _ in }.follow([id], with: client)
             } else {
                 try await JobFollower.showing(
-                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode), of: self
+                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode), of: self,
+                    interval: output == nil ? nil : 0.05, before: output
                 ) { try await $0.follow([id], with: client) }
             }
         guard let last = ending.finished.first else { return .worst(ending.missing) }
+        if output != nil {
+            let status = ExitStatus(programOf: last)
+            // The program itself has told of its failure.
+            if status == nil || last.error?["program"]?["exit"] == nil { _ = report(last, showsOutput: false) }
+            return status ?? ExitStatus(jobState: last.state)
+        }
         let job = try await client.completed(last)
         if writesJSON { try console.line(job.json) }
-        if job.isSucceeded { try await write(job) }
+        if job.isSucceeded { try await write?(job) }
         let status = report(job)
         return status == .jobFailed ? ExitStatus(programOf: job) ?? status : status
     }

@@ -12,22 +12,15 @@ struct WrittenDuration: ExpressibleByArgument, Sendable {
     private static let longest = 1e11
 
     init?(argument: String) {
-        var (sum, number) = (0.0, "")
-        for character in argument {
-            if character.isASCII, character.isNumber || character == "." {
-                number.append(character)
-                continue
-            }
-            guard let unit = Self.units[character], let count = Double(number) else { return nil }
+        var (sum, rest) = (0.0, argument[...])
+        repeat {
+            let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+            rest = rest.dropFirst(number.count)
+            let isPlain = number.count == argument.count
+            guard let count = Double(number), let unit = isPlain ? 1 : rest.popFirst().flatMap({ Self.units[$0] })
+            else { return nil }
             sum += count * unit
-            number = ""
-        }
-        if number == argument {
-            guard let count = Double(number) else { return nil }
-            sum = count
-        } else if !number.isEmpty {
-            return nil
-        }
+        } while !rest.isEmpty
         guard sum <= Self.longest else { return nil }
         seconds = sum
     }

@@ -102,23 +102,19 @@ struct ProgressBar {
     func bar(_ fraction: Double?, width: Int, tick: Int = 0) -> String {
         let room = max(1, isUnicode ? width : width - 2)
         let (full, empty) = isUnicode ? ("━", "─") : ("=", " ")
-        let text: String
+        var (before, length) = (0, min(3, room))
         if let fraction {
-            let filled = min(room, max(0, Int((fraction * Double(room)).rounded(.down))))
-            let point = isUnicode || filled == room ? "" : ">"
-            text =
-                String(repeating: full, count: filled) + point
-                + String(repeating: empty, count: max(0, room - filled - point.count))
+            length = min(room, max(0, Int((fraction * Double(room)).rounded(.down))))
         } else {
             // A short piece that moves to and fro.
-            let piece = min(3, room)
-            let way = max(1, room - piece)
+            let way = max(1, room - length)
             let position = tick % (2 * way)
-            let before = position <= way ? position : 2 * way - position
-            text =
-                String(repeating: empty, count: before) + String(repeating: full, count: piece)
-                + String(repeating: empty, count: max(0, room - piece - before))
+            before = position <= way ? position : 2 * way - position
         }
+        let point = fraction == nil || isUnicode || length == room ? "" : ">"
+        let text =
+            String(repeating: empty, count: before) + String(repeating: full, count: length) + point
+            + String(repeating: empty, count: max(0, room - before - length - point.count))
         return isUnicode ? text : "[\(text)]"
     }
 }

@@ -36,12 +36,11 @@ struct TopCommand: DaemonCommand {
         return try await interruption.run { [interval] in
             try await invocation.withDaemon { client in
                 let info = try await client.info()
-                var history = TopHistory()
+                var view = TopView(info: info)
                 for look in 1...looks {
                     let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
-                    history.append(sample)
-                    let page = TopPage(format: console.format)
-                        .lines(TopView(history: history, info: info), TopControl(), now: .now, size: nil)
+                    view.history.append(sample)
+                    let page = TopPage(format: console.format).lines(view, TopControl(), now: .now, size: nil)
                     try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
                     if look < looks { try await Task.sleep(for: .seconds(interval)) }
                 }
