@@ -38,6 +38,27 @@ package final class Core {
 
     // MARK: - Rounds
 
+    /// Returns the rows that handling an input will read, as far as the input names them.
+    package static func keys(of input: CoreInput) -> [RowKey] {
+        switch input {
+        case .request(_, let request, let caller):
+            switch request {
+            case .submit(let jobs):
+                jobs.flatMap { job in
+                    job.jobs.map { .job($0.id) } + (job.terms.lasting.key.map { [.key(owner: caller.uid, $0)] } ?? [])
+                }
+            case .change(let job, _): [.job(job)]
+            case .changeAll(let jobs, _, _), .wait(let jobs): jobs.map(RowKey.job)
+            case .setSchedule(let new): [.schedule(new.schedule.key)]
+            case .removeSchedule(let key), .runSchedule(let key), .suspendSchedule(let key, _): [.schedule(key)]
+            case .watch, .setQueue, .probe: []
+            }
+        case .prepared(let preparation, _): [.schedule(preparation.key)]
+        case .measured(let job, _): [.job(job)]
+        case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
+        }
+    }
+
     /// Handles one input of a round.
     package func handle(
         _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction

@@ -64,6 +64,8 @@ final class InMemoryTransaction: JobTransaction {
 
     // MARK: Jobs
 
+    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()
         return try row(id)

@@ -138,6 +138,7 @@ final class EngineLoop {
         let end = store.round { (transaction) throws(StoreError) in
             if let input {
                 handled = [input]
+                try transaction.load(Core.keys(of: input))
                 try handle(input, transaction)
             } else {
                 try handleUpcoming(&handled, transaction)
@@ -155,6 +156,7 @@ final class EngineLoop {
         let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
         var bytes = 0
         while !upcoming.isEmpty {
+            try transaction.load(upcoming.flatMap(Core.keys))
             while let input = upcoming.popFirst() {
                 handled.append(input)
                 bytes += input.size

@@ -62,6 +62,13 @@ package struct DueTimes: Sendable, Hashable {
     }
 }
 
+/// The key of a row that handling an input will read.
+package enum RowKey: Sendable, Hashable {
+    case job(JobID)
+    case key(owner: UInt32, String)
+    case schedule(ScheduleKey)
+}
+
 /// The owner, queue and state that a count is for.
 package struct CountKey: Sendable, Hashable {
     package let owner: UInt32

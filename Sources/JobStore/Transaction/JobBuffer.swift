@@ -31,15 +31,10 @@ struct JobBuffer {
         case children(of: JobID)
     }
 
-    private struct Key: Hashable {
-        let owner: UInt32
-        let key: String
-    }
-
     private(set) var entries: [JobID: Entry] = [:]
     /// Those whose change is not in the database, in no order.
     private(set) var changed: [Entry] = []
-    private var keys: [Key: JobID] = [:]
+    private var keys: [RowKey: JobID] = [:]
     /// The selections that differ in the database.
     private var selections: Set<Selection> = []
 
@@ -48,14 +43,14 @@ struct JobBuffer {
     }
 
     /// The job that has a key and is not in the database yet.
-    func holder(of key: String, owner: UInt32) -> Entry? { keys[Key(owner: owner, key: key)].flatMap { entries[$0] } }
+    func holder(of key: String, owner: UInt32) -> Entry? { keys[.key(owner: owner, key)].flatMap { entries[$0] } }
 
     mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     mutating func insert(_ new: NewJobRow, as id: JobID) {
         var row = new.row
         row.id = id
-        if let key = row.key { keys[Key(owner: row.owner, key: key)] = id }
+        if let key = row.key { keys[.key(owner: row.owner, key)] = id }
         note(row, isReady: row.isReady)
         let entry = Entry(row, .insert, document: new.document, digest: new.digest)
         entries[id] = entry
@@ -79,7 +74,7 @@ struct JobBuffer {
 
     mutating func delete(_ row: JobRow) {
         guard let entry = entries[row.id] else { return }
-        if let key = row.key { keys[Key(owner: row.owner, key: key)] = nil }
+        if let key = row.key { keys[.key(owner: row.owner, key)] = nil }
         note(row, isReady: row.isReady)
         if entry.change == .insert {
             entries[row.id] = nil

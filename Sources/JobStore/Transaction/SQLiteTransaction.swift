@@ -81,6 +81,9 @@ final class SQLiteTransaction: JobTransaction {
 
     // MARK: Jobs
 
+    /// A row is read in microseconds.
+    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()
         if let entry = jobs.entries[id] { return entry.change == .delete ? nil : entry.row }

@@ -45,6 +45,7 @@ extension World {
         oracle.roundBegins(self)
         for input in inputs { oracle.hears(input, self) }
         let end = store.round { (transaction) throws(StoreError) in
+            try transaction.load(inputs.flatMap { Core.keys(of: $0) })
             for input in inputs {
                 trace.add(kind(of: input), at: clock.elapsed, number(of: input))
                 try core.handle(input, at: clock.moment(random: random.unit()), in: transaction)
