@@ -27,11 +27,6 @@ package enum IncomingLine: Sendable, Equatable {
     /// Calls whose answers are sent together in one array.
     case batch([IncomingCall])
 
-    /// Reads a line; an invalid one becomes a rejected call.
-    package init(_ line: [UInt8]) {
-        self = Self.read(line, budget: .max).line
-    }
-
     /// Reads a line and returns the approximate memory of its values in bytes.
     /// An invalid line, or one that needs more than `budget`, becomes a rejected call.
     package static func read(_ line: [UInt8], budget: Int) -> (line: IncomingLine, cost: Int) {

@@ -17,6 +17,8 @@ extension LineFramer {
 }
 
 extension IncomingLine {
+    init(_ line: [UInt8]) { self = Self.read(line, budget: .max).line }
+
     private var calls: [IncomingCall] {
         switch self {
         case .single(let call): [call]

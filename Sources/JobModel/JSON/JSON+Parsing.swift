@@ -43,23 +43,6 @@ package struct TextPlace: Sendable, Equatable {
     }
 }
 
-extension UnsafeBufferPointer<UInt8> {
-    /// Whether no byte has its highest bit set.
-    var isASCII: Bool {
-        let raw = UnsafeRawBufferPointer(self)
-        var index = 0
-        while index + 8 <= count {
-            if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
-            index += 8
-        }
-        while index < count {
-            if raw[index] >= 0x80 { return false }
-            index += 1
-        }
-        return true
-    }
-}
-
 extension UInt8 {
     /// The value of this byte as an ASCII hexadecimal digit, or nil.
     var hexDigit: UInt8? {

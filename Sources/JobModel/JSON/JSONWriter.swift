@@ -27,12 +27,7 @@ package struct JSONWriter {
     }
 
     package mutating func write(_ value: Int) {
-        guard value >= 0 else { return bytes.append(contentsOf: String(value).utf8) }
-        withUnsafeTemporaryAllocation(byteCount: UnsafeMutableRawPointer.mostDigits, alignment: 1) { digits in
-            guard let start = digits.baseAddress else { return }
-            let count = start.writeDigits(of: value) - start
-            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: digits[..<count]))
-        }
+        bytes.append(contentsOf: String(value).utf8)
     }
 
     package mutating func write(_ value: JSON) {

@@ -79,7 +79,7 @@ package enum ScheduleTiming: Sendable, Hashable {
 
     /// Returns the last time after `start` and before `end`.
     ///
-    /// Doubling steps back find one, and bisection the last, so the cost does not grow with the number of times.
+    /// Bisection finds it, so the cost does not grow with the number of times.
     private func last(
         after start: Timestamp, before end: Timestamp, since set: Timestamp, in zone: ZoneRules
     ) -> Timestamp? {
@@ -87,17 +87,7 @@ package enum ScheduleTiming: Sendable, Hashable {
             next(after: Timestamp(milliseconds: milliseconds), since: set, in: zone)
                 .flatMap { $0 < end ? $0.milliseconds : nil }
         }
-        var step: Int64 = 60_000
-        if case .every(let period) = self { step = max(1, period) }
-        var low = end.milliseconds
-        var found: Int64?
-        repeat {
-            guard low > start.milliseconds else { return nil }
-            low = max(start.milliseconds, low.saturatingSubtracting(step))
-            step = step.saturatingMultiplied(by: 2)
-            found = following(low)
-        } while found == nil
-        guard var last = found else { return nil }
+        guard var last = following(start.milliseconds) else { return nil }
         var high = end.milliseconds - 1
         while last < high {
             let middle = last + (high - last) / 2

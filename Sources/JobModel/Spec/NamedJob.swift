@@ -2,9 +2,4 @@
 package struct NamedJob: Sendable, Hashable {
     package let id: JobID
     package let pointer: JSONPointer
-
-    package init(id: JobID, pointer: JSONPointer) {
-        self.id = id
-        self.pointer = pointer
-    }
 }

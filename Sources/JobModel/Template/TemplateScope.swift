@@ -1,17 +1,13 @@
 /// The names that expressions may use in one part of a spec, with the shapes of their values.
-package struct TemplateScope: Sendable {
-    package var names: [TemplateText.Name: ResultShape]
-
-    package init(_ names: [TemplateText.Name: ResultShape] = [:]) {
-        self.names = names
-    }
+struct TemplateScope: Sendable {
+    var names: [TemplateText.Name: ResultShape] = [:]
 
     /// The scope of a schedule's spec.
-    static let schedule = TemplateScope([.schedule: .literal(["name": "", "time": ""])])
+    static let schedule = TemplateScope(names: [.schedule: .literal(["name": "", "time": ""])])
 
     /// The scope of the links of a child job: only values known before it is made.
     var intoLinks: TemplateScope {
-        TemplateScope(names.filter { TemplateText.Name.reachingIntoLinks.contains($0.key) })
+        TemplateScope(names: names.filter { TemplateText.Name.reachingIntoLinks.contains($0.key) })
     }
 
     /// The scope of an `each` child's spec.

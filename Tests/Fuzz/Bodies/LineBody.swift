@@ -63,7 +63,7 @@ package enum LineBody {
             case .batch(let calls): calls
             }
         for case .request(let request) in calls {
-            guard case .single(.request(let again)) = IncomingLine(request.line) else {
+            guard case .single(.request(let again)) = IncomingLine.read(request.line, budget: .max).line else {
                 throw Finding("The request is none once it is written: \(request)")
             }
             try Finding.unless(again == request, "The request is another once it is written: \(request), \(again)")
