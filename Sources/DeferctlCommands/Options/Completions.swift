@@ -6,9 +6,10 @@ import JobModel
 
 /// The completions that a shell gets from the daemon: ids of jobs, names of queues and schedules, tags.
 ///
-/// The user waits for them after pressing Tab, so they take half a second at most, and are empty if no daemon answers.
+/// The user waits for them after pressing Tab. They are empty if no daemon runs, or if it does not answer within five
+/// seconds: a daemon that is merely busy answers sooner.
 enum LiveCompletion {
-    private static let patience = Duration.milliseconds(500)
+    private static let patience = Duration.seconds(5)
     private static let mostJobs = 100
 
     /// Ids of jobs in the states that the verb accepts.
