@@ -8,21 +8,6 @@ import Testing
 @Suite(.serialized) struct ConcurrencyTests {
     static let rounds = 1000
 
-    @Test func racingResolvers_resolveOnce() {
-        for _ in 0..<Self.rounds {
-            let promise = Promise<Int, any Error>()
-            let calls = Atomic(0)
-            let wins = Atomic(0)
-            promise.deferred.upon { _ in calls.add(1, ordering: .relaxed) }
-            race(4) { index in
-                let won = index % 2 == 0 ? promise.succeed(index) : promise.fail(Oops.one)
-                if won { wins.add(1, ordering: .relaxed) }
-            }
-            #expect(wins.load(ordering: .relaxed) == 1)
-            #expect(calls.load(ordering: .relaxed) == 1)
-        }
-    }
-
     @Test func callbacksAddedWhileResolving_runOnceAndInOrder() {
         for _ in 0..<Self.rounds {
             let promise = Promise<Int, any Error>()
@@ -37,22 +22,6 @@ import Testing
             let entries = journal.entries
             #expect(entries.filter { $0 < 1000 } == Array(0..<50))
             #expect(entries.filter { $0 >= 1000 } == Array(1000..<1050))
-        }
-    }
-
-    @Test func cancelAgainstResolve_agreeOnOneOutcome() {
-        for _ in 0..<Self.rounds {
-            let cancels = Atomic(0)
-            let promise = Promise<Int, any Error> { _ in cancels.add(1, ordering: .relaxed) }
-            let calls = Atomic(0)
-            let link = promise.deferred.map { $0 + 1 }.flatMap { .succeeded($0) }
-            link.upon { _ in calls.add(1, ordering: .relaxed) }
-            race(3) { index in
-                if index == 0 { promise.succeed(1) } else { link.cancel() }
-            }
-            #expect(link.value == 2 || link.isCancelled)
-            #expect(calls.load(ordering: .relaxed) == 1)
-            #expect(cancels.load(ordering: .relaxed) <= 1)
         }
     }
 
@@ -79,22 +48,6 @@ import Testing
             queue.sync {}
             #expect(link.value == 1 || link.isCancelled)
         }
-    }
-
-    @Test func cancelAgainstDrop_failsTheLink() {
-        let population = Population()
-        for _ in 0..<Self.rounds {
-            let holder = Mutable(Promise<Int, any Error>())
-            let token = population.token()
-            let links = (0..<3).map { _ in
-                holder.value!.deferred.map { value in withExtendedLifetime(token) { value } }.map { $0 }
-            }
-            race(4) { index in
-                if index == 3 { holder.value = nil } else { links[index].cancel() }
-            }
-            #expect(links.allSatisfy { $0.isCancelled })
-        }
-        #expect(population.count == 0)
     }
 
     @Test func observationAgainstResolve_runsAtMostOnce_andReleasesItsClosure() {

@@ -105,13 +105,6 @@ import Testing
         }
     }
 
-    @Test func mapAddedWhilePausing_runs() {
-        pauseAgainstAdd("map") { deferred, tally in
-            let link = deferred.map { tally.note($0) }
-            return { link.cancel() }
-        }
-    }
-
     @Test func flatMapAddedWhilePausing_runs() {
         pauseAgainstAdd("flatMap") { deferred, tally in
             let link = deferred.flatMap { value -> Plain in
@@ -119,13 +112,6 @@ import Testing
                 return .succeeded(value)
             }
             return { link.cancel() }
-        }
-    }
-
-    @Test func callbackAddedWhilePausing_runs() {
-        pauseAgainstAdd("upon") { deferred, tally in
-            deferred.upon { _ in tally.note(0) }
-            return nil
         }
     }
 
