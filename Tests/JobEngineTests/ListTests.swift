@@ -21,6 +21,30 @@ import Testing
         return ["source": .object(source)]
     }
 
+    private static let each: JSON = [
+        "source": [
+            "type": "each", "in": ["a", "b"], "mode": "all",
+            "job": [
+                "source": ["type": "value", "value": "{{item}}:{{index}}"],
+                "then": [["then": ["return": "{{input}} of {{item}}"]]],
+            ],
+        ]
+    ]
+
+    @Test func list_hasTheResultOfItsMode() async throws {
+        let results: [(spec: JSON, result: JSON)] = [
+            (Self.list([Self.value(1), Self.value([2])], "all"), [1, [2]]), (Self.list([], "settled"), []),
+            (Self.list([Self.waiting, Self.failing, Self.value(3)], "first"), ["index": 2, "value": 3]),
+            (Self.each, ["a:0 of a", "b:1 of b"]),
+        ]
+        try await TestEngine.with { test in
+            for (spec, result) in results {
+                let row = try await test.run(spec)
+                #expect(try test.result(of: row) == result)
+            }
+        }
+    }
+
     @Test func settled_hasAllOutcomes() async throws {
         try await TestEngine.with { test in
             let row = try await test.run(Self.list([Self.value(1), Self.failing, Self.value("b")], "settled"))
@@ -30,13 +54,6 @@ import Testing
             #expect(result[1]?["error"]?["kind"] == "x")
             #expect(result[1]?["error"]?["index"] == 1)
             #expect(result[2] == ["ok": true, "value": "b"])
-        }
-    }
-
-    @Test func all_hasTheValues() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run(Self.list([Self.value(1), Self.value([2])], "all"))
-            #expect(try test.result(of: row) == [1, [2]])
         }
     }
 
@@ -52,35 +69,10 @@ import Testing
         }
     }
 
-    @Test func first_hasTheFirstSuccess() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run(Self.list([Self.waiting, Self.failing, Self.value(3)], "first"))
-            #expect(try test.result(of: row) == ["index": 2, "value": 3])
-        }
-    }
-
     @Test func first_failsWithAllFailures_whenNoneSucceeds() async throws {
         try await TestEngine.with { test in
             let row = try await test.run(Self.list([Self.failing, Self.failing], "first"))
             #expect(row.carried?.error?.failures?.map(\.index) == [0, 1])
-        }
-    }
-
-    @Test func emptyList_succeeds() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run(Self.list([], "settled"))
-            #expect(try test.result(of: row) == [])
-        }
-    }
-
-    @Test func each_fillsItsTemplateIn() async throws {
-        try await TestEngine.with { test in
-            let child: JSON = [
-                "source": ["type": "value", "value": "{{item}}:{{index}}"],
-                "then": [["then": ["return": "{{input}} of {{item}}"]]],
-            ]
-            let row = try await test.run(["source": ["type": "each", "in": ["a", "b"], "job": child, "mode": "all"]])
-            #expect(try test.result(of: row) == ["a:0 of a", "b:1 of b"])
         }
     }
 

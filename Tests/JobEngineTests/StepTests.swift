@@ -9,58 +9,37 @@ import Testing
 
 /// What each kind of step comes to.
 @Suite struct StepTests {
-    private static func after(_ link: JSON, source: JSON = ["type": "value", "value": ["a": 1]]) -> JSON {
+    private static let object: JSON = ["type": "value", "value": ["a": 1]]
+    private static let failing: JSON = ["type": "error", "kind": "mine", "message": "No."]
+
+    private static func after(_ link: JSON, source: JSON = object) -> JSON {
         ["source": source, "label": "mine", "then": [link]]
     }
 
-    @Test func value_endsAtOnce() async throws {
+    @Test(
+        arguments: [
+            (object, ["both": ["return": "{{input}}"]], ["a": 1]),
+            (object, ["then": ["return": "{{input/a}} {{job/label}} {{job/attempt}}"]], "1 mine 1"),
+            (failing, ["fail": ["return": "{{error/kind}}"]], "mine"),
+        ] as [(JSON, JSON, JSON)])
+    func step_givesAValue(_ source: JSON, _ link: JSON, _ result: JSON) async throws {
         try await TestEngine.with { test in
-            let row = try await test.run(["source": ["type": "value", "value": [1, 2]]])
-            #expect(row.state == .succeeded)
-            #expect(try test.result(of: row) == [1, 2])
+            let row = try await test.run(Self.after(link, source: source))
+            #expect(try test.result(of: row) == result)
         }
     }
 
-    @Test func error_failsWithItsKind() async throws {
+    @Test(
+        arguments: [
+            (failing, ["then": ["return": 1]], "mine", 0),
+            (object, ["then": ["throw": ["kind": "odd", "message": "Got {{input/a}}."]]], "odd", 1),
+            (["type": "list", "jobs": [], "mode": "all"], ["then": ["return": "{{input/5}}"]], "template", 1),
+        ] as [(JSON, JSON, String, Int)])
+    func step_fails(_ source: JSON, _ link: JSON, _ kind: String, _ number: Int) async throws {
         try await TestEngine.with { test in
-            let row = try await test.run([
-                "source": ["type": "error", "kind": "mine", "message": "No."], "delay": 0.001,
-            ])
-            #expect(row.state == .failed)
-            #expect(row.carried?.error?.kind.rawValue == "mine")
-        }
-    }
-
-    @Test func return_isExpanded() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run(Self.after(["then": ["return": "{{input/a}} {{job/label}} {{job/attempt}}"]]))
-            #expect(try test.result(of: row) == "1 mine 1")
-        }
-    }
-
-    @Test func throw_failsWithItsKind() async throws {
-        try await TestEngine.with { test in
-            let link: JSON = ["then": ["throw": ["kind": "odd", "message": "Got {{input/a}}."]]]
-            let error = try #require(try await test.run(Self.after(link)).carried?.error)
-            #expect(error.kind.rawValue == "odd")
-            #expect(error.message == "Got 1.")
-            #expect(error.link == 1)
-        }
-    }
-
-    @Test func fail_getsTheError() async throws {
-        try await TestEngine.with { test in
-            let link: JSON = ["fail": ["return": "{{error/kind}}"]]
-            let row = try await test.run(Self.after(link, source: ["type": "error", "kind": "x", "message": "m"]))
-            #expect(try test.result(of: row) == "x")
-        }
-    }
-
-    @Test func expression_failsTheLink_whenItFindsNothing() async throws {
-        try await TestEngine.with { test in
-            let source: JSON = ["type": "list", "jobs": [["source": ["type": "value", "value": 1]]], "mode": "all"]
-            let row = try await test.run(Self.after(["then": ["return": "{{input/5}}"]], source: source))
-            #expect(row.carried?.error?.kind == .template)
+            let error = try #require(try await test.run(Self.after(link, source: source)).carried?.error)
+            #expect(error.kind.rawValue == kind && error.link == number)
+            if kind == "odd" { #expect(error.message == "Got 1.") }
         }
     }
 
