@@ -75,17 +75,11 @@ import Testing
         }
     }
 
-    @Test func status_staysOneLine_whenTheTextHoldsLineEnds() async {
+    @Test func status_isOneLine_cutBetweenCharacters() async {
         await #expect(processExitsWith: .success) {
             let socket = try NotificationSocket()
             try ServiceNotifier().status("job\nMAINPID=1\r\nREADY=1\u{2028}\0end")
             #expect(try socket.receive().assignments == ["STATUS=job MAINPID=1 READY=1  end"])
-        }
-    }
-
-    @Test func status_isCutBetweenCharacters_whenTheTextIsLong() async {
-        await #expect(processExitsWith: .success) {
-            let socket = try NotificationSocket()
             try ServiceNotifier().status(String(repeating: "€", count: 5000))
             #expect(try socket.receive().assignments == ["STATUS=" + String(repeating: "€", count: 341)])
         }

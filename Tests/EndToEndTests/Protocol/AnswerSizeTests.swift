@@ -144,16 +144,6 @@ import Testing
         }
     }
 
-    @Test func list_tellsLastTenOutcomes() async throws {
-        try await Daemon.run { _, wire in
-            let links = JSON.array((1...14).map { ["then": ["return": JSON($0)]] })
-            let id = try await wire.submit(.value(0, ["then": links]))
-            #expect(try await wire.wait(id)["outcomes"]?.array?.map { $0["link"]?.int } == Array(0...14))
-            let listed = try await wire.call("job.list")["jobs"]?[0]
-            #expect(listed?["outcomes"]?.array?.map { $0["link"]?.int } == Array(5...14))
-        }
-    }
-
     @Test func wait_isRefused_forTooManyJobs_orOneTwice() async throws {
         try await Daemon.run { _, wire in
             let id = JSON(try await wire.submit(.value(1)))

@@ -105,43 +105,6 @@ import Testing
         }
     }
 
-    @Test func watchesOfTags_areBounded_inLengthAndNumber() async throws {
-        try await run { daemon in
-            let wires = try (0..<2).map { _ in try daemon.connect() }
-            for method in ["job.watch", "job.list"] {
-                let refusal = try await #require(throws: Wire.Refusal.self) {
-                    try await wires[0].call(method, ["tag": .string(String(repeating: "t", count: 257))])
-                }
-                #expect(refusal.code == -32602)
-            }
-            var refused = 0
-            for number in 0..<700 {
-                for wire in wires {
-                    do {
-                        _ = try await wire.call("job.watch", ["tag": .string("t\(number)")])
-                    } catch let refusal as Wire.Refusal {
-                        #expect(refusal.code == -32003)
-                        refused += 1
-                    }
-                }
-            }
-            #expect(refused > 0 && refused < 1000)
-        }
-    }
-
-    @Test func jobsThatWaitInTheMiddleOfTheirChains_takeNoMoreMemoryThanAFew() async throws {
-        // Each is 100 kB of text, and sixteen times that as values in memory.
-        let spec: JSON = [
-            "source": ["type": "value", "value": .array(Array(repeating: 0, count: 50_000))],
-            "then": [["then": ["source": ["type": "timer", "seconds": 3600]]]],
-        ]
-        try await run { daemon in
-            let wire = try daemon.connect()
-            for _ in 0..<96 { _ = try await wire.submit(spec) }
-            try await wire.eventually { $0["jobs"]?["running"] == 96 && $0["jobs"]?["queued"] == 0 }
-        }
-    }
-
     @Test func waitsForManyFinishedJobs_takeNoMoreMemoryThanAFew() async throws {
         // Each shows 2 MB of specs, and all of them are over at once.
         let (jobs, waits, connections) = (500, 30, 8)
@@ -171,31 +134,6 @@ import Testing
                 return try await group.reduce(0, +)
             }
             #expect(shown > 0)
-        }
-    }
-
-    @Test func manyCallsForALargeJob_areAnsweredWithinTheBound() async throws {
-        try await run { daemon in
-            let wire = try daemon.connect()
-            let id = try await largeJob(wire)
-            let calls = JSON.array(
-                (0..<500).map { ["jsonrpc": "2.0", "id": JSON($0), "method": "job.get", "params": .job(id)] })
-            wire.sendLine(String(decoding: calls.utf8, as: UTF8.self))
-            let line = try await wire.next("batch") { $0.json.array != nil }
-            let answers = line.json.array ?? []
-            #expect(answers.count == 500)
-            #expect(answers.contains { $0["error"]?["code"] == -32003 } && answers.contains { $0["result"] != nil })
-            // A client that does not read the answers to its waits loses only its own connection.
-            let waiter = try daemon.connect(reads: false)
-            for _ in 0..<300 { waiter.send("job.wait", .job(id)) }
-            // Clients that do not read are looked for while others are refused.
-            let others = Task {
-                while !Task.isCancelled { _ = try? await wire.call("job.get", .job(id)) }
-            }
-            try await daemon.process.line(containing: "does not read")
-            others.cancel()
-            await others.value
-            #expect(try await wire.call("job.get", .job(id))["job"]?.int == id)
         }
     }
 
