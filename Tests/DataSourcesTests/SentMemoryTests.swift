@@ -86,25 +86,6 @@ import TestOrigin
         }
     }
 
-    /// A server that reads nothing keeps a body's file for as long as the attempt may take.
-    @Test func bodiesInFiles_countAsStored_ofOneUser() async throws {
-        try await Workbench.run(against: { _, _ in [.stopReading, .hold] }, readsBodies: false) { origin, bench in
-            bench.roomForBody.withLock { $0 = 1_500_000 }
-            let source = Self.put(origin.url("/x"), .string(String(repeating: "x", count: 1_000_000)))
-            let first = try bench.start(source)
-            await origin.log.reaches(1)
-            let second = try await bench.failure(source, job: 2)
-            #expect(second.kind == .storage && second.postponed == 5 && second.isRetryable, "\(second)")
-            // Others have room of their own.
-            let others = try bench.start(source, job: 3, owner: 1001)
-            await origin.log.reaches(2)
-            bench.roomForBody.withLock { $0 = 999_999 }
-            let third = try await bench.failure(source, job: 4, owner: 1002)
-            #expect(third.kind == .tooLarge && third.postponed == nil && !third.isRetryable, "\(third)")
-            for one in [first, others] { one.cancel() }
-        }
-    }
-
     /// A program has the file of its input until its group ends, and need not read it.
     @Test func inputsInFiles_countAsStored_ofOneUser() async throws {
         try await ProgramSourceTests.run { bench async throws in
@@ -145,22 +126,6 @@ import TestOrigin
             #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
             free.withLock { $0 += 1 }
             #expect(try await bench.result(Self.put(origin.url("/x"), body))["status"] == 200)
-        }
-    }
-
-    @Test func inputOfAProgram_isPutOff_whileTheDiskOfTheStateHasLittleRoom() async throws {
-        let free = Mutex<Int64>(1_000_099)
-        let source = ProgramSourceTests.shell("wc -c", ["input": .string(String(repeating: "x", count: 1_000_000))])
-        var files = FileOperations.real
-        files.freeBytes = { _ in free.withLock(\.self) }
-        try await ProgramSourceTests.run(files: files, change: { $0.downloads.minimumFree = 100 }) {
-            bench async throws in
-            let error = try await bench.failure(source)
-            #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable, "\(error)")
-            // One that stays in memory needs none.
-            #expect(try await bench.result(ProgramSourceTests.shell("wc -c", ["input": "x"]))["output"] == "1")
-            free.withLock { $0 += 1 }
-            #expect(try await bench.result(source)["output"] == "1000000")
         }
     }
 

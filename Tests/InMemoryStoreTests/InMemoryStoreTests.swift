@@ -35,15 +35,6 @@ import Testing
         #expect(store.changes.count == 1)
     }
 
-    @Test func aRound_isCommitted_whenItWroteNothingAndCommitsFail() {
-        store.failNextCommit()
-        let end = store.round { transaction throws(StoreError) in _ = try transaction.job(1) }
-        guard case .committed = end else {
-            Issue.record("\(end)")
-            return
-        }
-    }
-
     @Test func theCallAskedFor_fails_andAllBehindIt() {
         store.failRead(after: 2)
         var failures = 0
@@ -118,14 +109,6 @@ import Testing
         #expect(store.changes.map(\.id) == [id])
         #expect(store.changes.map(\.before?.state) == [.queued])
         #expect(store.changes.map(\.after?.state) == [.failed])
-    }
-
-    @Test func rows_stayAsTheyWere_whileTheStoreGoesOn() {
-        let id = store.insert(.sample())
-        let rows = store.rows
-        store.commit { transaction throws(StoreError) in try transaction.delete(id) }
-        #expect(rows.job(id) != nil)
-        #expect(store.rows.job(id) == nil)
     }
 }
 

@@ -52,14 +52,6 @@ import Testing
         #expect(watch.isSettled && settled.now == 1)
     }
 
-    @Test func progress_isHeldToo_andMergedThen() async {
-        let (watch, outbox, _) = watch()
-        for bytes in 1...3 { watch.receive(.progress(7, Int64(bytes))) }
-        watch.open(unfinished: [7])
-        let notices = outbox.allLines().compactMap(Notice.init)
-        #expect(notices.map(\.value) == ["3"] && notices.map(\.coalesced) == [2] && notices.map(\.watch) == ["w1"])
-    }
-
     @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async {
         let budget = UserBudget(limit: 20_000)
         let count = Count()
@@ -164,12 +156,6 @@ import Testing
         watch.receive(.progress(8, 1))
         #expect(!watch.isSettled && settled.now == 0)
         watch.receive(.state(8, .cancelled))
-        #expect(watch.isSettled && settled.now == 1)
-    }
-
-    @Test func watch_isSettled_atOnce_whereNothingIsUnfinished() {
-        let (watch, _, settled) = watch()
-        watch.open(unfinished: [])
         #expect(watch.isSettled && settled.now == 1)
     }
 

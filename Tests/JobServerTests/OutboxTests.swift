@@ -63,18 +63,6 @@ import Testing
         #expect(all == expected && outbox.backlog == 0 && overflows() == 0)
     }
 
-    @Test func lines_stayInOrder_whereMoreComeBetweenTheirPieces() async {
-        let (outbox, _) = outbox(limit: 16 << 20)
-        let lines = (0..<10).map { String(repeating: "\($0)", count: 400_000) }
-        var all = ""
-        for line in lines {
-            send(line, to: outbox)
-            all += outbox.next().map { String(buffer: $0) } ?? ""
-        }
-        while let piece = outbox.next() { all += String(buffer: piece) }
-        #expect(all.split(separator: "\n").map(String.init) == lines)
-    }
-
     @Test func socket_isWokenOnce_untilWhatWaitsIsWritten() throws {
         let wakes = Mutex(0)
         let outbox = Outbox(limit: 1 << 20, wake: { _ in wakes.withLock { $0 += 1 } }, overflowed: {})
@@ -152,24 +140,6 @@ import Testing
         #expect(lines.count == 3 && lines[1] == "answer" && Notice(lines[2])?.value == "1")
     }
 
-    @Test func progress_isMerged_onlyWithThatOfItsJobAndWatch() async {
-        let (outbox, _) = outbox()
-        for (watch, job) in [("w1", 7), ("w2", 7), ("w1", 8), ("w1", 7)] as [(String, JobID)] {
-            outbox.send(.progress(job, job * 10), watch: watch)
-        }
-        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
-        #expect(notices.map { "\($0.watch) \($0.job)" } == ["w1 7", "w1 8", "w2 7"])
-        #expect(notices.map(\.coalesced) == [1, 0, 0])
-    }
-
-    @Test func progress_takesNoRoom_howeverMuchOfItComes() async {
-        let (outbox, overflows) = outbox(limit: 100)
-        for number in 0..<100_000 { outbox.send(.progress(7, Int64(number)), watch: "w1") }
-        #expect(overflows() == 0)
-        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
-        #expect(notices.map(\.value) == ["99999"] && notices.map(\.coalesced) == [99_999])
-    }
-
     @Test func progressOfManyJobs_isALineForEach_andMergedByJob() async {
         let (outbox, _) = outbox()
         outbox.send(.progress([2, 4, 6], 1), watch: "w1")
@@ -179,23 +149,6 @@ import Testing
         #expect(notices.map(\.job) == [1, 2, 4, 6, 7])
         #expect(notices.map(\.value) == ["2", "1", "3", "1", "2"])
         #expect(notices.map(\.coalesced) == [1, 0, 3, 0, 1])
-    }
-
-    @Test func progressOfManyJobs_passesNoStateOfTheirs() async {
-        let (outbox, _) = outbox()
-        outbox.send(.progress(1...3, 1), watch: "w1")
-        outbox.send(.state(2), watch: "w1")
-        outbox.send(.progress(1...3, 2), watch: "w1")
-        outbox.send(.state(3), watch: "w1")
-        outbox.send(.state(3), watch: "w2")
-        outbox.send(.progress(1...3, 3), watch: "w1")
-        outbox.send(.state(2, .succeeded), watch: "w1")
-        outbox.send(.progress([1, 3], 4), watch: "w1")
-        let notices = outbox.nextLines()?.compactMap(Notice.init).filter { $0.watch == "w1" } ?? []
-        func story(_ job: Int) -> [String] { notices.filter { $0.job == job }.map(\.value) }
-        #expect(story(1) == ["4"])
-        #expect(story(2) == ["running", "succeeded"], "a state replaces what it follows")
-        #expect(story(3) == ["running", "4"])
     }
 
     private struct Key: Hashable {
@@ -267,14 +220,6 @@ import Testing
         #expect(notices.allSatisfy { $0.coalesced == 1999 } && overflows() == 0)
     }
 
-    @Test func state_isNeverMerged() async {
-        let (outbox, _) = outbox()
-        for number in 0..<50 { outbox.send(.state(7, label: "\(number)"), watch: "w1") }
-        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
-        #expect(notices.map(\.label) == (0..<50).map { "\($0)" })
-        #expect(notices.map(\.seq) == Array(1...50) && notices.allSatisfy { $0.coalesced == nil })
-    }
-
     @Test func nothingOfAJob_followsItsEnd() async {
         let (outbox, _) = outbox()
         outbox.send(.progress(7, 1), watch: "w1")
@@ -284,15 +229,6 @@ import Testing
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.last?.value == "succeeded")
         #expect(notices.map(\.seq) == Array(1...notices.count))
-    }
-
-    @Test func progress_doesNotOvertakeAState() async {
-        let (outbox, _) = outbox()
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(.state(7, .running, label: "the next link"), watch: "w1")
-        outbox.send(.progress(7, 2), watch: "w1")
-        let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
-        #expect(notices.map(\.value) == ["running", "2"])
     }
 
     // MARK: - Output
@@ -369,12 +305,6 @@ import Testing
         outbox.send(.state(7), watch: "w1")
         #expect(overflows() == 1)
         #expect(outbox.next() == nil)
-    }
-
-    @Test func overflow_isOfEventsToo() {
-        let (outbox, overflows) = outbox(limit: 50)
-        outbox.send(.state(7), watch: "w1")
-        #expect(overflows() == 1 && outbox.next() == nil)
     }
 
     @Test func room_isFreed_byReading() async {

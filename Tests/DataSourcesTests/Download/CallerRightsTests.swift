@@ -138,21 +138,6 @@ struct CallerRightsTests {
         }
     }
 
-    @Test func root_isTheDirectoryItsLinkNamed_whenTheDaemonStarted() async throws {
-        let link = Mutex("")
-        try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) {
-            let directory = ($0.downloads.directory as NSString).deletingLastPathComponent
-            symlink(directory + "/root", directory + "/link")
-            link.withLock { $0 = directory + "/link" }
-            $0.downloads.roots = [directory + "/link"]
-        } _: { origin, bench in
-            let path = link.withLock { $0 } + "/x"
-            let result = try await bench.result(source(origin, path))
-            #expect(result["path"]?.string == path)
-            #expect(bench.names(below: bench.root) == ["x"])
-        }
-    }
-
     @Test func answer_isTheSame_whateverIsBelowADirectoryThatTheCallerMayNotPass() async throws {
         try await run { origin, bench in
             directory(bench.root + "/closed", mode: 0o700)
@@ -321,30 +306,6 @@ struct CallerRightsTests {
             let error = try await bench.failure(source(origin, root + "/new/x"), job: 2, owner: Self.ann)
             #expect(error.kind == .policy)
             #expect(try bench.accessList(of: root + "/new") == before)
-        }
-    }
-
-    /// Nobody is told what others are about to write where they may not look.
-    @Test func unfinishedFileOfAnother_isNotTold_inADirectoryThatTheCallerMayNotPass() async throws {
-        try await run { origin, bench in
-            let path = bench.root + "/bob"
-            directory(path, owner: Self.bob, mode: 0o700)
-            let checkpoint: JSON = [
-                "url": "http://127.0.0.1:1/", "etag": "\"a\"", "name": "secret", "folder": .string(path), "boot": "",
-                "synced": "", "holes": false, "part": ["inode": "1", "createdAt": "1"],
-            ]
-            bench.library.keepFiles(of: [
-                UnfinishedTransfer(job: 7, owner: Self.bob, link: 0, checkpoint: checkpoint)
-            ])
-            let errors = try await [
-                bench.failure(source(origin, path + "/secret"), job: 2, owner: Self.ann),
-                bench.failure(source(origin, path + "/other"), job: 2, owner: Self.ann),
-            ]
-            #expect(errors.map(\.kind) == [.policy, .policy])
-            // It is kept all the same.
-            chmod(path, 0o777)
-            let error = try await bench.failure(source(origin, path + "/secret"), job: 2, owner: Self.ann)
-            #expect(error.kind == .exists, "\(error)")
         }
     }
 

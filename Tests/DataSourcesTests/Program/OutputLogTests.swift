@@ -156,23 +156,6 @@ import Testing
         }
     }
 
-    @Test func streams_thatAlternateVeryOften_areKept_inOrder() async throws {
-        try await Workbench.run { bench async throws in
-            let runs = (0..<30_000).map { Run($0 / 2, count: 1, isError: $0 % 2 == 1) }
-            let log = Log(bench, limit: 1 << 20)
-            for start in stride(from: 0, to: runs.count, by: 1000) {
-                log.writer.append(
-                    runs[start..<start + 1000].map {
-                        PipeReader.Chunk(pipe: $0.isError ? 1 : 0, bytes: ByteBuffer(bytes: $0.bytes))
-                    })
-            }
-            let reading = try Reading(log.writer.reader)
-            #expect(reading.bytes == runs.flatMap(\.bytes) && reading.omitted == 0)
-            // A piece has a bounded number of records.
-            #expect(reading.pieces == (30_000 - 1) / 4096 + 1)
-        }
-    }
-
     // MARK: - At the same time
 
     /// A reader comes after each write into the file, as if it ran beside the program.
@@ -203,26 +186,6 @@ import Testing
         #expect(readings.withLock(\.self) > 10)
     }
 
-    /// A daemon that is killed may have begun to replace the oldest bytes of the ring.
-    @Test func output_isKept_whereverTheWritingEnds() async throws {
-        let limit = 1000
-        let runs = Self.runs(6000, least: 100, most: 300, seed: 5)
-        let bytes = runs.flatMap(\.bytes)
-        let least = Mutex(Int.max)
-        var files = FileOperations.real
-        files.writeAt = { file, offset, part throws(Errno) in
-            try FileOperations.real.writeAt(file, offset, part)
-            guard let reading = try? Reading(OutputReader(file, .real)), reading.size > 2 * limit else { return }
-            least.withLock { $0 = min($0, reading.bytes.count) }
-        }
-        try await Workbench.run(files: files) { bench async throws in
-            let log = Log(bench, limit: limit)
-            for run in runs { log.write(run) }
-            #expect(try Reading(log.writer.reader).bytes == Self.kept(bytes, limit: limit))
-        }
-        #expect(least.withLock(\.self) == limit)
-    }
-
     // MARK: - Without room
 
     /// The bytes of a unit in the file.
@@ -250,22 +213,6 @@ import Testing
             let log = Log(bench, limit: 1 << 20)
             for run in runs { log.write(run) }
             #expect(try Reading(log.writer.reader).bytes == bytes)
-        }
-    }
-
-    @Test func end_isShort_whereTheQuotaHasRoomForPartOfIt() async throws {
-        try await Workbench.run { bench async throws in
-            let runs = Self.runs(3 << 20, least: 1000, most: 20_000, seed: 8)
-            let bytes = runs.flatMap(\.bytes)
-            bench.roomForBody.withLock { $0 = 18 * Self.unit }
-            let log = Log(bench, limit: 1 << 20)
-            for run in runs { log.write(run) }
-            let reading = try Reading(log.writer.reader)
-            let end = reading.bytes.count - (512 << 10)
-            #expect(end == 32 << 10)
-            #expect(reading.bytes.prefix(512 << 10).elementsEqual(bytes.prefix(512 << 10)))
-            #expect(reading.bytes.suffix(end).elementsEqual(bytes.suffix(end)))
-            #expect(reading.size == bytes.count && reading.omitted == Int64(bytes.count - reading.bytes.count))
         }
     }
 

@@ -148,16 +148,6 @@ import Testing
         }
     }
 
-    @Test func endlessOutput_isRead_untilTheProgramIsCancelled() async throws {
-        try await ProgramSourceTests.run { bench async throws in
-            let endless = try bench.start(
-                ProgramSourceTests.configured("echo '{\"progress\":{\"completed\":1}}'; exec cat /dev/zero"))
-            #expect(try await ProgramSourceTests.progress(of: endless) == 1)
-            endless.cancel()
-            #expect(try await bench.failure(of: endless).kind == .cancelled)
-        }
-    }
-
     @Test func progress_isReportedInTheProgramsUnit() async throws {
         try await ProgramSourceTests.run { bench async throws in
             let seen = Mutex<[ProgressUpdate]>([])

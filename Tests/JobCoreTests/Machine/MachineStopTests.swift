@@ -92,29 +92,6 @@ import Testing
     }
 
     @Test(arguments: reasons)
-    func stop_runsTheFinallyLinks_behindTheLinkThatRan(_ reason: JobRow.Stop) throws {
-        var job = try JobRow.chain(Self.links)
-        job.start()
-        for _ in 0..<3 { job.finish() }
-        #expect(job.link == 3)
-        #expect(job.stop(reason, at: .after(5)) == .interrupt)
-        job.complete()
-        expectStopped(job, reason, [0, 1, 2, 3, 4])
-    }
-
-    @Test(arguments: reasons)
-    func stop_ends_whereNoFinallyLinkIsLeft(_ reason: JobRow.Stop) throws {
-        var job = try JobRow.chain(#"{"finally":{"return":1}},{"then":{"return":1}}"#)
-        job.start()
-        job.finish()
-        job.finish()
-        #expect(job.link == 2)
-        #expect(job.stop(reason, at: .after(5)) == .interrupt)
-        #expect(job.finish() == .finish)
-        expectStopped(job, reason, [0, 1, 2])
-    }
-
-    @Test(arguments: reasons)
     func stop_letsAFinallyLinkRunOn(_ reason: JobRow.Stop) throws {
         var job = try JobRow.chain(Self.links)
         job.start()
@@ -139,20 +116,6 @@ import Testing
         #expect(job.link == 2 && job.attempt == 2)
         job.complete()
         expectStopped(job, reason, [2, 4])
-    }
-
-    @Test(arguments: reasons)
-    func finallyLink_goesOnCounting_whereAStopMeetsItsPause(_ reason: JobRow.Stop) throws {
-        var job = try JobRow.chain(#"{"finally":{"return":1}}"#)
-        job.start()
-        job.finish()
-        job.finish(.passing)
-        #expect(job.state == .scheduled && job.link == 1)
-        #expect(job.stop(reason, at: .after(5)) == .enqueue)
-        job.start()
-        #expect(job.link == 1 && job.attempt == 2)
-        job.complete()
-        expectStopped(job, reason, [0, 1])
     }
 
     @Test(arguments: reasons)
@@ -196,20 +159,6 @@ import Testing
         #expect(job == before)
     }
 
-    @Test(arguments: reasons)
-    func stop_runsAFinallyLink_thatARestartPutBack(_ reason: JobRow.Stop) throws {
-        var job = try JobRow.chain(Self.links)
-        job.start()
-        for _ in 0..<2 { job.finish() }
-        _ = job.restart(at: .after(4))
-        #expect(job.link == 2 && job.state == .queued)
-        #expect(job.stop(reason, at: .after(5)) == .enqueue)
-        job.start()
-        #expect(job.link == 2 && job.attempt == 1)
-        job.complete()
-        expectStopped(job, reason, [0, 1, 2, 4])
-    }
-
     // MARK: - Retries of stopped jobs
 
     /// Returns the job, stopped after this many links and retried from its failure.
@@ -227,14 +176,6 @@ import Testing
     func retryFromFailed_beginsAtTheLinkThatWasStopped(_ reason: JobRow.Stop) throws {
         var job = try retried(after: 3, reason)
         #expect(job.link == 3 && job.carried == .text("r1") && job.stop == nil && job.ended == [0, 1, 2])
-        job.complete()
-        #expect(job.state == .succeeded && job.ended == [0, 1, 2, 3, 4])
-    }
-
-    @Test(arguments: reasons)
-    func retryFromFailed_beginsAtAFinallyLink_thatRanWhenItWasStopped(_ reason: JobRow.Stop) throws {
-        var job = try retried(after: 2, reason)
-        #expect(job.link == 2 && job.carried == .text("r1") && job.ended == [0, 1])
         job.complete()
         #expect(job.state == .succeeded && job.ended == [0, 1, 2, 3, 4])
     }

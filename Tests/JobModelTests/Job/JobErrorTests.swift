@@ -18,20 +18,6 @@ import Testing
         #expect(MemoryLayout<JobError?>.size == MemoryLayout<Int>.size)
     }
 
-    @Test func error_isItsOwn_onceItWasCopied() {
-        let first = JobError(.dns, "x")
-        var second = first
-        second.attempts = 3
-        second.cause = first
-        #expect(first.attempts == 1 && first.cause == nil)
-        #expect(second.attempts == 3 && second.cause == first && second != first)
-    }
-
-    @Test func error_leavesOut_whatHasNoValue() {
-        #expect(
-            JobError(.dns, "x").json.object?.names == ["kind", "message", "retryable", "link", "attempts"])
-    }
-
     @Test func error_readsBack_withItsCausesAndFailures() {
         var leaf = JobError(.timeout, "Slow.", retryable: true)
         leaf.job = 7
@@ -74,17 +60,5 @@ import Testing
     ])
     func kind_isNotWellFormed_otherwise(_ kind: String) {
         #expect(!JobError.Kind(rawValue: kind).isWellFormed)
-    }
-
-    @Test func kinds_areTheWordsOfTheProtocol() {
-        let kinds: [JobError.Kind] = [
-            .dns, .connect, .tls, .network, .timeout, .deadline, .http, .policy, .exists, .storage, .checksum, .parse,
-            .select, .tooLarge, .template, .list, .cancelled, .invalid, .internal,
-        ]
-        #expect(
-            kinds.map(\.rawValue) == [
-                "dns", "connect", "tls", "network", "timeout", "deadline", "http", "policy", "exists", "storage",
-                "checksum", "parse", "select", "too-large", "template", "list", "cancelled", "invalid", "internal",
-            ])
     }
 }

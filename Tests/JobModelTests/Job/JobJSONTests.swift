@@ -145,27 +145,4 @@ import Testing
     func progress_isNull_whereItIsUnknown(_ progress: Progress, _ text: String) {
         #expect(progress.json.description == text)
     }
-
-    @Test func progress_isRounded_whateverItsNumbers() {
-        var generator = SystemRandomNumberGenerator()
-        let sizes = [0, 1, 7, 9_999, 123_456_789, 1 << 53, Int64.max]
-        let rates = [nil, 0, -0.0, 0.4, 0.5, 1, 1234.5678, 1e-300, 1e14, 1e15, 1e16, 1e300, .infinity, .nan, -3]
-        for round in 0..<5000 {
-            let size = round < 500 ? sizes.randomElement(using: &generator) ?? 0 : .random(in: 0...1 << 40)
-            let total = Bool.random(using: &generator) ? size : round % 7 == 0 ? nil : .random(in: 0...1 << 30)
-            let rate = round < 500 ? rates.randomElement(using: &generator) ?? nil : .random(in: 0...1e9)
-            let progress = Progress(
-                completed: total.map { .random(in: 0...max(0, $0)) } ?? size, total: total,
-                unit: Bool.random(using: &generator) ? .bytes : .jobs, rate: rate)
-            func rounded(_ value: Double?, _ parts: Double) -> JSON {
-                value.map { JSON(($0 * parts).rounded() / parts) } ?? .null
-            }
-            let json = progress.json
-            #expect(json["completed"]?.int == Int(progress.completed))
-            #expect(json["total"]?.int == progress.total.map { Int($0) })
-            #expect(json["fraction"] == rounded(progress.fraction, 10_000))
-            #expect(json["rate"] == rounded(progress.rate, 1))
-            #expect(json["eta"] == rounded(progress.eta, 10))
-        }
-    }
 }

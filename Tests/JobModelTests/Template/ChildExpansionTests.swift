@@ -195,12 +195,4 @@ import Testing
         let innermost = try #require(list["jobs"]?[0]?["then"]?[0]?["then"]?["return"])
         #expect(try TemplateExpansion([.input: "K"]).value(innermost) == .string("\(text)K"))
     }
-
-    @Test func objects_comeThrough_withEveryStringAsItWas() throws {
-        let item: JSON = ["a": ["{{input}}", "x{{item}}"], "b": "\\{{"]
-        let job: JSON = ["source": ["type": "error"], "then": [["then": ["return": ["{{item}}", "{{input}}"]]]]]
-        let child = try TemplateExpansion([.item: item, .index: 0]).child(job)
-        let link = try #require(child["then"]?[0]?["then"]?["return"])
-        #expect(try TemplateExpansion([.input: item]).value(link) == [item, item])
-    }
 }

@@ -153,21 +153,6 @@ import Testing
         #expect(try TemplateExpansion([.input: part]).value(few).parsedCost <= JobLimits().composedValues)
     }
 
-    @Test func url_fails_wherePercentEncodingMakesItTooLarge() throws {
-        let text = JSON.string(String(repeating: "\u{E9}", count: 12 << 20))
-        let source: JSON = ["type": "url", "url": "https://h/{{input}}", "body": "{{input}}"]
-        let error = #expect(throws: JobError.self) { try TemplateExpansion([.input: text]).source(source) }
-        #expect(error?.kind == .tooLarge)
-    }
-
-    @Test func expansion_fails_whereLinksDoubleAResultAgainAndAgain() {
-        var value = JSON.string(String(repeating: "x", count: 1 << 16))
-        let error = #expect(throws: JobError.self) {
-            for _ in 0..<100 { value = try TemplateExpansion([.input: value]).value(["{{input}}", "{{input}}"]) }
-        }
-        #expect(error?.kind == .tooLarge)
-    }
-
     @Test func expansion_fails_whereLinksNestAResultDeeperAndDeeper() {
         var value: JSON = "x"
         var depth = 0
