@@ -228,13 +228,6 @@ import Testing
         #expect(never.isCancelled)
     }
 
-    @Test func list_takesTheProducersAnswer_whenItsMembersAreOneAndTheSame() {
-        let promise = Promise<Int, any Error> { $0.succeed(7) }
-        let list = Deferred.all([promise.deferred, promise.deferred])
-        list.cancel()
-        #expect(list.value == [7, 7])
-    }
-
     @Test func list_takesTheProducersAnswer_whenItsMembersWaitForTheSame() {
         let journal = Journal<String>()
         let promise = Promise<Int, any Error> {

@@ -117,14 +117,6 @@ import Testing
         #expect(journal.entries == ["succeeded", "failed"])
     }
 
-    @Test func finally_runsBeforeWhatFollowsIt_whenResolved() {
-        let journal = Journal<String>()
-        let promise = Promise<Int, any Error>()
-        promise.deferred.finally { _ in journal.note("finally") }.then { _ in journal.note("then") }
-        promise.succeed(1)
-        #expect(journal.entries == ["finally", "then"])
-    }
-
     // MARK: Pausing
 
     @Test func chain_pauses_whenACallbackReturnsADeferred() {
@@ -152,15 +144,6 @@ import Testing
         inner.deferred.then { _ in journal.note("inner, after") }
         inner.succeed(2)
         #expect(journal.entries == ["inner, before", "outer", "inner, after"])
-    }
-
-    @Test func pausedChain_takesTheFailureBranch_whenTheInnerOneFails() {
-        let inner = Promise<Int, any Error>()
-        let last = Deferred<Int, any Error>.succeeded(1)
-            .then { _ in inner.deferred }
-            .fail { error in error as? Oops == .one ? 42 : 0 }
-        inner.fail(Oops.one)
-        #expect(last.value == 42)
     }
 
     @Test func everyForm_pauses_whenItsClosureReturnsADeferred() {
@@ -208,26 +191,7 @@ import Testing
         #expect(promise.deferred.value == 1)
     }
 
-    @Test func callbacks_runAtOnce_whenAddedToAResolvedDeferred() {
-        let journal = Journal<Int>()
-        let deferred = Deferred<Int, any Error>.succeeded(1)
-        deferred.then { journal.note($0) }
-        deferred.then { journal.note($0 + 1) }
-        #expect(journal.entries == [1, 2])
-    }
-
     // MARK: Observers
-
-    @Test func observers_areToldEachOnce_whenResolved() {
-        let journal = Journal<String>()
-        let promise = Promise<Int, any Error>()
-        promise.deferred.upon { _ in journal.note("a") }
-        promise.deferred.then { _ in journal.note("link") }
-        promise.deferred.upon { _ in journal.note("b") }
-        promise.succeed(1)
-        promise.deferred.upon { _ in journal.note("late") }
-        #expect(journal.entries == ["a", "link", "b", "late"])
-    }
 
     @Test func observer_isNotTold_whenItsObservationWasCancelled() {
         let journal = Journal<String>()

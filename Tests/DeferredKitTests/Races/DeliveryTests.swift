@@ -68,17 +68,6 @@ import Testing
         #expect(journal.entries == ["a1", "b1", "d1", "b2", "c1", "a2"])
     }
 
-    @Test func chains_runDepthFirst_whenOneDeferredHasSeveral() {
-        let journal = Journal<String>()
-        let promise = Promise<Int, any Error>()
-        for name in ["a", "b"] {
-            promise.deferred.then { _ in journal.note(name + "1") }.then { journal.note(name + "2") }
-                .then { journal.note(name + "3") }
-        }
-        promise.succeed(0)
-        #expect(journal.entries == ["a1", "a2", "a3", "b1", "b2", "b3"])
-    }
-
     @Test func callbackAddedByACallback_comesAfterThoseThatWereThere() {
         let journal = Journal<String>()
         let promise = Promise<Int, any Error>()
@@ -120,14 +109,6 @@ import Testing
         other.succeed("x")
         inner.succeed(5)
         #expect(last.value == 7)
-    }
-
-    @Test func outcome_isThereForOthers_beforeCallbacksRun() {
-        let promise = Promise<Int, any Error>()
-        let journal = Journal<Int?>()
-        promise.deferred.upon { _ in journal.note(promise.deferred.value) }
-        promise.succeed(3)
-        #expect(journal.entries == [3])
     }
 
     @Test func callbackAddedElsewhere_runsOnTheThreadThatRunsTheOthers() async {

@@ -8,40 +8,6 @@ import Testing
         return ["source": source.with(more)]
     }
 
-    @Test func child_failsAlone_whenItCannotBeMade() async throws {
-        try await Daemon.run { _, wire in
-            func each(_ mode: String) -> JSON {
-                [
-                    "source": [
-                        "type": "each", "in": [["s": 0], ["s": -1], [:], ["s": 0, "q": "none"]], "mode": .string(mode),
-                        "job": [
-                            "source": ["type": "timer", "seconds": "{{item/s}}"],
-                            "then": [["then": ["return": "{{index}}"]]],
-                        ],
-                    ]
-                ]
-            }
-            let id = try await wire.submit(each("settled"))
-            let settled = try await wire.wait(id)
-            #expect(settled["state"] == "succeeded")
-            #expect(settled["result"]?.array?.map { $0["ok"] } == [true, false, false, true])
-            #expect(settled["result"]?[0]?["value"] == 0)
-            #expect(settled["result"]?[1]?["error"]?["kind"] == "invalid")
-            #expect(settled["result"]?[1]?["error"]?["index"] == 1)
-            #expect(settled["result"]?[2]?["error"]?["kind"] == "template")
-            let children =
-                try await wire.call("job.list", ["parent": JSON(id), "order": "oldest"])["jobs"]?.array ?? []
-            #expect(children.map { $0["state"] } == ["succeeded", "failed", "failed", "succeeded"])
-            #expect(children[2]["error"]?["kind"] == "template")
-            let first = try await wire.run(each("first"))
-            #expect(first["state"] == "succeeded")
-            #expect([0, 3].contains(first["result"]?["index"]?.int))
-            let all = try await wire.fail(each("all"))
-            #expect(all["kind"] == "list")
-            #expect([1, 2].contains(all["cause"]?["index"]?.int))
-        }
-    }
-
     /// Sums of sizes from servers must not end the daemon.
     @Test(arguments: [
         [Int64.max, Int64.max], [1 << 62, 1 << 62, 1 << 62], [Int64.max, 10],

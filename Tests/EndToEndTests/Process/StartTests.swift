@@ -75,16 +75,6 @@ import Testing
         }
     }
 
-    @Test func state_isForItsOwnerOnly() async throws {
-        try await Daemon.run { daemon in
-            _ = try await daemon.connect().succeed(.value("secret"))
-            for name in [""] + Files.names(in: daemon.state).map({ "/" + $0 }) {
-                let mode = try Files.mode(of: daemon.state + name)
-                #expect(mode & 0o077 == 0, "\(name) has mode \(String(mode, radix: 8))")
-            }
-        }
-    }
-
     @Test func stateDirectory_isRefused_whenItCannotBe() async throws {
         try await Stage.with {
             try await TemporaryDirectory.with { directory in
@@ -148,20 +138,6 @@ import Testing
             #expect(code == .code(78))
             #expect(line.contains(path) && line.contains("version 8"), "\(line)")
             #expect(try Files.bytes(path) == bytes, "it was changed")
-        }
-    }
-
-    @Test func directories_areMade_whenThereAreNone() async throws {
-        try await Household.with { household in
-            let deep = household.directory.path + "/a/b"
-            let daemon = try await household.start(flags: [
-                "--state-directory", deep + "/state", "--downloads-directory", deep + "/downloads",
-            ])
-            try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-                let result = try await daemon.connect().succeed(.download(origin.url("/f"), to: "f"))
-                #expect(result["path"]?.string?.hasPrefix(deep + "/downloads/") == true)
-            }
-            try await daemon.stop()
         }
     }
 
