@@ -29,7 +29,7 @@ public func both<each S: Sendable, F: Error>(_ deferreds: repeat Deferred<each S
     Gathering.join(members, target) { gathering, source, target, index, trampoline in
         if let failure = source.failure {
             target.fail(with: failure, unless: Mark.resolved, trampoline)
-            gathering.dismiss(.withdrawing, trampoline)
+            gathering.dismiss(trampoline)
         } else {
             sources[index] = source
             if gathering.count(index, source, target) { finish(unsafeDowncast(target, to: Values.self), trampoline) }

@@ -19,7 +19,7 @@ extension Deferred {
                 if gathering.count(index, source, target) { typed.settle(.success(values.moveOut()), trampoline) }
             case .failure(let error):
                 typed.settle(.failure(error), trampoline)
-                gathering.dismiss(.withdrawing, trampoline)
+                gathering.dismiss(trampoline)
             }
         }
         return target
@@ -60,7 +60,7 @@ extension Deferred {
             switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
             case .success(let value):
                 typed.settle(.success((index: index, value: value)), trampoline)
-                gathering.dismiss(.withdrawing, trampoline)
+                gathering.dismiss(trampoline)
             case .failure(let error):
                 failures[index] = error
                 guard gathering.count(index, source, target) else { return }
@@ -84,7 +84,7 @@ extension Deferred {
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
             let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
             unsafeDowncast(target, to: First.self).settle(.success((index: index, outcome: outcome)), trampoline)
-            gathering.dismiss(.withdrawing, trampoline)
+            gathering.dismiss(trampoline)
         }
         return target
     }
@@ -100,7 +100,7 @@ extension Deferred {
         Gathering.join(Array(deferreds), target) { gathering, source, target, _, trampoline in
             unsafeDowncast(target, to: Deferred<Deferred, Never>.self)
                 .settle(.success(unsafeDowncast(source, to: Deferred.self)), trampoline)
-            gathering.dismiss(.quiet, trampoline)
+            gathering.dismiss(withdrawing: false, trampoline)
         }
         return target
     }

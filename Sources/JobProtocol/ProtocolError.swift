@@ -59,25 +59,21 @@ package struct ProtocolError: Error, Sendable, Equatable {
 
     /// Describes an invalid member of the params.
     package init(_ fault: SpecError) {
-        self.init(
-            .invalidParams, "Invalid params: \(fault.reason)",
-            [
-                "pointer": fault.pointer.description.echoed.json,
-                "reason": fault.reason.shortened(to: JobError.mostMessage).json,
-            ])
+        self.init(.invalidParams, "Invalid params: \(fault.reason)", Self.details(of: fault))
+    }
+
+    private static func details(of fault: SpecError) -> JSONObject {
+        [
+            "pointer": fault.pointer.description.echoed.json,
+            "reason": fault.reason.shortened(to: JobError.mostMessage).json,
+        ]
     }
 
     /// The same error with all mistakes of a spec, if there are several.
     package func with(mistakes: [SpecError]) -> ProtocolError {
         guard mistakes.count > 1 else { return self }
         var data = data
-        data["mistakes"] = .array(
-            mistakes.map {
-                [
-                    "pointer": $0.pointer.description.echoed.json,
-                    "reason": $0.reason.shortened(to: JobError.mostMessage).json,
-                ]
-            })
+        data["mistakes"] = .array(mistakes.map { .object(Self.details(of: $0)) })
         return ProtocolError(code: code, message: message, data: data)
     }
 

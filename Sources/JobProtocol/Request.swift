@@ -34,7 +34,7 @@ package enum IncomingLine: Sendable, Equatable {
             Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
         }
         switch parsed {
-        case .success(let (json, cost)): return (IncomingLine(json), cost)
+        case .success(let (json, cost)): return (read(json), cost)
         case .failure(let error) where error.isTooLarge:
             let error = ProtocolError(
                 .invalidRequest, "The line has too many values, \(error); split the request up.",
@@ -45,16 +45,10 @@ package enum IncomingLine: Sendable, Equatable {
         }
     }
 
-    private init(_ json: JSON) {
-        guard case .array(let elements) = json else {
-            self = .single(IncomingCall(json))
-            return
-        }
-        if elements.isEmpty {
-            self = .single(.rejected(id: .null, ProtocolError(.invalidRequest, "Invalid request: the batch is empty.")))
-        } else {
-            self = .batch(elements.map(IncomingCall.init))
-        }
+    private static func read(_ json: JSON) -> IncomingLine {
+        guard case .array(let elements) = json else { return .single(.read(json)) }
+        return elements.isEmpty
+            ? .single(.invalid(id: .null, "the batch is empty.")) : .batch(elements.map(IncomingCall.read))
     }
 }
 
@@ -76,49 +70,37 @@ package enum IncomingCall: Sendable, Equatable {
     private static let longestID = 4096
     private static let members = ["jsonrpc", "id", "method", "params"]
 
-    init(_ json: JSON) {
+    fileprivate static func read(_ json: JSON) -> IncomingCall {
         guard let object = json.object else {
-            self = .rejected(
-                id: .null, ProtocolError(.invalidRequest, "Invalid request: a call is an object, not \(json.typeName).")
-            )
-            return
+            return .invalid(id: .null, "a call is an object, not \(json.typeName).")
         }
         let id = object["id"]
         switch id {
         case nil, .null, .string, .number: break
-        default:
-            self = .invalid(id: .null, "\"id\" must be a string, a number or null.")
-            return
+        default: return .invalid(id: .null, "\"id\" must be a string, a number or null.")
         }
-        if let id, id.size > Self.longestID {
-            self = .invalid(id: .null, "\"id\" may take at most \(Self.longestID) bytes.")
-            return
+        if let id, id.size > longestID {
+            return .invalid(id: .null, "\"id\" may take at most \(longestID) bytes.")
         }
-        guard object["jsonrpc"] == "2.0" else {
-            self = .invalid(id: id, "\"jsonrpc\" must be \"2.0\".")
-            return
-        }
+        guard object["jsonrpc"] == "2.0" else { return .invalid(id: id, "\"jsonrpc\" must be \"2.0\".") }
         guard case .string(let method) = object["method"] else {
-            self = .invalid(id: id, "\"method\" must be a string.")
-            return
+            return .invalid(id: id, "\"method\" must be a string.")
         }
-        if let stranger = object.members.first(where: { !Self.members.contains($0.name) }) {
-            self = .invalid(id: id, "a call has no member \"\(stranger.name.echoed)\".")
-            return
+        if let stranger = object.members.first(where: { !members.contains($0.name) }) {
+            return .invalid(id: id, "a call has no member \"\(stranger.name.echoed)\".")
         }
         switch object["params"] {
-        case nil: self = .request(Request(id: id, method: method, params: JSONObject()))
-        case .object(let params): self = .request(Request(id: id, method: method, params: params))
+        case nil: return .request(Request(id: id, method: method, params: JSONObject()))
+        case .object(let params): return .request(Request(id: id, method: method, params: params))
         case .array:
-            self = .rejected(
-                id: id,
-                ProtocolError(SpecError(JSONPointer(), "Params are given by name, in an object, not in an array.")))
-        default: self = .invalid(id: id, "\"params\" must be an object.")
+            let fault = SpecError(JSONPointer(), "Params are given by name, in an object, not in an array.")
+            return .rejected(id: id, ProtocolError(fault))
+        default: return .invalid(id: id, "\"params\" must be an object.")
         }
     }
 
     /// A value that is not even recognizable as a notification is answered with the id null.
-    private static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
+    fileprivate static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
         .rejected(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
     }
 }

@@ -19,15 +19,8 @@ final class Gathering: @unchecked Sendable {
     private var remaining: Int
     private var progress: GatheredProgress
     private var isJoining = true
-    /// How the list ended its wait for the members, if it has.
-    private var dismissal: Dismissal?
-
-    /// The treatment of members without an outcome once the list has its own.
-    @usableFromInline
-    enum Dismissal {
-        case withdrawing
-        case quiet
-    }
+    /// Whether the list withdraws from its members, once it has its outcome.
+    private var withdraws: Bool?
 
     private init(count: Int, _ arrival: @escaping Arrival) {
         remaining = count
@@ -47,11 +40,11 @@ final class Gathering: @unchecked Sendable {
         // No member arrives on this thread before all have joined.
         Trampoline.enter { trampoline in
             for (index, core) in cores.enumerated() { core.append(gathering.members[index], leaving: Mark.looked) }
-            let dismissal = gathering.lock.withLock {
+            let withdraws = gathering.lock.withLock {
                 gathering.isJoining = false
-                return gathering.dismissal
+                return gathering.withdraws
             }
-            if let dismissal { gathering.leave(dismissal, trampoline) }
+            if let withdraws { gathering.leave(withdrawing: withdraws, trampoline) }
         }
     }
 
@@ -84,21 +77,21 @@ final class Gathering: @unchecked Sendable {
 
     /// Ends the wait for the remaining members, because the list has its outcome.
     @usableFromInline
-    func dismiss(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
+    func dismiss(withdrawing: Bool = true, _ trampoline: Trampoline.Reference) {
         let isNow = lock.withLock {
-            guard self.dismissal == nil else { return false }
-            self.dismissal = dismissal
+            guard withdraws == nil else { return false }
+            withdraws = withdrawing
             return !isJoining
         }
-        if isNow { leave(dismissal, trampoline) }
+        if isNow { leave(withdrawing: withdrawing, trampoline) }
     }
 
-    private func leave(_ dismissal: Dismissal, _ trampoline: Trampoline.Reference) {
+    private func leave(withdrawing: Bool, _ trampoline: Trampoline.Reference) {
         for member in members where member.marks & Mark.resolved == 0 {
             let leave = member.leave(unlinking: true)
             if case .gone = leave { continue }
             member.release()
-            if case .unwanted(let upstream) = leave, dismissal == .withdrawing { upstream.abandon(trampoline) }
+            if withdrawing, case .unwanted(let upstream) = leave { upstream.abandon(trampoline) }
         }
     }
 

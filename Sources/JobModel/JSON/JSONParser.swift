@@ -215,12 +215,9 @@ package struct JSONParser {
     }
 
     private mutating func literal(_ word: StaticString, _ value: JSON) throws(JSONSyntaxError) -> JSON {
-        let end = position + word.utf8CodeUnitCount
-        guard end <= bytes.count,
-            UnsafeBufferPointer(rebasing: bytes[position..<end])
-                .elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
-        else { throw fault("expected a value") }
-        position = end
+        let expected = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        guard bytes[position...].starts(with: expected) else { throw fault("expected a value") }
+        position += expected.count
         return value
     }
 

@@ -14,26 +14,19 @@ package struct JSONPointer: Sendable, Hashable {
         // Split by scalars: Swift joins a slash and a following combining character into one character.
         let parts = text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         for part in text.isEmpty ? [] : parts {
-            guard let token = Self.unescaped(Substring(part)) else { return nil }
+            guard let token = Self.unescaped(part) else { return nil }
             tokens.append(token)
         }
         self.init(tokens)
     }
 
-    private static func unescaped(_ part: Substring) -> String? {
-        guard part.utf8.contains(UInt8(ascii: "~")) else { return String(part) }
-        var token = ""
-        var scalars = part.unicodeScalars.makeIterator()
-        while let scalar = scalars.next() {
-            guard scalar == "~" else {
-                token.unicodeScalars.append(scalar)
-                continue
-            }
-            switch scalars.next() {
-            case "0": token += "~"
-            case "1": token += "/"
-            default: return nil
-            }
+    private static func unescaped(_ part: Substring.UnicodeScalarView) -> String? {
+        let pieces = part.split(separator: "~", omittingEmptySubsequences: false)
+        var token = String(pieces[0])
+        for piece in pieces.dropFirst() {
+            guard let digit = piece.first, digit == "0" || digit == "1" else { return nil }
+            token += digit == "0" ? "~" : "/"
+            token.unicodeScalars += piece.dropFirst()
         }
         return token
     }
@@ -62,15 +55,7 @@ extension JSONPointer: CustomStringConvertible {
     /// The pointer in RFC 6901 notation.
     package var description: String {
         tokens.map { token in
-            var escaped = "/"
-            for scalar in token.unicodeScalars {
-                switch scalar {
-                case "~": escaped += "~0"
-                case "/": escaped += "~1"
-                default: escaped.unicodeScalars.append(scalar)
-                }
-            }
-            return escaped
+            "/" + token.unicodeScalars.map { $0 == "~" ? "~0" : $0 == "/" ? "~1" : String($0) }.joined()
         }.joined()
     }
 }

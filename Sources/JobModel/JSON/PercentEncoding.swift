@@ -5,11 +5,7 @@ package enum PercentEncoding {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size(of: text))
         for byte in text.utf8 {
-            if isUnreserved(byte) {
-                bytes.append(byte)
-            } else {
-                append(byte, to: &bytes)
-            }
+            if isUnreserved(byte) { bytes.append(byte) } else { append(byte, to: &bytes) }
         }
         return String(decoding: bytes, as: UTF8.self)
     }

@@ -11,14 +11,11 @@ extension String {
         if utf8.count <= limit / 6 || JSONWriter.size(of: self) - 2 <= limit { return self }
         let ending = "…"
         var room = limit - ending.utf8.count
-        var kept = unicodeScalars.startIndex
-        while kept < unicodeScalars.endIndex {
-            let size = JSONWriter.size(of: unicodeScalars[kept])
-            guard size <= room else { break }
-            room -= size
-            kept = unicodeScalars.index(after: kept)
+        let kept = unicodeScalars.prefix { scalar in
+            room -= JSONWriter.size(of: scalar)
+            return room >= 0
         }
-        return String(unicodeScalars[..<kept]) + ending
+        return String(kept) + ending
     }
 
     /// The word that was probably meant, if one is near.
