@@ -62,4 +62,74 @@ extension SystemdBootTests {
         #expect(transcript.said("ran") == ["1 /home/owner 0 0"])
         #expect(transcript.said("result") == ["success"])
     }
+
+    private static let openToAll = ["deferd.socket.d/open.conf": "[Socket]\nSocketMode=0666\n"]
+
+    /// A server of a few bytes at 127.0.0.1:8080.
+    private static let origin = [
+        "origin.socket": "[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n",
+        "origin@.service": #"""
+        [Service]
+        StandardInput=socket
+        StandardError=journal
+        ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do :; done; printf \
+            "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
+
+        """#,
+    ]
+
+    /// The daemon has only its own rights, and lends them to no user.
+    @Test func absoluteRoot_isUsed_whereBothCallerAndDaemonMay() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            useradd --uid 4711 ann; useradd --uid 4712 bob
+            root=/srv/files; install -d -m 755 $root; mkdir -p /etc/deferd
+            printf 'downloads:\n  roots: [/srv/files]\n' >/etc/deferd/deferd.yaml
+            install -d -m 777 $root/open
+            install -d -m 700 -o ann -g ann $root/anns
+            install -d -m 700 -o deferd -g deferd $root/deferds
+            install -d -m 770 -o ann -g deferd $root/shared
+            systemctl start origin.socket deferd.service
+            as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
+            get() {
+              if as "$1" deferctl --socket "$socket" download http://127.0.0.1:8080/file --to "$root/$2" >/dev/null 2>&1
+              then say "$1" "$2"; else say "$1" "not $2"; fi
+            }
+            for path in open/a open/deep/a anns/a deferds/a shared/a; do get ann $path; done
+            for path in shared/b open/b open/deep/b; do get bob $path; done
+            say read "$(as ann cat $root/open/a) $(as ann cat $root/open/deep/a) $(stat --format %U $root/open/a)"
+            as bob cat $root/open/a 2>/dev/null || say other refused
+            say left "$(ls $root/anns $root/deferds | grep -c a$)"
+            """#,
+            files: Self.openToAll.merging(Self.origin) { own, _ in own }.merging([
+                "deferd.service.d/roots.conf": "[Service]\nReadWritePaths=/srv/files\n"
+            ]) { own, _ in own }
+        )
+        #expect(transcript.said("ann") == ["open/a", "open/deep/a", "not anns/a", "not deferds/a", "shared/a"])
+        // A directory that was made for Ann is hers.
+        #expect(transcript.said("bob") == ["not shared/b", "open/b", "not open/deep/b"])
+        #expect(transcript.said("read") == ["bytes bytes deferd"])
+        #expect(transcript.said("other") == ["refused"])
+        #expect(transcript.said("left") == ["0"])
+    }
+
+    @Test func download_isReadByItsCallerOnly() async throws {
+        let transcript = try await BootedSystem.run(
+            #"""
+            useradd owner; useradd stranger
+            systemctl start origin.socket deferd.service
+            as() { setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"; }
+            as owner deferctl --socket "$socket" download http://127.0.0.1:8080/file --to file.bin >/dev/null
+            file=$(find /var/lib/deferd/downloads -name file.bin)
+            say owner "$(as owner cat "$file") $(stat --format %U "$file")"
+            as owner sh -c 'echo more >>"$1" && mkdir "$(dirname "$1")/new"' - "$file" && say owner changed
+            as stranger cat "$file" 2>/dev/null || say stranger refused
+            as stranger ls "$(dirname "$file")" 2>/dev/null || say listing refused
+            """#,
+            files: Self.openToAll.merging(Self.origin) { own, _ in own }
+        )
+        #expect(transcript.said("owner") == ["bytes deferd", "changed"])
+        #expect(transcript.said("stranger") == ["refused"])
+        #expect(transcript.said("listing") == ["refused"])
+    }
 }

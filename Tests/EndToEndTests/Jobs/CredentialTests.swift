@@ -85,6 +85,18 @@ import Testing
         }
     }
 
+    @Test func credential_isNotUsed_becauseAnotherServerSaysSo() async throws {
+        try await GuidedOrigin.run({ _, _ in .text("here") }) { origin in
+            let target = origin.url("/change").string ?? ""
+            try await GuidedOrigin.run({ _, _ in .status("302 Found", [("Location", target)]) }) { other in
+                try await run(for: origin) { daemon, _ in
+                    _ = try await daemon.connect().succeed(.fetch(other.url("/")))
+                    #expect(try await origin.arrival(of: "/change").headers["x-token"] == nil)
+                }
+            }
+        }
+    }
+
     @Test func credential_isForHTTPSOnly_unlessItSaysOtherwise() async throws {
         try await GuidedOrigin.run({ _, _ in .text("here") }) { origin in
             try await run(for: origin, "insecure: false") { daemon, _ in

@@ -180,6 +180,35 @@ import Testing
         }
     }
 
+    @Test func output_ofEachAttempt_isKept() async throws {
+        try await Daemon.run(configuration: Self.configuration) { _, wire async throws in
+            let retry: JSON = ["max": 2, "initial": 0.01]
+            let link: JSON = ["fail": ["source": ["type": "program", "command": ["/bin/echo", "caught"]]]]
+            let id = try await wire.submit(
+                Self.shell("echo attempt $DEFERD_ATTEMPT; exit 75", [:], ["retry": retry, "then": [link]]))
+            #expect(try await wire.wait(id)["result"]?["output"] == "caught")
+            #expect(try await Self.output(wire, id).out == "caught\n")
+            for attempt in 1...3 {
+                let output = try await Self.output(wire, id, ["link": 0, "attempt": JSON(attempt)])
+                #expect(output.out == "attempt \(attempt)\n")
+            }
+            #expect(try await Self.output(wire, id, ["link": 0]).out == "attempt 3\n")
+            for (member, value) in [("attempt", 2), ("link", 2)] as [(String, JSON)] {
+                let refused = try await wire.refusal("job.output", JSON.job(id).with([member: value]))
+                #expect(refused.code == -32602 && refused.pointer == "/\(member)", "\(refused)")
+            }
+            let value = try await wire.submit(.value(1))
+            #expect(try await wire.refusal("job.output", .job(value)).pointer == "/link")
+            #expect(try await wire.refusal("job.output", .job(900)).code == -32001)
+            // A job that never runs its program.
+            let skipped = try await wire.submit(.value(1, ["then": [link]]))
+            _ = try await wire.wait(skipped)
+            #expect(
+                try await wire.call("job.output", .job(skipped))
+                    == ["records": [], "next": 0, "end": true, "omitted": 0])
+        }
+    }
+
     @Test func outputOfAKilledDaemon_isThere_untilItsJobIsRemoved() async throws {
         try await Household.with { household async throws in
             var (daemon, wire) = try await household.serve(configuration: Self.configuration)
@@ -245,4 +274,36 @@ import Testing
     }
 
     // MARK: - Bounds
+
+    @Test func program_thatWritesALot_runsOn_andBothEndsAreKept() async throws {
+        let configuration = """
+            limits: {output: 1000}
+            programs: {any: true, small: {command: [/bin/seq], output: 100}}
+
+            """
+        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
+            #expect(try await wire.call("server.info")["limits"]?["output"] == 1000)
+            let numbers = (1...100_000).map { "\($0)\n" }.joined()
+            let small: JSON = ["source": ["type": "program", "program": "small", "arguments": ["100000"]]]
+            for (spec, half) in [(Self.shell("seq 100000"), 500), (small, 50)] {
+                let kept = String(numbers.prefix(half) + numbers.suffix(half))
+                let omitted = numbers.utf8.count - 2 * half
+                let id = try await wire.submit(spec)
+                let result = try await wire.wait(id)["result"]
+                #expect(
+                    result == [
+                        "exit": 0, "output": .string(String(kept.dropLast())), "size": JSON(numbers.utf8.count),
+                        "omitted": JSON(omitted),
+                    ])
+                let output = try await Self.output(wire, id)
+                #expect(output.out == kept && output.omitted == omitted && output.next == numbers.utf8.count)
+                let data = try await wire.call("job.result", .job(id))["data"]?.string
+                #expect(Data(base64Encoded: data ?? "") == Data(kept.utf8))
+            }
+            #expect(Files.names(in: daemon.state + "/bodies").count == 2)
+            for name in Files.names(in: daemon.state + "/bodies") {
+                #expect(try Files.bytes(daemon.state + "/bodies/" + name).count < 3000)
+            }
+        }
+    }
 }

@@ -87,4 +87,48 @@ import Testing
     }
 
     // MARK: Headers
+
+    /// Text from a server cannot end a line of a request to another server.
+    @Test func headerField_holdsNoLineBreak_whateverIsFilledIn() async throws {
+        try await GuidedOrigin.withDaemon({ _, _ in .text("kept") }) { origin, daemon, wire in
+            try FileManager.default.createDirectory(atPath: daemon.downloads, withIntermediateDirectories: true)
+            try Data("text".utf8).write(to: URL(filePath: daemon.downloads + "/sent"))
+            let wrong = [
+                "a\r\nX-Injected: secret", "a\nX-Injected: secret", "a\rX-Injected: secret", "secret\u{0}",
+                "secret\u{7F}", "secret\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n", "\r\n secret",
+            ]
+            let sources: [JSON] = [
+                ["type": "url", "url": origin.url("/x")], ["type": "json", "url": origin.url("/x")],
+                ["type": "download", "url": origin.url("/x"), "path": "x"],
+                ["type": "upload", "url": origin.url("/x"), "path": "sent"],
+            ]
+            func filled(_ source: JSON, _ members: [String: JSON], _ value: String) -> JSON {
+                .value(.string(value), ["then": [["then": ["source": source.with(members)]]]])
+            }
+            for value in wrong {
+                for source in sources {
+                    let texts = ["{{input}}", "Bearer {{input}}"]
+                    let specs = texts.map { filled(source, ["headers": ["X-Given": .string($0)]], value) }
+                    for (kind, error) in try await ends(specs, wire) {
+                        let message = error["message"]?.string ?? ""
+                        #expect(["invalid", "template"].contains(kind) && error["link"] == 1, "\(error)")
+                        #expect(message.lowercased().contains("header field"), "\(error)")
+                        #expect(!message.contains("secret"), "\(error)")
+                    }
+                    let literal: JSON = ["source": source.with(["headers": ["X-Given": .string(value)]])]
+                    let refusal = try await wire.refusal("job.submit", literal)
+                    #expect(refusal.code == -32602 && refusal.pointer == "/source/headers/X-Given", "\(refusal)")
+                }
+                let specs = ["method", "ifNoneMatch"].map { filled(sources[0], [$0: "{{input}}"], value) }
+                for (kind, error) in try await ends(specs, wire) {
+                    #expect(["invalid", "template"].contains(kind), "\(error)")
+                }
+            }
+            #expect(origin.requests.isEmpty)
+            // And plain text arrives.
+            let good = filled(sources[0], ["headers": ["X-Given": "Bearer {{input}}"]], "a: b\tc")
+            _ = try await wire.succeed(good)
+            #expect(origin.requests.last?.headers["x-given"] == "Bearer a: b\tc")
+        }
+    }
 }

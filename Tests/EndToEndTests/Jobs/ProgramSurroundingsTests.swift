@@ -52,6 +52,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [("/usr/bin/node", "-p '6*7'", "42\n"), ("/usr/bin/java", "-version", "")])
+    func justInTimeCompiler_runs(program: String, arguments: String, output: String) async throws {
+        guard Files.exists(program) else { return }
+        try await Self.with { _, run async throws in
+            let (end, printed, errors) = try await run("run \(program) \(arguments)")
+            #expect(end == .code(0) && printed == output, "\(errors)")
+        }
+    }
+
     @Test(.enabled(if: User.canBeOthers, "Programs of other users need root, setpriv and socat."))
     func daemonOfAnotherUser_getsNothingOfIt() async throws {
         try await Self.with("socket: {mode: \"0666\"}\n") { daemon, run async throws in

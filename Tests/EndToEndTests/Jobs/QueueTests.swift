@@ -69,6 +69,29 @@ import Testing
         }
     }
 
+    @Test func hostLimit_holdsOverAllQueuesAndLinks_andSpellings() async throws {
+        try await GuidedOrigin.withDaemon(
+            configuration: "http:\n  perHost: 1\nqueues:\n  default: 5\n  other: 5\n"
+        ) { origin, _, wire in
+            let first = try await wire.submit(.fetch(origin.url("/1", host: "localhost")))
+            let held = try await origin.exchange("/1")
+            let second = try await wire.submit(.fetch(origin.url("/2", host: "LOCALHOST"), ["queue": "other"]))
+            let third = try await wire.submit(
+                .value(
+                    1,
+                    ["then": [["then": ["source": ["type": "url", "url": origin.url("/3", host: "localhost.")]]]]]))
+            // The same machine by another name is another host.
+            let fourth = try await wire.submit(.fetch(origin.url("/4")))
+            try await origin.exchange("/4").answer(.text("4"))
+            #expect(try await wire.wait(fourth)["state"] == "succeeded")
+            #expect(origin.requests.map(\.path) == ["/1", "/4"])
+            held.answer(.text("1"))
+            #expect(try await wire.wait(first)["state"] == "succeeded")
+            for _ in 0..<2 { try await origin.exchange().answer(.text("x")) }
+            for job in [second, third] { #expect(try await wire.wait(job)["state"] == "succeeded") }
+        }
+    }
+
     @Test func queueThatIsOneTooMany_isRefused_andNotStored() async throws {
         try await Household.with { household in
             let (daemon, wire) = try await household.serve()

@@ -53,6 +53,30 @@ import Testing
 
     // MARK: - job.retry
 
+    @Test func retry_goesOnFromFailedLink_orFromStart() async throws {
+        let isBroken = Atomic(true)
+        try await GuidedOrigin.withDaemon({ request, _ in
+            request.path == "/2" && isBroken.load(ordering: .acquiring) ? .status("404 Gone") : .text(request.path)
+        }) { origin, _, wire in
+            let links = (1...3).map { JSON.fetching(origin.url("/\($0)")) }
+            let spec: JSON = JSON.fetch(origin.url("/0"), ["then": .array(links + [["finally": ["return": 1]]])])
+            let id = try await wire.submit(spec)
+            let failed = try await wire.wait(id)
+            #expect(failed["error"]?["link"] == 2)
+            #expect(failed["outcomes"]?.array?.map { $0["link"] } == [0, 1, 2, 4])
+            isBroken.store(false, ordering: .releasing)
+            let retried = try await wire.call("job.retry", .job(id))
+            #expect(retried["job"]?.int == id)
+            #expect(["queued", "running"].contains(retried["state"]))
+            let done = try await wire.wait(id)
+            #expect(done["result"]?["body"] == "/3")
+            #expect(done["error"] == nil)
+            #expect(done["outcomes"]?.array?.map { $0["link"] } == [0, 1, 2, 3, 4])
+            #expect(["/0", "/1", "/2", "/3"].map(origin.count) == [1, 1, 2, 1])
+            #expect(try await wire.refusal("job.retry", .job(id)).code == -32004)
+        }
+    }
+
     @Test func retry_makesChildrenAnew_whenListFailed() async throws {
         let isBroken = Atomic(true)
         try await GuidedOrigin.withDaemon({ request, _ in

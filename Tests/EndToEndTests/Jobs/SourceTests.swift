@@ -66,6 +66,37 @@ import TestOrigin
         }
     }
 
+    @Test func url_failsTooLarge_whenBodyIsBeyondLimit() async throws {
+        try await serve(configuration: "limits:\n  body: 10000\n") { origin, wire in
+            origin["/large"] = OriginResource([UInt8](repeating: 65, count: 10_001))
+            var chunked = OriginResource([UInt8](repeating: 65, count: 100_000))
+            chunked.hidesLength = true
+            origin["/chunked"] = chunked
+            origin["/fits"] = OriginResource([UInt8](repeating: 65, count: 10_000))
+            for path in ["/large", "/chunked"] {
+                let error = try await wire.fail(url(origin, path))
+                #expect(error["kind"] == "too-large", "\(path)")
+            }
+            let fitting = try await wire.succeed(url(origin, "/fits"))
+            #expect(fitting["size"] == 10_000)
+        }
+    }
+
+    @Test func url_failsWithPolicy_whenExpressionMakesDeniedURL() async throws {
+        try await serve(configuration: "policy:\n  denyHosts: [forbidden.example]\n") { _, wire in
+            let refusal = try await wire.refusal(
+                "job.submit", ["source": ["type": "url", "url": "http://forbidden.example/"]])
+            #expect(refusal.code == -32002)
+            #expect(refusal.kind == "forbidden")
+            let error = try await wire.fail([
+                "source": ["type": "value", "value": "forbidden.example"],
+                "then": [["then": ["source": ["type": "url", "url": "http://{{input}}/"]]]],
+            ])
+            #expect(error["kind"] == "policy")
+            #expect(error["link"] == 1)
+        }
+    }
+
     // MARK: - json
 
     @Test func json_givesSelectedValue_whenPointerFindsIt() async throws {

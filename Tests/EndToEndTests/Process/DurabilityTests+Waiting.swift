@@ -78,4 +78,34 @@ extension DurabilityTests {
     }
 
     private typealias Reply = GuidedOrigin.Reply
+
+    @Test func timer_keepsItsBeginning_overCrashes() async throws {
+        try await Household.with { household in
+            var (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
+            // However long the restarts take, the first timers run on after them, and the others are over at some time.
+            let running = try await wire.submit(.timer(3600, ["watch": true]))
+            try await wire.state("running", of: running)
+            let link: JSON = ["then": ["source": ["type": "timer", "seconds": 2]]]
+            let list = try await wire.submit([
+                "source": ["type": "list", "jobs": [.timer(2), .value(1, ["then": [link]])]]
+            ])
+            let id = try await wire.submit(.timer(2, ["watch": true]))
+            try await wire.state("running", of: id)
+            // Earlier writes of the store are on disk once this one is.
+            _ = try await wire.submit(.value(1))
+            let began = try await wire.call("job.get", .job(id))["startedAt"]
+            for _ in 0..<2 {
+                try await daemon.crash()
+                (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
+                #expect(try await wire.call("job.get", .job(running))["state"] == "running", "it waits for no slot")
+            }
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "succeeded")
+            #expect(job["outcomes"]?[0]?["startedAt"] == began)
+            #expect(job["outcomes"]?[0]?["attempts"] == 1)
+            let children = try await wire.wait(list)["result"]?.array
+            #expect(children == [["ok": true, "value": nil], ["ok": true, "value": nil]])
+            try await daemon.stop()
+        }
+    }
 }

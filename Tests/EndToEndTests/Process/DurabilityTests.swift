@@ -43,6 +43,31 @@ import Testing
         }
     }
 
+    @Test func path_staysThatOfTheJobWhichGoesOnWithIt_afterKill() async throws {
+        let tag = "\"v1\""
+        try await ScriptedOrigin.run(Misbehaviour.cut(Sample.large, at: .middle, times: 1, etag: tag)) { origin in
+            try await Household.with { household in
+                let url = JSON.string(origin.url("/file"))
+                let retry: JSON = ["max": 1, "initial": 3000, "maxDelay": 3000, "jitter": false]
+                var (daemon, wire) = try await household.serve()
+                let job = try await wire.submit(.download(url, to: "file", retry: retry, members: ["watch": true]))
+                _ = try await wire.state("scheduled", of: job)
+                let part = try Files.bytes(daemon.downloads + "/file.part")
+                try await daemon.crash()
+
+                (daemon, wire) = try await household.serve()
+                let other = try await wire.run(.download(url, to: "file"))
+                #expect(other["error"]?["kind"] == "exists", "\(other)")
+                #expect(other["error"]?["message"]?.string?.contains("by job \(job)") == true, "\(other)")
+                #expect(try Files.bytes(daemon.downloads + "/file.part") == part)
+                #expect(try await wire.call("job.cancel", .job(job))["state"] == "cancelled")
+                #expect(try await wire.run(.download(url, to: "file"))["state"] == "succeeded")
+                #expect(Files.names(in: daemon.downloads) == ["file"])
+                try await daemon.stop()
+            }
+        }
+    }
+
     // MARK: - Chains
 
     /// A chain of ten links behind its source, each of which asks the origin.

@@ -118,6 +118,36 @@ import Testing
         }
     }
 
+    @Test(arguments: [SIGTERM, SIGINT])
+    func start_endsInOrder_whenSignalledOnceItsStateIsOpen(_ signal: Int32) async throws {
+        try await Household.with { household in
+            let killed = try await household.start()
+            let job = try await killed.connect().submit(.timer(1000))
+            try await killed.crash()
+            // A process that never accepts: the daemon checks whether it is another daemon.
+            let path = killed.socket
+            let (listener, first) = (
+                socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0),
+                socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            )
+            defer { close(first) }
+            let address = try UnixAddress(path)
+            try #require(unlink(path) == 0 && address.with { bind(listener, $0, $1) } == 0 && listen(listener, 0) == 0)
+            try #require(address.with { connect(first, $0, $1) } == 0)
+            let roots = "downloads:\n  roots: [\(household.directory.path)/nowhere]\n"
+            let process = try ChildProcess(try Daemon.command(in: household.directory, configuration: roots))
+            try await process.line(containing: "downloads.roots")
+            process.send(signal: signal)
+            close(listener)
+            #expect(try await process.end() == .code(0), "\(process.errorText)")
+            #expect(!Files.exists(path), "the socket file is left behind")
+            #expect(!Files.names(in: killed.state).contains { $0.hasSuffix("-wal") }, "the database is not closed")
+            let daemon = try await household.start()
+            #expect(try await daemon.connect().call("job.get", .job(job))["state"] == "running")
+            try await daemon.stop()
+        }
+    }
+
     /// Whether a process is there that does not handle `signal` yet.
     private static func isUncaught(_ signal: Int32, by pid: pid_t) -> Bool {
         let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""

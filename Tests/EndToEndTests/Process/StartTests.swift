@@ -29,6 +29,25 @@ import Testing
         }
     }
 
+    @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
+        try await GuidedOrigin.withDaemon(
+            { _, _ in .init(body: [1]) }, environment: ["DEFERD_TUNING": "off"]
+        ) { origin, daemon, wire in
+            _ = try await wire.succeed(.fetch(origin.url("/")))
+            let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
+            _ = try await wire.wait(large)
+            // libdispatch names its pool's threads after its queues, cut to 15 bytes; once one runs in a shared
+            // queue, it wakes up every second. Threads that serve one queue each are "…-qos.overcommit". A thread
+            // that ends meanwhile has no name.
+            let names = Files.names(in: "/proc/\(daemon.pid)/task").compactMap { thread in
+                try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+            #expect(names.contains { $0.hasSuffix("overcommit") }, "the names are still these")
+            #expect(names.filter { $0.hasSuffix("-qos") } == [])
+        }
+    }
+
     // MARK: - Sockets
 
     @Test func socketPath_isRefused_whenItCannotBeOne() async throws {
@@ -72,6 +91,16 @@ import Testing
             }
             #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
             #expect(try await wire.succeed(.value(2)) == 2)
+        }
+    }
+
+    @Test func state_isForItsOwnerOnly() async throws {
+        try await Daemon.run { daemon in
+            _ = try await daemon.connect().succeed(.value("secret"))
+            for name in [""] + Files.names(in: daemon.state).map({ "/" + $0 }) {
+                let mode = try Files.mode(of: daemon.state + name)
+                #expect(mode & 0o077 == 0, "\(name) has mode \(String(mode, radix: 8))")
+            }
         }
     }
 
@@ -141,6 +170,29 @@ import Testing
         }
     }
 
+    @Test func directories_areMade_whenThereAreNone() async throws {
+        try await Household.with { household in
+            let deep = household.directory.path + "/a/b"
+            let daemon = try await household.start(flags: [
+                "--state-directory", deep + "/state", "--downloads-directory", deep + "/downloads",
+            ])
+            try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+                let result = try await daemon.connect().succeed(.download(origin.url("/f"), to: "f"))
+                #expect(result["path"]?.string?.hasPrefix(deep + "/downloads/") == true)
+            }
+            try await daemon.stop()
+        }
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may write everywhere"))
+    func stateDirectory_isRefused_whenItCannotBeWritten() async throws {
+        try await TemporaryDirectory.with { directory in
+            mkdir(directory.path + "/locked", 0o500)
+            let (code, _) = try await refusal(in: directory, flags: ["--state-directory", directory.path + "/locked"])
+            #expect(code == .code(78))
+        }
+    }
+
     // MARK: - Command line
 
     @Test func commandLine_tellsUsage_whenItIsWrong() async throws {
@@ -158,6 +210,29 @@ import Testing
         let (version, number, _) = try await ChildProcess.run([BuiltProgram.deferd, "--version"])
         #expect(version == .code(0))
         #expect(number.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+    }
+
+    /// With `--check` there never is a handler, and what it prints finds no room before somebody has looked.
+    @Test func hangUp_isIgnored_beforeThereIsAHandler() async throws {
+        try await TemporaryDirectory.with { directory in
+            let full = directory.path + "/full"
+            try #require(mkfifo(full, 0o600) == 0)
+            let fill = #"exec 1<>"$0"; dd if=/dev/zero of="$0" bs=4096 count=1024 oflag=nonblock 2>&-; exec "$@""#
+            let process = try ChildProcess(
+                ["/bin/sh", "-c", fill, full] + Daemon.command(in: directory) + ["--check"])
+            var isIgnored = false
+            while !isIgnored, let status = try? String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8),
+                !status.contains("State:\tZ")
+            {
+                let mask = status.firstMatch(of: /SigIgn:\s*([0-9a-f]+)/).flatMap { UInt64($0.1, radix: 16) } ?? 0
+                isIgnored = mask & 1 << UInt64(SIGHUP - 1) != 0
+            }
+            try #require(isIgnored)
+            process.send(signal: SIGHUP)
+            let reader = try FileHandle(forReadingFrom: URL(filePath: full))
+            #expect(reader.availableData.count >= 4096)
+            #expect(try await process.end() == .code(0), "\(process.errorText)")
+        }
     }
 
     @Test func serviceManager_isToldWhyAStartFails() async throws {

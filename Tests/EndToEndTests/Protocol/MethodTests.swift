@@ -109,6 +109,35 @@ import Testing
         }
     }
 
+    @Test func get_masksCredentials_whereverTheyStand() async throws {
+        try await Daemon.run { daemon, wire in
+            let source: JSON = [
+                "type": "url", "url": "http://me:hunter2@127.0.0.1:1/",
+                "headers": [
+                    "authorization": "Bearer hunter2", "Proxy-Authorization": "hunter2", "COOKIE": "hunter2",
+                    "X-Other": "plain",
+                ],
+            ]
+            let spec: JSON = [
+                "source": source, "then": [["fail": ["source": source]]], "delay": 1000, "label": "l",
+            ]
+            let child: JSON = ["source": ["type": "list", "jobs": [spec]], "delay": 1000]
+            let list = try await wire.submit(child)
+            let id = try await wire.call("job.submit", spec.with(["watch": true]))["job"]?.int ?? 0
+            let texts = [
+                try await wire.call("job.get", .job(id)), try await wire.call("job.get", .job(list)),
+                try await wire.call("job.list"), try await wire.call("job.explain", spec),
+                try await wire.call("job.watch", .job(id)), try await wire.call("job.cancel", .job(id)),
+                try await wire.wait(id), try await wire.state("cancelled", of: id).json,
+            ]
+            for text in texts {
+                #expect(!"\(text)".contains("hunter2"), "\(text)")
+                #expect("\(text)".contains("plain"), "\(text)")
+            }
+            #expect(!daemon.process.errorText.contains("hunter2"))
+        }
+    }
+
     @Test func wait_givesJobsInOrderAsked_whenAllAreDone() async throws {
         try await Daemon.run { _, wire in
             let slow = try await wire.submit(.timer(0.2))

@@ -118,6 +118,29 @@ import Testing
         }
     }
 
+    @Test func downloadDirectory_isNotFollowed_whereItsOwnerMakesALink() async throws {
+        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
+            try await share { daemon in
+                let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
+                _ = try await ann.succeed(.download(origin.url("/f"), to: "file"))
+                _ = try await bob.succeed(.download(origin.url("/f"), to: "file"))
+                let annsDirectory = Daemon.downloads(in: daemon.directory, of: 64_001)
+                let bobsDirectory = Daemon.downloads(in: daemon.directory, of: 64_002)
+                let (linked, _, _) = try await ChildProcess.run(
+                    User.ann.command(["/bin/ln", "-s", bobsDirectory, annsDirectory + "/link"]))
+                #expect(linked == .code(0))
+                let error = try await ann.fail(.download(origin.url("/f"), to: "link/mine"))
+                #expect(error["kind"] == "policy", "\(error)")
+                let (final, _, _) = try await ChildProcess.run(
+                    User.ann.command(["/bin/ln", "-s", bobsDirectory + "/file", annsDirectory + "/alias"]))
+                #expect(final == .code(0))
+                let replaced = try await ann.run(.download(origin.url("/f"), to: "alias", ["exists": "skip"]))
+                #expect(replaced["state"] == "failed", "\(replaced)")
+                #expect(Files.names(in: bobsDirectory) == ["file"])
+            }
+        }
+    }
+
     @Test func instance_isTheUsers_whenAFlagSaysSo() async throws {
         try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
             try await Daemon.run(flags: ["--instance", "user"]) { daemon in

@@ -32,6 +32,18 @@ import Testing
         }
     }
 
+    /// The store gives jobs with long specs a few at a time.
+    @Test func answer_holdsEachJob_inTheOrderOfTheirNames_whenSomeAreNamedAgain() async throws {
+        try await Daemon.run { _, wire in
+            let long = JSON.string(String(repeating: "x", count: 900_000))
+            var ids: [Int] = []
+            for _ in 0..<4 { ids.append(try await wire.submit(.value(long))) }
+            let named = ids + [ids[2], ids[0]]
+            let answer = try await wire.call("job.watch", ["jobs": .array(named.map { JSON($0) })])
+            #expect(answer["jobs"]?.array?.map { $0["job"]?.int } == named)
+        }
+    }
+
     @Test func states_areAllTold_whenChainRuns() async throws {
         try await Daemon.run { _, wire in
             let answer = try await wire.call(
@@ -150,6 +162,33 @@ import Testing
         }
     }
 
+    @Test func progress_isTold_whenAnEarlierWatchHasEnded() async throws {
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+            let exchange = try await origin.exchange("/file")
+            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+            var sent = 0
+            for _ in 0..<3 {
+                let watch = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])["watch"]
+                sent += 10_000
+                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                let (target, name) = (sent, watch?.string)
+                _ = try await wire.next("progress") {
+                    $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
+                }
+                _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
+                // Progress without a watch.
+                sent += 10_000
+                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
+                let seen = sent
+                while try await wire.call("job.get", .job(job))["progress"]?["completed"]?.int ?? 0 < seen {}
+            }
+            exchange.send(Array(Sample.content[sent...]))
+            exchange.finish()
+            #expect(try await wire.wait(job)["state"] == "succeeded")
+        }
+    }
+
     @Test func progress_isMergedByInterval_andTellsHowFar() async throws {
         try await GuidedOrigin.withDaemon { origin, _, wire in
             let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
@@ -234,6 +273,31 @@ import Testing
         }
     }
 
+    @Test func nothingOfAWatch_followsTheAnswerThatEndsIt_whileJobsChange() async throws {
+        try await Daemon.run { daemon in
+            let (wire, others) = (try daemon.connect(), try daemon.connect())
+            let kept = try await wire.call("job.watch", ["all": true])["watch"]?.string
+            for round in 0..<10 {
+                let watch = try #require(try await wire.call("job.watch", ["all": true])["watch"]?.string)
+                // Jobs begin and end before, while and after the watch is ended.
+                let count = 100
+                let submissions = (0..<count).map { others.send("job.submit", .value(JSON($0))) }
+                for submission in submissions.prefix(round * 10) { _ = try await others.result(submission) }
+                let unwatch = JSON(wire.send("job.unwatch", ["watch": .string(watch)]))
+                var (ended, isUnwatched) = (0, false)
+                // The other watch reports all of them, so all notifications have arrived then.
+                while ended < count || !isUnwatched {
+                    let line = try #require(try await wire.next())
+                    if line.id == unwatch { isUnwatched = true }
+                    if line.watch == kept, line.state == "succeeded" { ended += 1 }
+                    #expect(line.watch != watch || !isUnwatched, "\(line.text)")
+                }
+                for submission in submissions.dropFirst(round * 10) { _ = try await others.result(submission) }
+            }
+            #expect(try await wire.call("server.stats")["watches"] == 1)
+        }
+    }
+
     @Test func watchOfFixedJobs_endsItself_withTheLastEnd() async throws {
         try await Daemon.run { _, wire in
             let delayed = try await wire.submit(.value(1, ["delay": 1000]))
@@ -254,6 +318,22 @@ import Testing
                 #expect(try await wire.refusal("job.unwatch", ["watch": never]).code == -32001)
             }
             #expect(try await wire.succeed(.value(2)) == 2)
+        }
+    }
+
+    @Test func watchedSubmissions_areAllServed_howeverManyArePipelined() async throws {
+        let count = 4000
+        try await Daemon.run(configuration: "limits:\n  memoryPerUser: 8388608\n") { _, wire in
+            for number in 0..<count { wire.send("job.submit", .value(JSON(number), ["watch": true])) }
+            var (created, ended) = (0, 0)
+            while ended < count {
+                let line = try #require(try await wire.next())
+                #expect(line.json["error"] == nil, "\(line)")
+                if line.json["result"]?["created"] == true { created += 1 }
+                if line.state == "succeeded" { ended += 1 }
+            }
+            #expect(created == count)
+            try await wire.eventually { $0["watches"] == 0 }
         }
     }
 
