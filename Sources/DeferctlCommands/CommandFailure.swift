@@ -80,7 +80,7 @@ extension ExitStatus {
             switch error.code {
             case .unreachable, .closed: .unreachable
             case .denied: .forbidden
-            case .cancelled, .slowReader, .tooManyCalls: .tryAgain
+            case .cancelled, .slowReader: .tryAgain
             case .rpc where error.rpc?.kind == "line-too-long": .badData
             case .rpc:
                 switch error.rpc.flatMap({ ProtocolError.Code(rawValue: $0.code) }) {

@@ -14,6 +14,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         let length: Int
     }
 
+    /// The daemon refuses calls beyond its `limits.inFlight`.
     private var calls: [Int: Call] = [:]
     /// Why the connection ended.
     private var ending: JobClientError?
@@ -31,11 +32,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// Sends a call; calls made in one turn of the event loop go out in one write.
     func call(_ id: Int, line: [UInt8], waiter: Waiter) {
-        if let ending { return waiter.resume(returning: .failure(ending)) }
-        guard let context, calls.count < JobClient.maximumCalls else {
-            let message =
-                "\(JobClient.maximumCalls) calls of this connection wait for an answer; wait for some of them first."
-            return waiter.resume(returning: .failure(JobClientError(.tooManyCalls, message)))
+        guard ending == nil, let context else {
+            return waiter.resume(returning: .failure(ending ?? .closedThere))
         }
         calls[id] = Call(waiter: waiter, length: line.count)
         context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: line)), promise: nil)

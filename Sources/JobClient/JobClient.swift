@@ -18,8 +18,6 @@ import Synchronization
 /// Many tasks can share a connection; their calls do not wait for each other. If the daemon goes away, all waiting and later
 /// calls fail with the code `closed`: make a new connection then.
 public final class JobClient: Sendable {
-    /// The maximum number of calls of a connection that wait for an answer.
-    public static let maximumCalls = 1024
     /// The maximum number of bytes of notifications that wait for their reader.
     public static let maximumWaitingBytes = 16 << 20
     /// The maximum length of an answer in bytes.

@@ -22,8 +22,6 @@ public struct JobClientError: Error, Sendable {
         public static let protocolViolation = Code("protocolViolation")
         /// The calling task was cancelled. The daemon may or may not carry out the call.
         public static let cancelled = Code("cancelled")
-        /// More than ``JobClient/maximumCalls`` calls were waiting; this one was not sent.
-        public static let tooManyCalls = Code("tooManyCalls")
         /// ``JobClient/notifications`` were not read fast enough. The connection is closed.
         public static let slowReader = Code("slowReader")
         /// The program misused the client; nothing was sent.

@@ -1,6 +1,5 @@
 import FakeDaemon
 import JobModel
-import Synchronization
 import Testing
 
 @testable import JobClient
@@ -165,28 +164,6 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
         }
     }
 
-    @Test func call_isRefused_whenTooManyWait_evenIfTheyWereCancelled() async throws {
-        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
-        try await withClient { daemon in
-            _ = daemon.calls(JobClient.maximumCalls)
-            arrival.finish()
-            daemon.waitForEnd()
-        } _: { client in
-            await withTaskGroup(of: Void.self) { group in
-                for _ in 1..<JobClient.maximumCalls {
-                    group.addTask { _ = await failure { _ = try await client.call("a") } }
-                }
-                let cancelled = Task { await failure { _ = try await client.call("a") } }
-                for await _ in arrivals {}
-                cancelled.cancel()
-                #expect(await cancelled.value?.code == .cancelled)
-                let refused = await failure { _ = try await client.call("b") }
-                #expect(refused?.code == .tooManyCalls)
-                group.cancelAll()
-            }
-        }
-    }
-
     @Test func call_throwsCancelled_whenItsTaskWasCancelledBefore() async throws {
         try await withClient { daemon in
             daemon.waitForEnd()
@@ -198,18 +175,6 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
             }
             #expect(error?.code == .cancelled)
         }
-    }
-
-    @Test func call_isNotSent_whenItsParamsAreNoObject() async throws {
-        let sent = Mutex<JSON?>(nil)
-        try await withClient { daemon in
-            let call = daemon.call()
-            sent.withLock { $0 = call }
-        } _: { client in
-            let error = await failure { _ = try await client.call("a", [1, 2]) }
-            #expect(error?.code == .misuse)
-        }
-        #expect(sent.withLock { $0 } == nil)
     }
 
     @Test func close_failsWaitingCallsAndEndsNotifications() async throws {

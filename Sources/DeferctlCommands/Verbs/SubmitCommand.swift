@@ -22,7 +22,7 @@ struct SubmitCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let documents = specs.documents(invocation)
-        if dryRun { return try await documents.explain(invocation) { (_) throws(CommandFailure) in } }
+        if dryRun { return try await documents.explain(invocation, shows: false) }
         let (status, jobs) = try await invocation.withDaemon { client in
             try await BulkSubmission(
                 client: client,
@@ -47,9 +47,7 @@ struct ExplainCommand: DaemonCommand {
     @OptionGroup var specs: SpecsArgument
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await specs.documents(invocation).explain(invocation) { (json) throws(CommandFailure) in
-            try invocation.show(json, as: PrettyJSON.text(json))
-        }
+        try await specs.documents(invocation).explain(invocation, shows: true)
     }
 }
 
@@ -72,14 +70,13 @@ extension SpecDocuments {
     }
 
     /// Asks the daemon how it would run each spec, and reports the mistakes of the others.
-    fileprivate func explain(
-        _ invocation: Invocation, _ show: (JSON) throws(CommandFailure) -> Void
-    ) async throws -> ExitStatus {
+    fileprivate func explain(_ invocation: Invocation, shows: Bool) async throws -> ExitStatus {
         var (documents, status) = (self, ExitStatus.ok)
         try await invocation.withDaemon { client in
             while let document = try await documents.next() {
                 do throws(CommandFailure) {
-                    try show(try await document.explained(by: client))
+                    let spec = try await document.explained(by: client)
+                    if shows { try invocation.show(spec, as: PrettyJSON.text(spec)) }
                 } catch {
                     status = .worst([status, error.status])
                     guard error.status == .badData || error.status == .forbidden else { throw error }
