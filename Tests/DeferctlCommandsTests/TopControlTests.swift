@@ -47,9 +47,8 @@ import Testing
     }
 
     @Test(arguments: [60, 200]) func screens_fit(columns: Int) {
-        var history = TopHistory()
-        history.append(TopSample(stats: ["uptime": 1], queues: [], jobs: [jobs[0]], others: Array(jobs[1...])))
-        let view = TopView(history: history, output: (1, "a\nb\u{1B}\n"))
+        var view = TopView(output: (1, "a\nb\u{1B}\n"))
+        view.append(TopSample(stats: ["uptime": 1], queues: [], jobs: [jobs[0]], others: Array(jobs[1...])))
         for keys in ["", "\u{1B}[B", "?", "o", "oo", "/x", "cc"] {
             var control = TopControl()
             _ = press(&control, keys)

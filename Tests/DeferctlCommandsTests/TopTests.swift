@@ -28,11 +28,10 @@ private func queue(_ name: String, running: Int) -> JSON {
     private let info: JSON = ["name": "deferd", "version": "1.2", "you": ["admin": true]]
 
     private func lines(_ samples: [TopSample], columns: Int = 80, rows: Int = 24, info: JSON? = nil) -> [String] {
-        var history = TopHistory()
-        for sample in samples { history.append(sample) }
+        var view = TopView(info: info ?? self.info)
+        for sample in samples { view.append(sample) }
         return TopPage(format: TextFormat()).lines(
-            TopView(history: history, info: info ?? self.info), TopControl(), now: noon,
-            size: ScreenSize(columns: columns, rows: rows))
+            view, TopControl(), now: noon, size: ScreenSize(columns: columns, rows: rows))
     }
 
     @Test func lines_showCountsRatesQueuesAndJobs() {
@@ -85,11 +84,11 @@ private func queue(_ name: String, running: Int) -> JSON {
     }
 
     @Test func rates_areNone_whenTheDaemonStartedAnew() {
-        var history = TopHistory()
-        history.append(sample(uptime: 100, finished: 100))
-        history.append(sample(uptime: 2, finished: 1))
-        #expect(history.rate("totals", "succeeded") == nil)
-        history.append(sample(uptime: 3, finished: 2))
-        #expect(history.rate("totals", "succeeded") == 1)
+        var view = TopView()
+        view.append(sample(uptime: 100, finished: 100))
+        view.append(sample(uptime: 2, finished: 1))
+        #expect(view.rate("totals", "succeeded") == nil)
+        view.append(sample(uptime: 3, finished: 2))
+        #expect(view.rate("totals", "succeeded") == 1)
     }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import JobModel
 import SystemPackage
 
 /// The lines of a file, of standard input or of an argument.
@@ -60,6 +61,13 @@ struct InputLines: Sendable {
     static func contents(of path: String) async throws(CommandFailure) -> [UInt8] {
         var lines = InputLines(path: path)
         return try await lines.remainder()
+    }
+
+    /// A member with the text of a file; if that is not UTF-8, the member for its bytes in base64.
+    static func member(_ name: String, of path: String) async throws(CommandFailure) -> (name: String, value: JSON) {
+        let bytes = try await contents(of: path)
+        return String(validating: bytes, as: UTF8.self).map { (name, .string($0)) }
+            ?? (name + "Base64", .string(Base64.encode(bytes)))
     }
 
     private mutating func readMore() async throws(CommandFailure) -> Bool {

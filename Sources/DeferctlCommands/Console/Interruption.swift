@@ -4,11 +4,6 @@ import Synchronization
 
 /// Lets Ctrl-C (SIGINT) and SIGTERM end the program's wait, while the jobs go on.
 final class Interruption: Sendable {
-    private enum Event: Sendable {
-        case signal(Int32)
-        case timeUp
-    }
-
     /// The time in which a second Ctrl-C cancels.
     private static let patience = DispatchTimeInterval.seconds(1)
 
@@ -35,8 +30,9 @@ final class Interruption: Sendable {
 
     /// Runs `body`; a signal cancels it and throws the farewell. A further signal ends the program at once.
     func run<Value: Sendable>(_ body: @Sendable @escaping () async throws -> Value) async throws -> Value {
-        let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(4))
-        let sources = SignalSources([SIGINT, SIGTERM]) { continuation.yield(.signal($0)) }
+        // The signals, and nil when the time for a second Ctrl-C is over.
+        let (events, continuation) = AsyncStream.makeStream(of: Int32?.self, bufferingPolicy: .bufferingNewest(4))
+        let sources = SignalSources([SIGINT, SIGTERM]) { continuation.yield($0) }
         defer { sources.cancel() }
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask { try await body() }
@@ -44,11 +40,11 @@ final class Interruption: Sendable {
                 var isWaiting = false
                 for await event in events {
                     switch event {
-                    case .signal(SIGINT) where isWaiting:
+                    case SIGINT? where isWaiting:
                         isWaiting = false
                         signal(SIGINT, SIG_DFL)
                         await second.withLock { $0?.cancel }?()
-                    case .signal(SIGINT):
+                    case SIGINT?:
                         guard let hint = second.withLock({ $0?.hint }) else {
                             signal(SIGINT, SIG_DFL)
                             return nil
@@ -56,12 +52,12 @@ final class Interruption: Sendable {
                         isWaiting = true
                         try? FileOutput.standardError.write("deferctl: \(hint)\n")
                         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) {
-                            continuation.yield(.timeUp)
+                            continuation.yield(nil)
                         }
-                    case .signal(let number):
+                    case let number?:
                         signal(number, SIG_DFL)
                         return nil
-                    case .timeUp: if isWaiting { return nil }
+                    case nil: if isWaiting { return nil }
                     }
                 }
                 return nil

@@ -22,10 +22,6 @@ struct GlobalOptions: ParsableArguments {
     var color = ColorChoice.auto
 }
 
-struct JobIDs: ParsableArguments {
-    @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64]
-}
-
 /// The values of `--color`.
 enum ColorChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
     case auto, always, never

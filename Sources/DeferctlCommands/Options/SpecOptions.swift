@@ -147,16 +147,10 @@ struct RequestOptions: ParsableArguments {
             "headers": fields.headers, "json": dataJSON,
         ]
         guard let data else { return source }
-        guard data.hasPrefix("@") else {
-            source["body"] = .string(data)
-            return source
-        }
-        let bytes = try await InputLines.contents(of: String(data.dropFirst()))
-        if let text = String(validating: bytes, as: UTF8.self) {
-            source["body"] = .string(text)
-        } else {
-            source["bodyBase64"] = .string(Base64.encode(bytes))
-        }
+        let body =
+            data.hasPrefix("@")
+            ? try await InputLines.member("body", of: String(data.dropFirst())) : ("body", .string(data))
+        source[body.name] = body.value
         return source
     }
 }

@@ -39,7 +39,7 @@ struct TopCommand: DaemonCommand {
                 var view = TopView(info: info)
                 for look in 1...looks {
                     let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
-                    view.history.append(sample)
+                    view.append(sample)
                     let page = TopPage(format: console.format).lines(view, TopControl(), now: .now, size: nil)
                     try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
                     if look < looks { try await Task.sleep(for: .seconds(interval)) }
@@ -89,31 +89,5 @@ extension TopSample {
         for job in jobs.prefix(rows) where job.json["source"]?["type"] == "program" {
             lines[job.id] = await client.lastLine(of: job.id)
         }
-    }
-}
-
-/// The newest samples, and the rates between them.
-struct TopHistory: Sendable {
-    private static let span = 5
-
-    private var samples: [TopSample] = []
-
-    var newest: TopSample? { samples.last }
-
-    /// How much these counts grow in a second; nil until time has passed between the first sample and the last.
-    func rate(_ group: String, _ names: String...) -> Double? {
-        guard let first = samples.first, let last = samples.last, let begin = first.uptime, let end = last.uptime,
-            end - begin > 0.01
-        else { return nil }
-        return names.reduce(0) { sum, name in
-            let (before, now) = (first.stats[group]?[name]?.double ?? 0, last.stats[group]?[name]?.double ?? 0)
-            return sum + max(0, now - before) / (end - begin)
-        }
-    }
-
-    mutating func append(_ sample: TopSample) {
-        // The daemon has restarted.
-        if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
-        samples = (samples + [sample]).suffix(Self.span)
     }
 }

@@ -3,12 +3,34 @@ import JobModel
 
 /// What `deferctl top` has got from the daemon so far.
 struct TopView {
-    var history = TopHistory()
+    /// The number of samples that rates are computed from.
+    private static let span = 5
+
     var info = JSON.null
     /// The end of what a job's program has written.
     var output: (job: Int64, text: String)?
     var message: String?
     var tick = 0
+    private(set) var samples: [TopSample] = []
+
+    var newest: TopSample? { samples.last }
+
+    /// How much these counts grow in a second; nil until time has passed between the first sample and the last.
+    func rate(_ group: String, _ names: String...) -> Double? {
+        guard let first = samples.first, let last = samples.last, let begin = first.uptime, let end = last.uptime,
+            end - begin > 0.01
+        else { return nil }
+        return names.reduce(0) { sum, name in
+            let (before, now) = (first.stats[group]?[name]?.double ?? 0, last.stats[group]?[name]?.double ?? 0)
+            return sum + max(0, now - before) / (end - begin)
+        }
+    }
+
+    mutating func append(_ sample: TopSample) {
+        // The daemon has restarted.
+        if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
+        samples = (samples + [sample]).suffix(Self.span)
+    }
 }
 
 struct TopPage {
@@ -16,7 +38,7 @@ struct TopPage {
 
     /// The lines for a screen of this size, with a message in the last one; without a size, everything.
     func lines(_ view: TopView, _ control: TopControl, now: Timestamp, size: ScreenSize?) -> [String] {
-        guard let sample = view.history.newest else { return [view.message ?? ""] }
+        guard let sample = view.newest else { return [view.message ?? ""] }
         let format = format.within(size.map { max(10, $0.columns) })
         func room(below lines: [String]) -> Int { size.map { max(0, $0.rows - lines.count - 1) } ?? .max }
         var lines: [String]
@@ -25,7 +47,7 @@ struct TopPage {
         case .output(let job):
             lines = output(view, of: job, room: room(below: [""]), format)
         default:
-            lines = [head(sample, view.info), counts(sample), rates(view.history, isLive: size != nil)]
+            lines = [head(sample, view.info), counts(sample), rates(view, isLive: size != nil)]
                 .filter { !$0.isEmpty }.map { fit($0, format) }
             // The queues get at most half of the room.
             lines += queues(sample, room: room(below: lines) / 2, format)
@@ -86,10 +108,10 @@ struct TopPage {
         }
     }
 
-    private func rates(_ history: TopHistory, isLive: Bool) -> [StyledText] {
-        guard let received = history.rate("bytes", "received"), let submitted = history.rate("totals", "submitted"),
-            let finished = history.rate("totals", "succeeded", "failed", "cancelled"),
-            let failed = history.rate("totals", "failed")
+    private func rates(_ view: TopView, isLive: Bool) -> [StyledText] {
+        guard let received = view.rate("bytes", "received"), let submitted = view.rate("totals", "submitted"),
+            let finished = view.rate("totals", "succeeded", "failed", "cancelled"),
+            let failed = view.rate("totals", "failed")
         else { return isLive ? [StyledText("rates come with the next sample", .faint)] : [] }
         return [
             "\(Quantities.rate(received)) received", "\(Quantities.fixed(finished)) finished/s",

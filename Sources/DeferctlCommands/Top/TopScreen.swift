@@ -68,7 +68,7 @@ struct TopScreen: Sendable {
                 case .sample(let sample, let identity):
                     patience -= 1
                     if patience < 0 { view.message = nil }
-                    view.history.append(sample)
+                    view.append(sample)
                     (view.info, view.tick) = (identity, view.tick + 1)
                     if case .output(let job) = control.mode { ask.yield(.output(job)) }
                 case .output(let job, let text): view.output = (job, text)
@@ -76,7 +76,7 @@ struct TopScreen: Sendable {
                 case .keys(let bytes):
                     for key in Key.all(in: bytes) {
                         view.message = nil
-                        let jobs = view.history.newest.map(control.shown) ?? []
+                        let jobs = view.newest.map(control.shown) ?? []
                         switch control.press(key, on: jobs) {
                         case .quit: return nil
                         case .change(let job, let change): ask.yield(.change(job, change))

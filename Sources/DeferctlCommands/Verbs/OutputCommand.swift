@@ -22,7 +22,7 @@ struct OutputCommand: DaemonCommand {
     @Option(help: .value("number", "The program of this link (default: the latest)."), transform: whole(0...Int.max))
     var link: Int?
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var ids: JobIDs
+    @Argument(help: .value("id", "The ids of the jobs."), completion: LiveCompletion.jobs) var jobs: [Int64]
 
     func validate() throws {
         if follow, attempt != nil || link != nil {
@@ -31,19 +31,19 @@ struct OutputCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await Interruption(from: "output -f", jobs: ids.jobs).run { [self] in
+        try await Interruption(from: "output -f", jobs: jobs).run { [self] in
             try await invocation.withDaemon { client in
-                let (jobs, hasLists) = try await writingJobs(client)
+                let (writing, hasLists) = try await writingJobs(client)
                 let printer = OutputPrinter(
-                    command: self, console: invocation.console, showsIDs: jobs.count > 1 || hasLists)
+                    command: self, console: invocation.console, showsIDs: writing.count > 1 || hasLists)
                 guard follow else {
-                    try await printer.read(jobs, from: client)
+                    try await printer.read(writing, from: client)
                     return .ok
                 }
                 let follower = JobFollower(
                     connection: invocation.connection, interval: 0.05, showsChildren: true,
                     show: { try await printer.receive($0, from: $1) })
-                let ending = try await follower.follow(ids.jobs, with: client)
+                let ending = try await follower.follow(jobs, with: client)
                 try await printer.read(writingJobs(client).jobs, from: client)
                 return .worst(ending.missing)
             }
@@ -52,15 +52,15 @@ struct OutputCommand: DaemonCommand {
 
     /// The named jobs, or the children of those that are lists; and whether one is a list.
     fileprivate func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
-        var (jobs, hasLists) = ([JobSnapshot](), false)
-        for id in ids.jobs {
+        var (writing, hasLists) = ([JobSnapshot](), false)
+        for id in jobs {
             var room = JobFamily.limit
             let job = try await client.get(id)
             let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
             hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
-            jobs += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
+            writing += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
         }
-        return (jobs, hasLists)
+        return (writing, hasLists)
     }
 }
 
@@ -93,7 +93,7 @@ private actor OutputPrinter {
         if !exchange(&hasBegun, with: true) {
             // The watch does not tell of children that had ended when it began.
             let jobs = try await command.writingJobs(client).jobs
-            try await read(jobs.filter { $0.isFinished && !command.ids.jobs.contains($0.id) }, from: client)
+            try await read(jobs.filter { $0.isFinished && !command.jobs.contains($0.id) }, from: client)
         }
         let job = event.job
         guard !ended.contains(job) else { return }
@@ -109,7 +109,7 @@ private actor OutputPrinter {
         OutputFollower(
             of: job, link: command.link, attempt: command.attempt ?? 0,
             // A child may run no program.
-            needsOutput: !command.follow && command.ids.jobs.contains(job)
+            needsOutput: !command.follow && command.jobs.contains(job)
         ) { try await self.write($0, dropped: $1, of: job) }
     }
 

@@ -64,23 +64,17 @@ struct RunCommand: DaemonCommand {
         guard let program = line.first else { return .usage }
         // Only commands run in a directory of the caller's choice.
         let isCommand = program.utf8.contains(UInt8(ascii: "/")) || surroundings.namesDirectory
-        let input = try await standardInput()
+        var input: JSONObject = ["input": self.input]
+        if readsInput {
+            let member = try await InputLines.member("input", of: "-")
+            input[member.name] = member.value
+        }
         let named: JSON? = isCommand ? .none : options.spec(source: surroundings.named(line, input))
         return try await invocation.submit(
             options, program: named,
-            making: { client throws(CommandFailure) in
+            making: { [input] client throws(CommandFailure) in
                 try await command(line, input, for: client, invocation.console)
             })
-    }
-
-    /// The members for the program's standard input.
-    private func standardInput() async throws(CommandFailure) -> JSONObject {
-        guard readsInput else { return ["input": input] }
-        let bytes = try await InputLines.contents(of: "-")
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            return ["inputBase64": .string(Base64.encode(bytes))]
-        }
-        return ["input": .string(text)]
     }
 
     /// The spec of a command, with this process's surroundings if the daemon is the caller's own.

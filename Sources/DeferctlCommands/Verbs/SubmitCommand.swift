@@ -75,7 +75,7 @@ extension SpecDocuments {
         try await invocation.withDaemon { client in
             while let document = try await documents.next() {
                 do throws(CommandFailure) {
-                    let spec = try await document.explained(by: client)
+                    let spec = try await document.passed(to: client.explain).get()
                     if shows { try invocation.show(spec, as: PrettyJSON.text(spec)) }
                 } catch {
                     status = .worst([status, error.status])
@@ -116,7 +116,8 @@ struct BulkSubmission {
                 var (specs, slots) = (specs, slots.makeAsyncIterator())
                 while await slots.next() != nil, let document = try await specs.next() {
                     // The loop below awaits these tasks, in the order of the specs.
-                    outcome.yield(Task { await Self.submit(document, to: client) })
+                    outcome.yield(
+                        Task { await document.passed { spec throws(JobClientError) in try await client.submit(spec) } })
                 }
             }
             var (status, jobs) = (ExitStatus.ok, [Int64]())
@@ -154,44 +155,26 @@ struct BulkSubmission {
             return (status, jobs)
         }
     }
-
-    private static func submit(_ document: SpecDocuments.Document, to client: JobClient) async -> Outcome {
-        do throws(CommandFailure) {
-            let spec = try document.checked()
-            do throws(JobClientError) { return .success(try await client.submit(spec)) } catch {
-                throw CommandFailure(error, in: document)
-            }
-        } catch {
-            return .failure(error)
-        }
-    }
 }
 
 extension SpecDocuments.Document {
-    /// The message with the place of the spec.
-    fileprivate func located(_ failure: CommandFailure) -> CommandFailure {
-        CommandFailure(failure.status, "\(location): \(failure.message.sanitized)")
-    }
-
-    fileprivate func checked() throws(CommandFailure) -> JSON {
-        do { return try spec.get() } catch { throw located(error) }
-    }
-
-    fileprivate func explained(by client: JobClient) async throws(CommandFailure) -> JSON {
-        let spec = try checked()
-        do { return try await client.explain(spec) } catch { throw CommandFailure(error, in: self) }
-    }
-}
-
-extension CommandFailure {
-    /// The failure of a submission, with each mistake in the text of the spec.
-    fileprivate init(_ error: JobClientError, in document: SpecDocuments.Document) {
-        let failure = CommandFailure(submitting: error)
-        let mistakes = error.rpc.map { SpecMistake.all(in: $0.data) } ?? []
-        guard let text = document.text, !mistakes.isEmpty else {
-            self = document.located(failure)
-            return
+    /// What `call` makes of the spec; a failure tells where each mistake is.
+    fileprivate func passed<Value>(
+        to call: (JSON) async throws(JobClientError) -> Value
+    ) async -> Result<Value, CommandFailure> {
+        let json: JSON
+        do { json = try spec.get() } catch { return .failure(located(error)) }
+        do throws(JobClientError) { return .success(try await call(json)) } catch {
+            let failure = CommandFailure(submitting: error)
+            let mistakes = error.rpc.map { SpecMistake.all(in: $0.data) } ?? []
+            guard let text, !mistakes.isEmpty else { return .failure(located(failure)) }
+            let lines = mistakes.flatMap(text.lines).map(\.sanitized)
+            return .failure(CommandFailure(failure.status, lines.joined(separator: "\n")))
         }
-        self.init(failure.status, mistakes.flatMap(text.lines).map(\.sanitized).joined(separator: "\n"))
+    }
+
+    /// The message with the place of the spec.
+    private func located(_ failure: CommandFailure) -> CommandFailure {
+        CommandFailure(failure.status, "\(location): \(failure.message.sanitized)")
     }
 }
