@@ -76,7 +76,7 @@ package final class Engine: Sendable {
                 try reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
             })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
-            let isStarted = Self.startThread { [self] in
+            let isStarted = Self.startThread(stack: 1 << 20) { [self] in
                 let core = Core(settings: settings.core, life: life, at: clock.moment())
                 let loop = EngineLoop(core: core, store: store, engine: self)
                 let result = loop.begin(start)
@@ -106,14 +106,15 @@ package final class Engine: Sendable {
         }
     }
 
-    private static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    /// Runs `body` on a new thread with a stack of so many bytes; returns false if there can be no more threads.
+    package static func startThread(stack: Int, _ body: @escaping @Sendable () -> Void) -> Bool {
         final class Box {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
         }
         let box = Unmanaged.passRetained(Box(body))
         let result = deferd_start_thread(
-            1 << 20,
+            stack,
             { pointer in
                 if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
                 return nil

@@ -70,8 +70,6 @@ final class ServerState: Sendable {
 
     var connectionCount: Int { state.withLock(\.connections) }
 
-    var userCount: Int { state.withLock(\.users.count) }
-
     func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
 
     /// Admits a connection and returns its user's budget, or throws the reason why it is refused.

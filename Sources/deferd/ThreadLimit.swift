@@ -1,5 +1,5 @@
-import CLinux
 import Dispatch
+import JobEngine
 
 /// The limit on threads, set by `TasksMax=` and RLIMIT_NPROC.
 enum ThreadLimit {
@@ -8,26 +8,19 @@ enum ThreadLimit {
 
     /// Starts as many threads as the daemon needs and ends them again: later, a missing thread could not be reported.
     static func check() throws(Daemon.StartError) {
-        let gate = Gate()
+        let (opening, leaving) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         var started = 0
         defer {
-            for _ in 0..<started { gate.opening.signal() }
+            for _ in 0..<started { opening.signal() }
             // They must be gone when the real ones start.
-            for _ in 0..<started { gate.leaving.wait() }
+            for _ in 0..<started { leaving.wait() }
         }
         while started < needed {
-            let context = Unmanaged.passRetained(gate)
-            let result = deferd_start_thread(
-                64 << 10,
-                { context in
-                    guard let context else { return nil }
-                    let gate = Unmanaged<Gate>.fromOpaque(context).takeRetainedValue()
-                    gate.opening.wait()
-                    gate.leaving.signal()
-                    return nil
-                }, context.toOpaque())
-            guard result == 0 else {
-                context.release()
+            let isStarted = Engine.startThread(stack: 64 << 10) {
+                opening.wait()
+                leaving.signal()
+            }
+            guard isStarted else {
                 throw Daemon.StartError(
                     code: .tryAgain,
                     message:
@@ -36,10 +29,5 @@ enum ThreadLimit {
             }
             started += 1
         }
-    }
-
-    private final class Gate: Sendable {
-        let opening = DispatchSemaphore(value: 0)
-        let leaving = DispatchSemaphore(value: 0)
     }
 }

@@ -47,7 +47,7 @@ import Testing
             _ = try state.enter(user, within: limits)
             state.leave(user)
         }
-        #expect(state.userCount <= 1024)
+        #expect(state.users.count <= 1024)
         #expect(try state.enter(1, within: limits) === budget, "what it counts is not forgotten")
     }
 

@@ -49,16 +49,14 @@ extension Connection {
             (params) throws(SpecError) in
             (try JobTarget(params, caller), try read(params), try params.flag("dryRun") ?? false)
         }
-        switch target {
-        case .one(let id) where !onlyCounts:
-            guard action != .remove else {
-                _ = try await ask(.change(id, action), \.isDone)
-                return call.succeed([:])
-            }
-            try await show(try await ask(.change(id, action), \.changed), call, wasChanged: true)
-        case .one(let id): try changeAll(call, .many([id]), action, onlyCounts)
-        case .many, .selected: try changeAll(call, target, action, onlyCounts)
+        guard case .one(let id) = target, !onlyCounts else {
+            return try changeAll(call, target, action, onlyCounts)
         }
+        guard action != .remove else {
+            _ = try await ask(.change(id, action), \.isDone)
+            return call.succeed([:])
+        }
+        try await show(try await ask(.change(id, action), \.changed), call, wasChanged: true)
     }
 
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
