@@ -231,6 +231,7 @@ struct SharedServices: Sendable {
     let timers: (any EventLoop)?
     /// The files that downloads write.
     let reservations = FileReservations()
+    let room = DiskRoom()
     let files: FileOperations
     /// Threads for users' files. Slow file systems may block all of them, so other work has its own threads.
     let userFiles: FileQueue

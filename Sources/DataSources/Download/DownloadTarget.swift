@@ -188,6 +188,8 @@ final class DownloadTarget: Sendable {
 
     /// The free bytes on the disk of the directory, if they are known. Blocks.
     var freeBytes: Int64? { files.freeBytes(directory.opened.descriptor) }
+    /// The disk of the directory. Blocks.
+    var disk: (id: UInt64, size: Int64)? { files.disk(directory.opened.descriptor) }
 
     // MARK: - Ends
 

@@ -78,7 +78,7 @@ final class DownloadTransfer {
             sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
         let size = await transfer.userFiles.run { [target] in target.reopenPart(of: checkpoint) }
-        guard let size, let part = await DownloadedPart(reopened: target, size: size, checkpoint, transfer) else {
+        guard let size, let part = try await DownloadedPart(reopened: target, size: size, checkpoint, transfer) else {
             return
         }
         if !part.hasHoles {

@@ -34,14 +34,17 @@ final class DownloadedPart: Sendable {
     private let isSaved: Mutex<Bool>
     private let target: DownloadTarget
     private let transfer: Transfer
+    /// The room on the disk for the missing bytes.
+    private let room: Lease?
 
     /// Makes an empty file for the body of `response`; `source` is the URL as the spec has it.
     init(
         new target: DownloadTarget, for response: IncomingResponse, from source: String, hasHoles: Bool,
         _ transfer: Transfer
     ) async throws(JobError) {
-        let identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
         let total = response.contentLength
+        room = try await Self.room(total ?? 0, target, transfer)
+        let identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
         self.total = total
         checkpoint = Validator(response.head.headers).map { validator in
             DownloadCheckpoint(
@@ -57,10 +60,20 @@ final class DownloadedPart: Sendable {
         self.transfer = transfer
     }
 
+    /// Sets room for `missing` bytes aside, or throws if there is none.
+    private static func room(
+        _ missing: Int64, _ target: DownloadTarget, _ transfer: Transfer
+    ) async throws(JobError) -> Lease? {
+        let minimum = Int64(transfer.settings.downloads.minimumFree)
+        return try await transfer.userFiles.run { [room = transfer.shared.room] () throws(JobError) in
+            try room.lease(missing, for: target, leaving: minimum)
+        }
+    }
+
     /// Takes up the file of `size` bytes that was just reopened; nil if none of its contents can be relied on.
     init?(
         reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint, _ transfer: Transfer
-    ) async {
+    ) async throws(JobError) {
         self.checkpoint = checkpoint
         total = checkpoint.total
         note = checkpoint.hasHoles ? total.map(Self.note) : nil
@@ -71,6 +84,7 @@ final class DownloadedPart: Sendable {
         let usable = checkpoint.usable(ofSize: size, noted: noted, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
         resumed = usable.count
+        room = try await Self.room((total ?? resumed) - resumed, target, transfer)
         state = Mutex(State(written: usable))
         isSaved = Mutex(true)
         self.target = target
@@ -114,6 +128,7 @@ final class DownloadedPart: Sendable {
         } catch {
             throw JobError(path: error, "written", target.partPath)
         }
+        if let total { room?.shrink(to: total - count) }
         try checkRoom(from: offset, to: end)
     }
 

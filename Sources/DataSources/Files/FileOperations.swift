@@ -95,6 +95,13 @@ package struct FileOperations: Sendable {
         guard fstatvfs(file, &status) == 0 else { return nil }
         return Int64(clamping: status.f_bavail).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
     }
+    /// The number and the size in bytes of the disk of an open file; nil if they are unknown.
+    package var disk: @Sendable (_ file: Int32) -> (id: UInt64, size: Int64)? = { file in
+        var status = statvfs()
+        guard fstatvfs(file, &status) == 0 else { return nil }
+        let size = Int64(clamping: status.f_blocks).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
+        return (UInt64(status.f_fsid), size)
+    }
     /// An id that changes when the machine restarts, which loses pages that were not synced.
     package var bootID = Self.systemBootID
 

@@ -281,7 +281,7 @@ import TestOrigin
             #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
             #expect(error.message.contains("99 bytes free"))
             #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
-            for enough in [100, nil] as [Int64?] {
+            for enough in [1100, nil] as [Int64?] {
                 free.withLock { $0 = enough }
                 let result = try await bench.result(.download(origin.url("/x"), to: "x", ["exists": "replace"]))
                 #expect(result["size"] == 1000)
@@ -290,7 +290,8 @@ import TestOrigin
     }
 
     @Test func download_endsWithStorage_whenItsDiskRunsFullMeanwhile() async throws {
-        let free = Mutex<[Int64]>([100, 50, 50])
+        let enough: Int64 = 100 + 8 << 20
+        let free = Mutex<[Int64]>([enough, enough, 50, 50])
         var files = FileOperations.real
         // Others take what there was when it began.
         files.freeBytes = { _ in free.withLock { $0.isEmpty ? 49 : $0.removeFirst() } }
@@ -303,8 +304,37 @@ import TestOrigin
             #expect(error.kind == .storage && error.postponed == nil && error.isRetryable)
             #expect(error.message.contains("49 bytes free"))
             for name in ["x", "x.part"] { #expect(bench.bytes(of: bench.downloads + "/" + name) == nil) }
-            free.withLock { $0 = Array(repeating: 100, count: 20) }
+            free.withLock { $0 = Array(repeating: enough, count: 20) }
             #expect(try await bench.result(source)["size"]?.int == 8 << 20)
+        }
+    }
+
+    @Test func download_isNotBegun_whenItsLengthExceedsRoom() async throws {
+        let free = Mutex<Int64>(1099)
+        var files = FileOperations.real
+        files.freeBytes = { _ in free.withLock { $0 } }
+        files.disk = { _ in (1, 5000) }
+        let script: ScriptedOrigin.Script = { request, _ in
+            request.path == "/small"
+                ? [.head("200 OK", [("Content-Length", "1000")]), .send(String(repeating: "x", count: 400)), .hold]
+                : [.head("200 OK", [("Content-Length", request.path == "/large" ? "5000" : "1000")]), .hold]
+        }
+        try await Workbench.run(against: script, files: files) {
+            $0.downloads.minimumFree = 100
+        } _: { origin, bench in
+            let waiting = try await bench.failure(.download(origin.url("/small"), to: "x"))
+            #expect(waiting.kind == .storage && waiting.postponed == 5 && waiting.isRetryable)
+            #expect(bench.names(below: bench.downloads).isEmpty)
+            let hopeless = try await bench.failure(.download(origin.url("/large"), to: "x"))
+            #expect(hopeless.kind == .storage && hopeless.postponed == nil && !hopeless.isRetryable)
+            // What a running download still expects is not free for another one.
+            free.withLock { $0 = 1100 }
+            let running = try bench.start(.download(origin.url("/small"), to: "x"))
+            for await progress in running.progress where progress.completed == 400 { break }
+            free.withLock { $0 = 100 + 600 + 999 }
+            let other = try await bench.failure(.download(origin.url("/other"), to: "y"), job: 2)
+            #expect(other.postponed == 5 && other.message.contains("other downloads need 600"), "\(other)")
+            running.cancel()
         }
     }
 }
