@@ -67,6 +67,7 @@ struct Configuration: Sendable {
         settings.core = core
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects
+        settings.core.limits.retry = http.retry
         settings.core.queues = queues.values.sorted { $0.name < $1.name }
         settings.core.ownersShare = isSystemInstance ? 0.75 : 1
         settings.core.perHost = http.perHost

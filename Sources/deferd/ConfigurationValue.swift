@@ -40,9 +40,11 @@ extension ConfigurationValue {
         return value
     }
 
-    func seconds(_ range: ClosedRange<Double>) throws -> Double {
+    func seconds(_ range: ClosedRange<Double>) throws -> Double { try number(range, "number of seconds") }
+
+    func number(_ range: ClosedRange<Double>, _ kind: String = "number") throws -> Double {
         guard let value = Double(try text()), range.contains(value) else {
-            throw ConfigurationErrors("must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
+            throw ConfigurationErrors("must be a \(kind) from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }

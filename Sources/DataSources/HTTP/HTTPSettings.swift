@@ -1,3 +1,5 @@
+package import JobModel
+
 /// How to talk to HTTP servers: the configuration's `http`.
 package struct HTTPSettings: Sendable, Equatable {
     /// The most transfers from one host at a time, which the core's scheduler enforces.
@@ -12,6 +14,8 @@ package struct HTTPSettings: Sendable, Equatable {
     package var retryAfter = 3600.0
     /// The most redirects of one transfer.
     package var redirects = 10
+    /// The retries of idempotent requests, which the core schedules.
+    package var retry = RetryPolicy.standard
     /// `http://[user:password@]host:port` or `socks5://host:port`; nil to connect directly.
     package var proxy: String?
     /// The path of a PEM file with authorities to trust in addition to the system's.

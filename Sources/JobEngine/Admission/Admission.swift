@@ -105,7 +105,9 @@ package struct Admission: Sendable {
             // Sources of links and children are deeper.
             if place.tokens.count == pointer.tokens.count + 1 { (own, host) = (source, found) }
         }
-        var reader = isStored ? .ofStored(inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
+        var reader =
+            isStored
+            ? .ofStored(retry: limits.retry, inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
         let spec = try read(&reader)
         return Admitted(spec: spec, source: own, host: host, queues: reader.queues, jobs: reader.jobs)
     }

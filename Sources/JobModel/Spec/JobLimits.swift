@@ -31,8 +31,10 @@ package struct JobLimits: Sendable, Equatable {
     package var links = 100
     /// Levels of nested lists.
     package var depth = 16
-    /// Redirects followed per transfer; the only limit with another key (`http.redirects`).
+    /// Redirects followed per transfer; its key is `http.redirects`.
     package var redirects = 10
+    /// The retries of idempotent requests whose spec names none; its key is `http.retry`.
+    package var retry = RetryPolicy.standard
     /// Levels of nested values in one line.
     package static let nesting = 64
 

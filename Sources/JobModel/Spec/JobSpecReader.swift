@@ -28,8 +28,9 @@ package struct JobSpecReader {
     }
 
     /// A reader of what was accepted before, maybe by a daemon that had other limits.
-    package static func ofStored(inspect: Inspection? = nil) -> JobSpecReader {
+    package static func ofStored(retry: RetryPolicy = .standard, inspect: Inspection? = nil) -> JobSpecReader {
         var limits = JobLimits()
+        limits.retry = retry
         limits.children = .max >> 8
         limits.links = .max
         limits.depth = 255
@@ -137,7 +138,7 @@ package struct JobSpecReader {
         var inside = context
         inside.isNew = false
         inside.timeout = try JobSpec.duration(reader, "timeout")
-        inside.retry = try RetryPolicy(reader, "retry")
+        inside.retry = try RetryPolicy(reader, "retry", defaults: limits.retry)
         let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: ResultShape(of: source.source, written))
         return try JobSpec(reader, source: source, links: links, isNew: context.isNew)
@@ -214,7 +215,7 @@ package struct JobSpecReader {
         }
         var context = context
         context.timeout = try JobSpec.duration(reader, "timeout") ?? context.timeout
-        context.retry = try RetryPolicy(reader, "retry") ?? context.retry
+        context.retry = try RetryPolicy(reader, "retry", defaults: limits.retry) ?? context.retry
         let inside = reader.pointer(to: action)
         if action == "source" {
             let step = try source(written, at: inside, context)
@@ -222,7 +223,7 @@ package struct JobSpecReader {
         }
         try context.scope?.check(written, at: inside, &search)
         let step = JobPlan.Step(
-            source: nil, timeout: context.timeout, retry: context.retry ?? .standard)
+            source: nil, timeout: context.timeout, retry: context.retry ?? limits.retry)
         if action == "throw" {
             let members = try MemberReader(written, at: inside, mode: context.mode, isStored: context.isStored)
             try members.allow(["kind", "message"])
@@ -266,7 +267,7 @@ package struct JobSpecReader {
         let isIdempotent = parameters.isIdempotent(json)
         return JobPlan.Step(
             source: parameters.type, timeout: context.timeout,
-            retry: context.retry ?? (isIdempotent ? .standard : .none),
+            retry: context.retry ?? (isIdempotent ? limits.retry : .none),
             isRepeatable: isIdempotent || (context.retry?.max ?? 0) > 0)
     }
 

@@ -11,8 +11,9 @@ package struct RetryPolicy: Sendable, Hashable {
     /// Whether a delay is random between 0 and its computed length.
     package var jitter: Bool
 
-    package static let standard = RetryPolicy(max: 4, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
-    package static let none = RetryPolicy(max: 0, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
+    /// The retries of idempotent requests, unless the configuration's `http.retry` or the spec says otherwise.
+    package static let standard = RetryPolicy(max: 10, initial: 1, factor: 2, maxDelay: 300, jitter: true)
+    package static let none = RetryPolicy(max: 0, initial: 1, factor: 2, maxDelay: 300, jitter: true)
 
     package init(max: Int, initial: Double, factor: Double, maxDelay: Double, jitter: Bool) {
         self.max = max
@@ -37,10 +38,10 @@ package struct RetryPolicy: Sendable, Hashable {
         ]
     }
 
-    /// Reads the member `name`; omitted parts get standard values.
-    init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
+    /// Reads the member `name`; omitted parts are those of `defaults`.
+    init?(_ reader: MemberReader, _ name: String, defaults: RetryPolicy) throws(SpecError) {
         guard let json = reader.value(name) else { return nil }
-        self = .standard
+        self = defaults
         if reader.isOpen(name) { return }
         let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
         try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])

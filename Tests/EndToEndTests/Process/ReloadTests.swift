@@ -174,6 +174,7 @@ import Testing
                   lowSpeed: {bytes: 7, seconds: 7}
                   retryAfter: 7
                   redirects: 7
+                  retry: {max: 7, initial: 7, factor: 7, maxDelay: 7, jitter: false}
                   proxy: socks5://localhost:7
                   userAgent: other/2
                 policy: {schemes: [http], allowHosts: [localhost], denyHosts: [a], denyAddresses: [10.0.0.0/8], allowAddresses: [10.0.0.1]}

@@ -198,7 +198,7 @@ import Testing
             #expect(explained["queue"] == "default")
             #expect(explained["priority"] == 0)
             #expect(
-                explained["retry"] == ["max": 4, "initial": 0.5, "factor": 2, "maxDelay": 60, "jitter": true])
+                explained["retry"] == ["max": 10, "initial": 1, "factor": 2, "maxDelay": 300, "jitter": true])
             #expect(explained["source"]?["method"] == "GET")
             #expect(explained["source"]?["accept"] == "success")
             #expect(explained["then"]?[0]?["link"] == 1)

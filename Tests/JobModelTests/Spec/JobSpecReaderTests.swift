@@ -41,6 +41,19 @@ import Testing
         #expect(spec.plan.source.retry == expected)
     }
 
+    @Test func retries_areThoseOfTheConfiguration_whenSpecNamesNone() throws {
+        var limits = JobLimits()
+        limits.retry = RetryPolicy(max: 3, initial: 7, factor: 1, maxDelay: 9, jitter: false)
+        let source = #""source":{"type":"url","url":"https://h/"}"#
+        #expect(try JobSpec.parsing("{\(source)}", limits: limits).plan.source.retry == limits.retry)
+        var own = limits.retry
+        own.max = 1
+        #expect(
+            try JobSpec.parsing(#"{\#(source),"retry":{"max":1}}"#, limits: limits).plan.source.retry == own)
+        var reader = JobSpecReader.ofStored(retry: limits.retry)
+        #expect(try reader.spec(JSON(parsing: "{\(source)}")).plan.source.retry == limits.retry)
+    }
+
     @Test(arguments: [
         #""priority":1000"#, #""priority":1.0"#, #""delay":0"#, #""delay":315360000"#,
         #""notBefore":"2026-01-31T12:00:00+01:00""#, #""timeout":0.001"#, #""deadline":315360000"#, #""retry":{}"#,
@@ -212,9 +225,9 @@ import Testing
     // MARK: - Retries
 
     @Test(arguments: [
-        ("GET", "", "", 4), ("POST", "", "", 0), ("patch", "", "", 0), ("PUT", "", "", 4), ("DELETE", "", "", 4),
+        ("GET", "", "", 10), ("POST", "", "", 0), ("patch", "", "", 0), ("PUT", "", "", 10), ("DELETE", "", "", 10),
         ("POST", #","retry":{"max":2}"#, "", 2), ("POST", "", #","retry":{"max":3}"#, 3),
-        ("GET", #","retry":{"max":2}"#, #","retry":{"max":3}"#, 3), ("POST", #","retry":{}"#, "", 4),
+        ("GET", #","retry":{"max":2}"#, #","retry":{"max":3}"#, 3), ("POST", #","retry":{}"#, "", 10),
         ("{{input}}", "", "", 0), ("{{input}}", #","retry":{"max":2}"#, "", 2),
     ])
     func retries_ofPOSTAndPATCH_areOnlyThoseOfTheSpec(

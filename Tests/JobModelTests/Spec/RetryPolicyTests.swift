@@ -5,11 +5,11 @@ import Testing
     @Test func standard_isWhatTheProtocolShows() {
         #expect(
             RetryPolicy.standard.json.description
-                == #"{"max":4,"initial":0.5,"factor":2,"maxDelay":60,"jitter":true}"#)
+                == #"{"max":10,"initial":1,"factor":2,"maxDelay":300,"jitter":true}"#)
     }
 
     @Test(arguments: [
-        (1, 0.5), (2, 1), (3, 2), (4, 4), (7, 32), (8, 60), (9, 60), (1001, 60), (0, 0.5), (-1, 0.5),
+        (1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (11, 300), (1001, 300), (0, 1), (-1, 1),
     ])
     func delay_growsByItsFactor_upToTheLongest(_ attempt: Int, _ delay: Double) {
         var policy = RetryPolicy.standard

@@ -23,6 +23,8 @@ struct Scenario {
         if damages.chance(0.4) { secondsBetweenBadRows = damages.spread(300, 8_000) }
         settings.limits.children = random.pick([5, 12, 40, 400])
         settings.limits.links = 12
+        // A simulated job rarely has ten minutes for its retries.
+        settings.limits.retry = RetryPolicy(max: 4, initial: 0.5, factor: 2, maxDelay: 60, jitter: true)
         settings.limits.depth = random.within(2...4)
         settings.limits.queuedJobs = random.pick([300, 1000, 5000])
         settings.limits.queuedJobsPerUser = random.pick([60, 200, 1000])
