@@ -49,6 +49,7 @@ package struct SourceSettings: Sendable {
         _ = try AccessPolicy(policy)
         _ = try DownloadDirectories(downloads)
         if let proxy = http.proxy { _ = try ProxyAddress(proxy) }
+        _ = try ProxyExceptions(http.noProxy)
         guard HeaderField.flaw(ofValue: http.userAgent) == nil else {
             throw JobError(.invalid, "http.userAgent must not contain control characters; write it in one line.")
         }

@@ -77,6 +77,7 @@ extension ConfigurationKey {
         .init("http.retry.maxDelay", \.http.retry.maxDelay) { try $0.seconds(0...86_400) },
         .init("http.retry.jitter", \.http.retry.jitter) { try $0.flag() },
         .init("http.proxy", \.http.proxy) { try $0.optionalText() },
+        .init("http.noProxy", \.http.noProxy) { try $0.strings() },
         .init("http.credentials", \.credentials) { try $0.credentials() },
         .init("http.userAgent", \.http.userAgent) { try $0.optionalText() ?? Configuration.userAgent },
         .init("policy.schemes", \.policy.schemes) { try $0.strings() },

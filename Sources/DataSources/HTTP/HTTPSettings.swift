@@ -16,8 +16,10 @@ package struct HTTPSettings: Sendable, Equatable {
     package var redirects = 10
     /// The retries of idempotent requests, which the core schedules.
     package var retry = RetryPolicy.standard
-    /// `http://[user:password@]host:port` or `socks5://host:port`; nil to connect directly.
+    /// `http://[user:password@]host:port` or the same with `socks5`; nil to connect directly.
     package var proxy: String?
+    /// Hosts that are not asked through the proxy: names, `*.name`, addresses, and blocks such as `10.0.0.0/8`.
+    package var noProxy: [String] = []
     /// The path of a PEM file with authorities to trust in addition to the system's.
     package var certificates: String?
     /// Header fields for requests to some hosts, whose secrets jobs do not know.

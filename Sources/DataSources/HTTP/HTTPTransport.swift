@@ -25,6 +25,7 @@ final class HTTPTransport: Sendable {
         request.authorize(by: settings.credentials, for: transfer.owner)
         for followed in 0... {
             try policy.check(request.url)
+            request.proxy = connector.proxy(for: request.url).flatMap { $0.forwards(request.url) ? $0 : nil }
             let response = try await exchange(request, transfer)
             guard [301, 302, 303, 307, 308].contains(response.status), !request.ends(at: response.status),
                 let location = response.field("Location")
@@ -75,6 +76,7 @@ final class HTTPTransport: Sendable {
             let head = try await stream.open()
             let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
             guard size <= limits.header else { throw JobError(longHeaderOf: request.url) }
+            if request.proxy != nil, head.status.code == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
             return try IncomingResponse(
                 head: head, stream: stream, transfer, longestPause: settings.retryAfter,
                 decodingUpTo: request.coding == .decoded ? limits.body : nil)

@@ -41,7 +41,7 @@ extension JobError {
         case TransferError.proxy(let reason):
             self.init(
                 .connect, "The proxy did not connect to \(url.hostAndPort), because \(reason); check http.proxy.",
-                retryable: true)
+                retryable: reason != ProxyAddress.unauthorized)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
         case HTTPParserError.headerOverflow: self.init(longHeaderOf: url)

@@ -28,6 +28,8 @@ struct OutgoingRequest: Sendable {
     let coding: Coding
     /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
     var isPart = false
+    /// The proxy that is asked for the URL, unless it only forwards bytes.
+    var proxy: ProxyAddress?
     /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
@@ -81,11 +83,15 @@ struct OutgoingRequest: Sendable {
         fields.add(name: "Host", value: url.authority)
         fields.add(contentsOf: headers)
         for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
+        if let authorization = proxy?.authorization {
+            fields.replaceOrAdd(name: "Proxy-Authorization", value: authorization)
+        }
         if let length = body?.size ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
             fields.add(name: "Content-Length", value: String(length))
         }
         return HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: method), uri: url.target, headers: fields)
+            version: .http1_1, method: HTTPMethod(rawValue: method), uri: proxy == nil ? url.target : url.description,
+            headers: fields)
     }
 
     /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).

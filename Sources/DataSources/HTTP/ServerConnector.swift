@@ -12,6 +12,7 @@ final class ServerConnector: Sendable {
     private let settings: HTTPSettings
     private let policy: AccessPolicy
     private let proxy: ProxyAddress?
+    private let exceptions: ProxyExceptions
     private let pool: ConnectionPool
     private let shared: SharedServices
     private let certificates = Mutex<NIOSSLContext?>(nil)
@@ -24,7 +25,11 @@ final class ServerConnector: Sendable {
         self.pool = pool
         self.shared = shared
         if let text = settings.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
+        exceptions = try ProxyExceptions(settings.noProxy)
     }
+
+    /// The proxy through which `url` is asked for.
+    func proxy(for url: RequestURL) -> ProxyAddress? { exceptions.include(url.host) ? nil : proxy }
 
     /// Opens a connection to the server of `url`, ready for a request.
     func connect(
@@ -35,7 +40,7 @@ final class ServerConnector: Sendable {
         let channel = try await open(addresses, url, transfer, deadline)
         do throws(JobError) {
             // Checked again, as this is the address of the actual connection.
-            if proxy == nil {
+            if proxy(for: url) == nil {
                 guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else {
                     throw JobError(.connect, "The connection to \(url.hostText) ended as it began.", retryable: true)
                 }
@@ -57,7 +62,7 @@ final class ServerConnector: Sendable {
     private func addresses(
         of url: RequestURL, _ transfer: Transfer, _ deadline: NIODeadline
     ) async throws(JobError) -> [SocketAddress] {
-        guard let proxy else {
+        guard let proxy = proxy(for: url) else {
             let addresses = try await resolve(url.host, transfer, deadline)
             let allowed = addresses.filter { (try? policy.check($0)) != nil }
             if allowed.isEmpty, let address = addresses.last { try policy.check(address) }
@@ -135,8 +140,8 @@ final class ServerConnector: Sendable {
         }
         let limit = TransferControl.Limit(deadline: deadline) { late }
         try await transfer.control.wait(limit: limit) { promise in
-            loop.flatSubmit { [proxy] in
-                guard let proxy else { return loop.makeSucceededVoidFuture() }
+            loop.flatSubmit { [proxy = proxy(for: url)] in
+                guard let proxy, !proxy.forwards(url) else { return loop.makeSucceededVoidFuture() }
                 return step { promise in
                     try channel.pipeline.syncOperations.addHandler(
                         ProxyHandler(ProxyHandshake(to: url, by: proxy), promise))

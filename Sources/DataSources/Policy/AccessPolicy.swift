@@ -21,7 +21,7 @@ struct AccessPolicy: Sendable {
         }
     }
 
-    private static func parsed<Value>(
+    static func parsed<Value>(
         _ texts: [String], _ key: String, _ kind: String, _ parse: (String) -> Value?
     ) throws(JobError) -> [Value] {
         try texts.map { (text) throws(JobError) in
@@ -88,7 +88,7 @@ struct AccessPolicy: Sendable {
 }
 
 /// The hosts that an entry of a list stands for.
-private struct HostPattern: Sendable {
+struct HostPattern: Sendable {
     private let host: RequestURL.Host
     private let coversSubdomains: Bool
 

@@ -19,6 +19,9 @@ public struct PolicySettings: Sendable, Equatable {
         "169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "fd20:ce::254", "168.63.129.16", "100.100.100.200",
     ]
 
+    /// The addresses of this machine.
+    static let loopback = ["127.0.0.0/8", "::1", "0.0.0.0", "::"]
+
     /// This machine and private networks: for ``denyAddresses`` if URLs come from strangers.
     public static let privateNetworks = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7",

@@ -10,8 +10,12 @@ public struct SourceOptions: Sendable, Equatable {
         public var idleTimeout: Duration = .seconds(60)
         /// The most redirects of one transfer; 10.
         public var redirects = 10
-        /// `http://[user:password@]host:port` or `socks5://host:port`; nil, the default, to connect directly.
+        /// `http://[user:password@]host:port`, or the same with `socks5`; nil, the default, to connect directly.
         public var proxy: String?
+        /// Hosts that are not asked through the proxy: names, `*.name`, addresses, and blocks such as `10.0.0.0/8`.
+        ///
+        /// This machine never is.
+        public var noProxy: [String] = []
         /// The path of a PEM file with authorities to trust in addition to the system's; nil by default.
         public var certificates: String?
         /// The `User-Agent` of requests without their own.
@@ -67,6 +71,7 @@ public struct SourceOptions: Sendable, Equatable {
         settings.http.idleTimeout = http.idleTimeout.inSeconds
         settings.http.redirects = max(0, http.redirects)
         settings.http.proxy = http.proxy
+        settings.http.noProxy = http.noProxy
         settings.http.certificates = http.certificates
         settings.http.userAgent = http.userAgent
         settings.limits.body = max(0, limits.body)

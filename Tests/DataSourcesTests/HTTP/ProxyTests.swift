@@ -19,21 +19,75 @@ import TestOrigin
             : [.head("200 OK", [("Content-Length", "2")]), .send("ok")]
     }
 
-    @Test func request_goesThroughProxy_byItsName() async throws {
+    @Test func request_asksProxyForItsURL_whenHTTP() async throws {
         try await ScriptedOrigin.run(Self.script) { proxy in
             try await Workbench.run(names: Self.names) {
                 $0.http.proxy = "http://user:secret@proxy.example:\(proxy.port)"
             } _: { bench in
                 for host in ["unknown.example", "[2001:db8::1]:8080"] {
-                    let result = try await bench.result(["type": "url", "url": .string("http://\(host)/x")])
+                    let result = try await bench.result(["type": "url", "url": .string("http://\(host)/x?y")])
                     #expect(result["body"] == "ok")
-                    let entries = proxy.log.entries.suffix(2)
-                    #expect(entries.map(\.method) == ["CONNECT", "GET"])
-                    #expect(entries.first?.target == (host.contains("8080") ? host : host + ":80"))
-                    #expect(entries.first?.headers["proxy-authorization"] == "Basic dXNlcjpzZWNyZXQ=")
-                    #expect(entries.last?.headers["host"] == host)
-                    #expect(entries.last?.headers["proxy-authorization"] == nil)
+                    let entry = try #require(proxy.log.entries.last)
+                    #expect(entry.method == "GET")
+                    #expect(entry.target == "http://\(host)/x?y")
+                    #expect(entry.headers["host"] == host)
+                    #expect(entry.headers["proxy-authorization"] == "Basic dXNlcjpzZWNyZXQ=")
                 }
+            }
+        }
+    }
+
+    @Test func proxy_isAskedForConnection_whenHTTPS() async throws {
+        try await ScriptedOrigin.run({ _, _ in [.send("HTTP/1.1 200 Go on\r\n\r\n"), .close] }) { proxy in
+            try await Workbench.run(names: Self.names) {
+                $0.http.proxy = "http://user:secret@proxy.example:\(proxy.port)"
+            } _: { bench in
+                _ = try await bench.failure(["type": "url", "url": "https://unknown.example/x"])
+                let entry = try #require(proxy.log.entries.first)
+                #expect(entry.method == "CONNECT")
+                #expect(entry.target == "unknown.example:443")
+                #expect(entry.headers["proxy-authorization"] == "Basic dXNlcjpzZWNyZXQ=")
+            }
+        }
+    }
+
+    @Test func proxy_isNotAsked_forThisMachine() async throws {
+        try await ScriptedOrigin.run(Self.script) { origin in
+            try await Workbench.run {
+                $0.http.proxy = "http://127.0.0.1:1"
+            } _: { bench in
+                for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0x7f000001"] {
+                    let result = try await bench.result(["type": "url", "url": .string(origin.url("/x", host: host))])
+                    #expect(result["body"] == "ok")
+                }
+                #expect(origin.log.entries.allSatisfy { $0.target == "/x" && $0.headers["proxy-authorization"] == nil })
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("a.example", true), ("b.a.example", false), ("b.example", false), ("x.b.example", true),
+        ("10.1.2.3", true), ("11.1.2.3", false), ("[2001:db8::1]", true), ("192.0.2.7", true), ("localhost", true),
+        ("[::1]", true),
+    ])
+    func exception_includesHost(host: String, isIncluded: Bool) throws {
+        let exceptions = try ProxyExceptions(["a.example", "*.b.example", "10.0.0.0/8", "2001:db8::/32", "192.0.2.7"])
+        #expect(try exceptions.include(#require(RequestURL("http://\(host)/")).host) == isIncluded)
+    }
+
+    @Test(arguments: ["a b", "10.0.0.0/33", "*", ""]) func exception_isRefused_whenNoHost(text: String) {
+        #expect(throws: JobError.self) { try ProxyExceptions([text]) }
+    }
+
+    @Test(arguments: ["http", "https"]) func failure_isNotRetried_whenProxyDemandsPassword(scheme: String) async throws
+    {
+        try await ScriptedOrigin.run({ _, _ in [.head("407 Who", [("Content-Length", "0")])] }) { proxy in
+            try await Workbench.run(names: Self.names) {
+                $0.http.proxy = "http://127.0.0.1:\(proxy.port)"
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string("\(scheme)://unknown.example/")])
+                #expect(error.kind == .connect && !error.isRetryable)
+                #expect(error.message.contains("user and password; check http.proxy"))
             }
         }
     }
@@ -48,7 +102,7 @@ import TestOrigin
             try await Workbench.run(names: Self.names) {
                 $0.http.proxy = "http://127.0.0.1:\(proxy.port)"
             } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": "http://unknown.example/"])
+                let error = try await bench.failure(["type": "url", "url": "https://unknown.example/"])
                 #expect(error.kind == .connect)
                 #expect(error.message.contains("proxy"))
             }
@@ -98,6 +152,16 @@ import TestOrigin
         _ = second.receive([5, 0])
         guard case .failed = second.receive(answer) else { throw Unexpected() }
         guard case .failed = second.receive([]) else { throw Unexpected() }
+    }
+
+    @Test func socks_sendsPassword_whenProxyWantsIt() throws {
+        let proxy = try ProxyAddress("socks5://me:a%3Ab@127.0.0.1")
+        var handshake = ProxyHandshake(to: try #require(RequestURL("http://1.2.3.4/")), by: proxy)
+        #expect(handshake.greeting == [5, 2, 0, 2])
+        #expect(handshake.receive([5, 2]) == .send([1, 2] + Array("me".utf8) + [3] + Array("a:b".utf8)))
+        var refused = handshake
+        #expect(refused.receive([1, 1]) == .failed(ProxyAddress.unauthorized))
+        #expect(handshake.receive([1, 0]) == .send([5, 1, 0, 1, 1, 2, 3, 4, 0, 80]))
     }
 
     private struct Unexpected: Error {}

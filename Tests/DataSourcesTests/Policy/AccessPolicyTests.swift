@@ -86,7 +86,8 @@ import TestOrigin
         arguments: [
             { $0.policy.denyAddresses = ["10.0.0.0/33"] }, { $0.policy.allowAddresses = ["10.0.0.0/"] },
             { $0.policy.denyHosts = ["a b"] },
-            { $0.policy.schemes = ["gopher"] }, { $0.http.proxy = "nonsense" }, { $0.downloads.directory = "relative" },
+            { $0.policy.schemes = ["gopher"] }, { $0.http.proxy = "nonsense" },
+            { $0.http.noProxy = ["a b"] }, { $0.downloads.directory = "relative" },
             { $0.downloads.roots = ["/a/../b"] },
         ] as [@Sendable (inout SourceSettings) -> Void])
     func library_refusesSettings_thatCannotBeMeant(change: @Sendable (inout SourceSettings) -> Void) async throws {

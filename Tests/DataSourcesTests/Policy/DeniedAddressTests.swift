@@ -77,8 +77,7 @@ import Testing
     @Test func redirect_isNotFollowed_throughAProxy_toWhatIsDenied() async throws {
         let targets = ["http://inside.example/", "http://169.254.169.254/", "http://[::ffff:169.254.169.254]/"]
         let script: ScriptedOrigin.Script = { request, _ in
-            guard request.method != "CONNECT" else { return [.send("HTTP/1.1 200 Go on\r\n\r\n")] }
-            let target = targets[Int(request.path.dropFirst()) ?? 0]
+            let target = targets[request.target.last.flatMap { Int(String($0)) } ?? 0]
             return [.head("307 Moved", [("Location", target), ("Content-Length", "0")])]
         }
         try await ScriptedOrigin.run(script) { proxy in
@@ -95,8 +94,8 @@ import Testing
                         #expect(error.kind == .policy, "\(source) \(error)")
                     }
                 }
-                let asked = proxy.log.entries.filter { $0.method == "CONNECT" }.map(\.target)
-                #expect(Set(asked) == ["out.example:80"])
+                let asked = proxy.log.entries.map(\.target)
+                #expect(!asked.isEmpty && asked.allSatisfy { $0.hasPrefix("http://out.example/") })
             }
         }
     }

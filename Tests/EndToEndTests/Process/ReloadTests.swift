@@ -176,6 +176,7 @@ import Testing
                   redirects: 7
                   retry: {max: 7, initial: 7, factor: 7, maxDelay: 7, jitter: false}
                   proxy: socks5://localhost:7
+                  noProxy: [a]
                   userAgent: other/2
                 policy: {schemes: [http], allowHosts: [localhost], denyHosts: [a], denyAddresses: [10.0.0.0/8], allowAddresses: [10.0.0.1]}
                 retention: {age: 7, count: 7, bytes: 7}
