@@ -23,6 +23,7 @@ final class HTTPTransport: Sendable {
     func open(_ request: OutgoingRequest, _ transfer: Transfer) async throws(JobError) -> IncomingResponse {
         var request = request
         request.authorize(by: settings.credentials, for: transfer.owner)
+        var cookies = CookieJar()
         for followed in 0... {
             try policy.check(request.url)
             request.proxy = connector.proxy(for: request.url).flatMap { $0.forwards(request.url) ? $0 : nil }
@@ -41,7 +42,9 @@ final class HTTPTransport: Sendable {
             guard let url = try policy.url(location, on: request.url) else {
                 throw failure("to \(SourceMessage.quoted(noURL: location)), which is not a URL")
             }
+            cookies.store(response.head.headers["Set-Cookie"], from: request.url)
             request = request.following(UInt(response.status), to: url)
+            request.cookies = cookies.header(for: url)
         }
         preconditionFailure("The loop ends by returning or throwing.")
     }

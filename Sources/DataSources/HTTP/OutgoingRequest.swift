@@ -28,6 +28,8 @@ struct OutgoingRequest: Sendable {
     let coding: Coding
     /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
     var isPart = false
+    /// The cookies of the chain of redirects.
+    var cookies: String?
     /// The proxy that is asked for the URL, unless it only forwards bytes.
     var proxy: ProxyAddress?
     /// The fields that the configuration adds for the origin of the first request.
@@ -83,6 +85,10 @@ struct OutgoingRequest: Sendable {
         fields.add(name: "Host", value: url.authority)
         fields.add(contentsOf: headers)
         for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
+        if let cookies {
+            let own = fields.first(name: "Cookie").map { $0 + "; " } ?? ""
+            fields.replaceOrAdd(name: "Cookie", value: own + cookies)
+        }
         if let authorization = proxy?.authorization {
             fields.replaceOrAdd(name: "Proxy-Authorization", value: authorization)
         }
