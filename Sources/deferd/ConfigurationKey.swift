@@ -78,6 +78,8 @@ extension ConfigurationKey {
         .init("http.retry.jitter", \.http.retry.jitter) { try $0.flag() },
         .init("http.proxy", \.http.proxy) { try $0.optionalText() },
         .init("http.noProxy", \.http.noProxy) { try $0.strings() },
+        .init("http.certificates", \.http.certificates) { try $0.authorities() },
+        .init("http.clientCertificates", \.http.clientCertificates) { try $0.clientCertificates() },
         .init("http.credentials", \.credentials) { try $0.credentials() },
         .init("http.userAgent", \.http.userAgent) { try $0.optionalText() ?? Configuration.userAgent },
         .init("policy.schemes", \.policy.schemes) { try $0.strings() },

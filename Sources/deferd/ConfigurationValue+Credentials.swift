@@ -40,6 +40,13 @@ struct CredentialEntry: Sendable, Equatable {
     }
 }
 
+/// The value of `http.clientCertificates` for one host.
+private struct CertificateEntry {
+    var certificate = ""
+    var key = ""
+    var users: Set<UInt32>?
+}
+
 extension ConfigurationValue {
     private static let credentialSettings: [ConfigurationSetting<CredentialEntry>] = [
         .init("credential", \.credential) { try $0.text() }, .init("header", \.header) { try $0.text() },
@@ -60,6 +67,44 @@ extension ConfigurationValue {
             entries.append(entry)
         }
         return entries
+    }
+
+    private static let certificateSettings: [ConfigurationSetting<CertificateEntry>] = [
+        .init("certificate", \.certificate) { try $0.path() }, .init("key", \.key) { try $0.path() },
+        .init("users", \.users) { try $0.users() },
+    ]
+
+    /// Hosts, each with the files of a certificate and its key, which are read.
+    func clientCertificates() throws -> [ClientCertificate] {
+        var certificates: [ClientCertificate] = []
+        let hint = "must be hosts with certificates, such as \"example.org: {certificate: /c.pem, key: /k.pem}\""
+        guard members != nil else { throw ConfigurationErrors(hint) }
+        try forEach(hint) { member in
+            var entry = CertificateEntry()
+            guard member.value.members != nil else { throw ConfigurationErrors(hint, line: member.line) }
+            try member.read(into: &entry, Self.certificateSettings)
+            guard !entry.certificate.isEmpty, !entry.key.isEmpty else {
+                throw ConfigurationErrors("\(member.name): needs \"certificate\" and \"key\"", line: member.line)
+            }
+            do throws(JobError) {
+                certificates.append(
+                    try ClientCertificate(
+                        host: member.name, certificate: entry.certificate, key: entry.key, users: entry.users))
+            } catch {
+                throw ConfigurationErrors("\(member.name): \(error.message)", line: member.line)
+            }
+        }
+        return certificates
+    }
+
+    /// The path of a file of authorities, which is read to check it.
+    func authorities() throws -> String? {
+        guard single != "" else { return nil }
+        let path = try path()
+        do throws(JobError) { try ClientCertificate.check(authorities: path) } catch {
+            throw ConfigurationErrors(error.message)
+        }
+        return path
     }
 
     private func users() throws -> Set<UInt32> {

@@ -22,6 +22,8 @@ package struct HTTPSettings: Sendable, Equatable {
     package var noProxy: [String] = []
     /// The path of a PEM file with authorities to trust in addition to the system's.
     package var certificates: String?
+    /// Certificates to show to some hosts, whose keys jobs do not know; the first that applies counts.
+    package var clientCertificates: [ClientCertificate] = []
     /// Header fields for requests to some hosts, whose secrets jobs do not know.
     package var credentials: [HostCredential] = []
     /// The `User-Agent` of requests without their own.

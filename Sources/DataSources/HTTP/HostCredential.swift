@@ -26,12 +26,7 @@ package struct HostCredential: Sendable, Equatable {
     package init(
         host: String, header: String, secret: Secret, users: Set<UInt32>? = nil, isInsecure: Bool = false
     ) throws(JobError) {
-        guard let url = RequestURL("\(isInsecure ? "http" : "https")://\(host)/"), url.target == "/",
-            url.credentials == nil, !host.contains("/")
-        else {
-            throw JobError(
-                .invalid, "\"\(host.echoed)\" is not a host; write a name or an address, with a port if it has one.")
-        }
+        let origin = try RequestURL.origin(ofHost: host, scheme: isInsecure ? "http" : "https")
         guard HeaderField.isToken(header), !HeaderField.isReserved(header) else {
             throw JobError(.invalid, "\"\(header.echoed)\" cannot be the name of a credential's header field.")
         }
@@ -40,7 +35,7 @@ package struct HostCredential: Sendable, Equatable {
             throw JobError(
                 .invalid, "the credential must be one line of 1 to 8192 bytes without control characters.")
         }
-        origin = url.origin
+        self.origin = origin
         self.header = header
         self.secret = secret
         self.users = users
@@ -49,5 +44,18 @@ package struct HostCredential: Sendable, Equatable {
     /// Whether a request for `url` on behalf of `owner` gets the field.
     func applies(to url: RequestURL, of owner: UInt32) -> Bool {
         url.origin == origin && users?.contains(owner) ?? true
+    }
+}
+
+extension RequestURL {
+    /// The origin of a host with an optional port, as the configuration writes it.
+    static func origin(ofHost host: String, scheme: String) throws(JobError) -> Origin {
+        guard let url = RequestURL("\(scheme)://\(host)/"), url.target == "/", url.credentials == nil,
+            !host.contains("/")
+        else {
+            throw JobError(
+                .invalid, "\"\(host.echoed)\" is not a host; write a name or an address, with a port if it has one.")
+        }
+        return url.origin
     }
 }

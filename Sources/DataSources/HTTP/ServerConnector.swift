@@ -15,7 +15,8 @@ final class ServerConnector: Sendable {
     private let exceptions: ProxyExceptions
     private let pool: ConnectionPool
     private let shared: SharedServices
-    private let certificates = Mutex<NIOSSLContext?>(nil)
+    /// The TLS settings by the index of the client's certificate, or -1.
+    private let contexts = Mutex<[Int: NIOSSLContext]>([:])
 
     init(
         _ settings: HTTPSettings, _ policy: AccessPolicy, _ pool: ConnectionPool, _ shared: SharedServices
@@ -127,7 +128,7 @@ final class ServerConnector: Sendable {
         _ deadline: NIODeadline
     ) async throws(JobError) -> ServerConnection {
         let connection = ServerConnection(on: channel, key, pool)
-        let tls = url.scheme == "https" ? try await tlsContext() : nil
+        let tls = url.scheme == "https" ? try await tlsContext(for: url, transfer.owner) : nil
         let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
         let loop = channel.eventLoop
         /// Runs `add` with a promise that the added handler completes.
@@ -175,8 +176,9 @@ final class ServerConnector: Sendable {
     }
 
     /// The TLS settings with the trusted certificates, which are read once, as that takes milliseconds.
-    private func tlsContext() async throws(JobError) -> NIOSSLContext {
-        if let context = certificates.withLock({ $0 }) { return context }
+    private func tlsContext(for url: RequestURL, _ owner: UInt32) async throws(JobError) -> NIOSSLContext {
+        let index = settings.clientCertificates.firstIndex { $0.applies(to: url, of: owner) } ?? -1
+        if let context = contexts.withLock({ $0[index] }) { return context }
         do {
             let context = try await shared.ownFiles.run { [settings] () throws(any Error) in
                 var configuration = TLSConfiguration.makeClientConfiguration()
@@ -184,10 +186,11 @@ final class ServerConnector: Sendable {
                 configuration.certificateVerification = .noHostnameVerification
                 configuration.minimumTLSVersion = .tlsv12
                 if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
+                if index >= 0 { settings.clientCertificates[index].configure(&configuration) }
                 configuration.applicationProtocols = ["http/1.1"]
                 return try NIOSSLContext(configuration: configuration)
             }
-            certificates.withLock { $0 = $0 ?? context }
+            contexts.withLock { $0[index] = context }
             return context
         } catch {
             let file = settings.certificates.map { ", or correct \"\($0)\"" } ?? ""

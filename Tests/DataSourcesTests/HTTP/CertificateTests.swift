@@ -97,6 +97,44 @@ import Testing
         }
     }
 
+    @Test func certificate_isShown_toItsHost_forItsUsers() async throws {
+        let directory = try TemporaryDirectory()
+        let certificate = try directory.write(Certificates.loopback, to: "certificate.pem")
+        let key = try directory.write(Certificates.key, to: "key.pem")
+        try await serve(Certificates.loopback, asksForCertificate: true) { port, authority in
+            try await Workbench.run {
+                $0.http.certificates = authority
+                $0.http.clientCertificates =
+                    (try? [
+                        ClientCertificate(host: "127.0.0.1", certificate: certificate, key: key),
+                        ClientCertificate(
+                            host: "127.0.0.1:\(port)", certificate: certificate, key: key, users: [1000]),
+                    ]) ?? []
+            } _: { bench in
+                let source: JSON = ["type": "url", "url": .string("https://127.0.0.1:\(port)/")]
+                #expect(try await bench.result(source, owner: 1000)["body"] == "ok")
+                _ = try await bench.failure(source, owner: 1001)
+            }
+        }
+    }
+
+    @Test func certificate_isRefused_whenItCannotBeUsed() throws {
+        let directory = try TemporaryDirectory()
+        let certificate = try directory.write(Certificates.loopback, to: "certificate.pem")
+        let other = try directory.write(Certificates.authority, to: "other.pem")
+        let key = try directory.write(Certificates.key, to: "key.pem")
+        for (host, certificate, key, reason) in [
+            ("a/b", certificate, key, "is not a host"), ("a.example", key, key, "key.pem\" is not a PEM file"),
+            ("a.example", certificate, certificate, "is not the PEM file of a key"),
+            ("a.example", other, key, "is not that of the certificate"), ("a.example", "/none", key, "\"/none\""),
+        ] {
+            let error = #expect(throws: JobError.self) {
+                try ClientCertificate(host: host, certificate: certificate, key: key)
+            }
+            #expect(error?.message.contains(reason) == true, "\(String(describing: error))")
+        }
+    }
+
     /// Who can cut a connection could else cut the body: the end of one without a length is what the server says in
     /// TLS.
     @Test(arguments: [false, true]) func bodyWithoutALength_isWhole_onlyWhereTheServerEndsTLS(isCut: Bool) async throws
@@ -136,14 +174,19 @@ import Testing
     /// others.
     private func serve(
         _ certificate: String, _ answer: String = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-        _ end: End = .nothing, _ body: (_ port: Int, _ authority: String) async throws -> Void
+        _ end: End = .nothing, asksForCertificate: Bool = false,
+        _ body: (_ port: Int, _ authority: String) async throws -> Void
     ) async throws {
         let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString).pem"
         try Data(Certificates.authority.utf8).write(to: URL(filePath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        let configuration = TLSConfiguration.makeServerConfiguration(
+        var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
             privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(Certificates.key.utf8), format: .pem)))
+        if asksForCertificate {
+            configuration.certificateVerification = .noHostnameVerification
+            configuration.trustRoots = .file(path)
+        }
         let context = try NIOSSLContext(configuration: configuration)
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in

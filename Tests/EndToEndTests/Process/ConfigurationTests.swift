@@ -30,7 +30,15 @@ import Testing
             ("downloads:\n  roots: /a", 2, nil), ("queues:\n  default: 0", 2, "queues"),
             ("queues:\n  default: two", 2, "queues"), ("queues: [a]", 1, "queues"),
             ("http:\n  perHost: 0", 2, "http.perHost"), ("http:\n  connectTimeout: soon", 2, "http.connectTimeout"),
-            ("http:\n  proxy: nowhere", 2, "http.proxy"),
+            ("http:\n  proxy: nowhere", 2, "http.proxy"), ("http:\n  noProxy: [a b]", 2, "http.noProxy"),
+            ("http:\n  retry:\n    max: -1", 3, "http.retry.max"),
+            ("http:\n  certificates: /none", 2, "http.certificates"),
+            ("http:\n  clientCertificates: {}\n  perHost: 0", 3, "http.perHost"),
+            (
+                "http:\n  clientCertificates:\n    a.org: {certificate: /none, key: /none}", 3,
+                "http.clientCertificates"
+            ),
+            ("http:\n  clientCertificates:\n    a.org: {key: /none}", 3, "http.clientCertificates"),
             ("http:\n  credentials: [a]", 2, "http.credentials"),
             ("http:\n  credentials:\n    a.org: {credential: t}\n    b.org: {}", 4, "http.credentials"),
             ("http:\n  credentials:\n    a.org/path: t", 3, "http.credentials"),
