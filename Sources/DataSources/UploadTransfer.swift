@@ -8,8 +8,9 @@ struct UploadTransfer: Sendable {
 
     func run() async throws(JobError) -> JSON {
         let (file, rules) = (try await opened(), transfer.rules)
+        let frame = spec.form.map { MultipartFrame($0, filename: $0.filename ?? file.name) }
         let body = OutgoingFile(
-            size: file.status.size, queue: transfer.userFiles, limiter: transfer.context.queueRate,
+            size: file.status.size, in: frame, queue: transfer.userFiles, limiter: transfer.context.queueRate,
             report: transfer.report,
             read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
             check: { (digest) throws(JobError) in
@@ -18,20 +19,27 @@ struct UploadTransfer: Sendable {
             })
         // An empty file has no last byte to hold back.
         if let digest = body.digest { try check(digest, of: file) }
-        let request = OutgoingRequest(
+        var request = OutgoingRequest(
             try rules.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
             body: .file(body), coding: .asSent, userAgent: rules.settings.http.userAgent)
+        if let frame { request.set("Content-Type", frame.contentType) }
         let response = try await rules.transport.open(request, transfer)
         defer { response.close() }
-        guard response.isSuccess else {
-            await response.discard()
-            throw response.statusError
+        guard response.isSuccess else { throw await response.failure() }
+        let answer = try await transfer.keptBody(of: response)
+        guard let digest = body.digest else {
+            throw JobError(
+                .network,
+                "\(SourceMessage.quoted(response.url)) answered with \(response.status) before it had the whole file; try again.",
+                retryable: true)
         }
-        return [
-            "status": JSON(response.status), "headers": .object(response.fields), "size": JSON(Int(body.size)),
-            "sha256": .string(try await digest(of: body, afterAll: response)),
+        var result: JSONObject = [
+            "status": JSON(response.status), "headers": .object(response.fields),
+            "size": JSON(Int(file.status.size)), "sha256": .string(digest),
             "attempts": JSON(transfer.context.attempt), "url": .string(response.url.description),
         ]
+        answer.add(to: &result)
+        return .object(result)
     }
 
     private func opened() async throws(JobError) -> ReadableFile {
@@ -53,24 +61,5 @@ struct UploadTransfer: Sendable {
         throw JobError(
             .checksum,
             "\"\(file.path)\" has the SHA-256 \(digest) instead of \(wanted); check the file and the checksum.")
-    }
-
-    /// The most bytes of the response that are read while the file is being sent.
-    private static let longestAnswer = 64 << 10
-
-    /// The file's digest, once the server has the whole file; throws if the server ends its response earlier.
-    private func digest(of body: OutgoingFile, afterAll response: IncomingResponse) async throws(JobError) -> String {
-        var received = 0
-        while body.digest == nil, received < Self.longestAnswer, let blocks = try await response.next() {
-            received += blocks.byteCount
-        }
-        guard let digest = body.digest else {
-            throw JobError(
-                .network,
-                "\(SourceMessage.quoted(response.url)) answered with \(response.status) before it had the whole file; try again.",
-                retryable: true)
-        }
-        await response.discard()
-        return digest
     }
 }

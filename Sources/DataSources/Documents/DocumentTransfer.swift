@@ -18,20 +18,8 @@ struct DocumentTransfer: Sendable {
     func response() async throws(JobError) -> DocumentResponse {
         let (response, isNotModified) = try await open(accepting: "*/*")
         defer { response.close() }
-        let file = BodyFile(transfer, isNamed: true)
-        do throws(JobError) {
-            let body = try await receive(
-                response, in: file, beyond: transfer.settings.limits.inlineResult, upTo: transfer.context.roomForBody)
-            if case .spilled(let size) = body {
-                try await file.sync()
-                guard !Task.isCancelled else { throw TransferControl.cancelled }
-                transfer.context.keptBody(Int64(size))
-            }
-            return DocumentResponse(response: response, isNotModified: isNotModified, body: body)
-        } catch {
-            await transfer.ownFiles.run { file.remove() }
-            throw error
-        }
+        let body = try await transfer.keptBody(of: response, hasBody: hasBody(response), report: transfer.report)
+        return DocumentResponse(response: response, isNotModified: isNotModified, body: body)
     }
 
     /// Receives JSON, and returns the value at `pointer`.
@@ -41,7 +29,8 @@ struct DocumentTransfer: Sendable {
         // A 304 has no document to select from; null says that nothing has changed.
         if isNotModified { return .null }
         let file = BodyFile(transfer)
-        let body = try await receive(response, in: file, beyond: Self.longestInMemory)
+        let body = try await transfer.body(
+            of: response, hasBody: hasBody(response), in: file, beyond: Self.longestInMemory, report: transfer.report)
         let (url, budget) = (response.url, transfer.settings.limits.documentValues)
         switch body {
         case .whole(let bytes): return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
@@ -52,6 +41,8 @@ struct DocumentTransfer: Sendable {
             }
         }
     }
+
+    private func hasBody(_ response: IncomingResponse) -> Bool { spec.method != "HEAD" && response.status != 304 }
 
     /// Sends the request; the caller closes the response.
     private func open(
@@ -68,8 +59,7 @@ struct DocumentTransfer: Sendable {
             response.status == 304
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
         guard isNotModified || response.isSuccess || spec.accept == .any else {
-            await response.discard()
-            throw response.statusError
+            throw await response.failure()
         }
         return (response, isNotModified)
     }
@@ -84,36 +74,6 @@ struct DocumentTransfer: Sendable {
                 (offset, buffer) throws(JobError) in
                 try file.read(at: offset, into: buffer)
             })
-    }
-
-    /// Receives the body in memory, or in `file` if it is longer than `threshold`; there it may have `room` bytes.
-    private func receive(
-        _ response: IncomingResponse, in file: BodyFile, beyond threshold: Int, upTo room: Int64 = .max
-    ) async throws(JobError) -> ResponseBody {
-        let limit = transfer.settings.limits.body
-        let announced = spec.method == "HEAD" || response.status == 304 ? nil : response.contentLength
-        if let announced, announced > limit { throw JobError(longBodyOf: response.url) }
-        let isEncoded = response.head.headers.contains(name: "Content-Encoding")
-        var bytes: [UInt8] = []
-        if let announced { bytes.reserveCapacity(min(Int(announced), threshold, Self.longestInMemory)) }
-        var size = 0
-        while let blocks = try await response.next() {
-            size += blocks.byteCount
-            guard size <= limit else { throw JobError(longBodyOf: response.url) }
-            for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
-            if size > threshold {
-                guard size <= room else {
-                    throw JobError(
-                        .tooLarge,
-                        "The body of \(SourceMessage.quoted(response.url)) cannot be kept: your jobs have room for "
-                            + "\(room) more bytes; remove finished jobs, then retry the job.")
-                }
-                try await file.write(bytes)
-                bytes.removeAll(keepingCapacity: true)
-            }
-            transfer.report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : announced))
-        }
-        return size > threshold ? .spilled(size: size) : .whole(bytes)
     }
 
     private static func value(
@@ -139,19 +99,6 @@ struct DocumentTransfer: Sendable {
     }
 }
 
-/// The body of a response, in memory or in a file.
-enum ResponseBody: Sendable {
-    case whole([UInt8])
-    case spilled(size: Int)
-
-    var size: Int {
-        switch self {
-        case .whole(let bytes): bytes.count
-        case .spilled(let size): size
-        }
-    }
-}
-
 /// The complete response to a request for a document.
 struct DocumentResponse: Sendable {
     let response: IncomingResponse
@@ -166,16 +113,7 @@ struct DocumentResponse: Sendable {
         result.append("mediaType", mediaType.map(JSON.string) ?? .null)
         result.append("size", JSON(body.size))
         result.append("notModified", .bool(isNotModified))
-        switch body {
-        case .whole(let bytes):
-            if let text = String(validating: bytes, as: UTF8.self) {
-                result.append("body", .string(text))
-            } else {
-                result.append("body", .string(Base64.encode(bytes)))
-                result.append("encoding", "base64")
-            }
-        case .spilled: result.append("spilled", true)
-        }
+        body.add(to: &result)
         return .object(result)
     }
 

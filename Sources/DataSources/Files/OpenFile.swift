@@ -41,7 +41,7 @@ struct ReadableFile: Sendable {
     let status: FileOperations.Status
     private let file: OpenFile
     private let directory: OpenFile
-    private let name: String
+    let name: String
     private let files: FileOperations
 
     var descriptor: Int32 { file.descriptor }

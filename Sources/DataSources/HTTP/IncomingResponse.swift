@@ -97,6 +97,20 @@ extension IncomingResponse {
         JobError.HTTPStatus(status: status, reason: status == 425 ? "Too Early" : head.status.reasonPhrase)
     }
 
+    /// The error for an unsuccessful status, with the beginning of the body, where services tell the reason.
+    func failure() async -> JobError {
+        var bytes: [UInt8] = []
+        let timer = stream.control.clock.scheduleTask(in: .seconds(2)) { [self] in close() }
+        while bytes.count <= JobError.HTTPStatus.longestBody, let blocks = try? await next() {
+            for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
+        }
+        timer.cancel()
+        await discard()
+        var error = statusError
+        error.http = JobError.HTTPStatus(status: status, reason: httpStatus.reason, body: bytes)
+        return error
+    }
+
     /// The error for an unsuccessful status.
     var statusError: JobError {
         let advice =

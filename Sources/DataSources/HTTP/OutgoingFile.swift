@@ -5,7 +5,7 @@ import Synchronization
 
 /// A file that requests send, each time from its first byte.
 ///
-/// If the file must be checked, its last byte is held back until then.
+/// If the file must be checked, its last byte is held back until then. A form surrounds it with a frame.
 final class OutgoingFile: Sendable {
     /// Small enough to show that the server is not idle, large enough to be worth the change of threads.
     static let block = 64 << 10
@@ -20,7 +20,10 @@ final class OutgoingFile: Sendable {
         var sent: Int64 = 0
     }
 
+    /// The size of the body: of the file and its frame.
     let size: Int64
+    private let fileSize: Int64
+    private let frame: MultipartFrame?
     private let queue: FileQueue
     private let limiter: RateLimiter?
     private let report: @Sendable (ProgressUpdate) -> Void
@@ -31,12 +34,14 @@ final class OutgoingFile: Sendable {
     /// `read` fills a buffer from an offset on; `check` throws if the file with this digest must not be sent. Both
     /// block.
     init(
-        size: Int64, queue: FileQueue, limiter: RateLimiter?,
+        size: Int64, in frame: MultipartFrame? = nil, queue: FileQueue, limiter: RateLimiter?,
         report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in },
         read: @escaping @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void,
         check: (@Sendable (_ digest: String) throws(JobError) -> Void)? = nil
     ) {
-        self.size = size
+        self.size = size + Int64((frame?.before.count ?? 0) + (frame?.after.count ?? 0))
+        fileSize = size
+        self.frame = frame
         self.queue = queue
         self.limiter = limiter
         self.report = report
@@ -86,24 +91,37 @@ final class OutgoingFile: Sendable {
     /// Blocks.
     private func readBlock(_ request: Int) throws(JobError) -> ByteBuffer? {
         var next = state.withLock(\.self)
-        let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), size - next.offset))
-        guard next.request == request, count > 0 else { return nil }
-        var buffer = ByteBuffer()
-        var outcome = Result<Void, JobError>.success(())
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
-            let block = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
-            outcome = Result { () throws(JobError) in try read(next.offset, block) }
-            if isUpload { next.hash.update(UnsafeRawBufferPointer(block)) }
-            return count
+        guard next.request == request else { return nil }
+        let position = next.offset - Int64(frame?.before.count ?? 0)
+        var buffer: ByteBuffer
+        switch position {
+        case ..<0: buffer = ByteBuffer(bytes: frame?.before ?? [])
+        case ..<fileSize: buffer = try readFile(at: position, &next.hash)
+        case fileSize: buffer = ByteBuffer(bytes: frame?.after ?? [])
+        default: return nil
         }
-        try outcome.get()
-        next.offset += Int64(count)
-        if next.offset == size { next.digest = next.hash.hexadecimal }
+        guard buffer.readableBytes > 0 else { return nil }
+        next.offset += Int64(buffer.readableBytes)
+        if next.offset == fileSize + Int64(frame?.before.count ?? 0) { next.digest = next.hash.hexadecimal }
         if let digest = next.digest { try check?(digest) }
         state.withLock { state in
             guard state.request == request else { return }
             (state.offset, state.hash, state.digest) = (next.offset, next.hash, next.digest)
         }
+        return buffer
+    }
+
+    private func readFile(at position: Int64, _ hash: inout SHA256Digest) throws(JobError) -> ByteBuffer {
+        let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), fileSize - position))
+        var buffer = ByteBuffer()
+        var outcome = Result<Void, JobError>.success(())
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
+            let block = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
+            outcome = Result { () throws(JobError) in try read(position, block) }
+            if isUpload { hash.update(UnsafeRawBufferPointer(block)) }
+            return count
+        }
+        try outcome.get()
         return buffer
     }
 }

@@ -44,10 +44,36 @@ package struct JobError: Error, Sendable, Hashable {
     package struct HTTPStatus: Sendable, Hashable {
         package let status: Int
         package let reason: String
+        /// The beginning of the body, as text if it is any, otherwise in base64; nil if it is empty.
+        package private(set) var body: String?
+        /// `base64` in that case.
+        package private(set) var encoding: String?
 
-        package init(status: Int, reason: String) {
+        /// The most bytes of a body that an error tells.
+        package static let longestBody = 4 << 10
+
+        package init(status: Int, reason: String, body: [UInt8] = []) {
             self.status = status
             self.reason = reason.echoed
+            guard !body.isEmpty else { return }
+            // The last character may be cut.
+            let lengths = body.count > Self.longestBody ? (0...3).map { Self.longestBody - $0 } : [body.count]
+            let text = lengths.lazy.compactMap { String(validating: body.prefix($0), as: UTF8.self) }.first
+            self.body =
+                text?.shortened(to: Self.longestBody) ?? Base64.encode(Array(body.prefix(Self.longestBody / 4 * 3)))
+            encoding = text == nil ? "base64" : nil
+        }
+
+        var json: JSON {
+            .object([
+                "status": status.json, "reason": reason.json, "body": body?.json, "encoding": encoding?.json,
+            ])
+        }
+
+        init?(json: JSON) {
+            guard let status = json["status"]?.int else { return nil }
+            self.init(status: status, reason: json["reason"]?.string ?? "")
+            (body, encoding) = (json["body"]?.string, json["encoding"]?.string)
         }
     }
 
@@ -155,7 +181,7 @@ extension JobError {
         return .object([
             "kind": told.kind.rawValue.json, "message": told.message.json, "retryable": told.isRetryable.json,
             "link": told.link.json, "attempts": told.attempts.json,
-            "http": told.http.map { ["status": $0.status.json, "reason": $0.reason.json] },
+            "http": told.http?.json,
             "program": told.program?.json, "job": told.job?.json, "index": told.index?.json,
             "failures": told.failures.map { .array($0.map(\.json)) }, "failuresOmitted": told.failuresOmitted?.json,
             "cause": told.cause?.json,
@@ -170,9 +196,7 @@ extension JobError {
             isRetryable: json["retryable"]?.bool ?? false)
         if let link = json["link"]?.int { told.link = link }
         if let attempts = json["attempts"]?.int { told.attempts = attempts }
-        if let http = json["http"], let status = http["status"]?.int {
-            told.http = HTTPStatus(status: status, reason: http["reason"]?.string ?? "")
-        }
+        told.http = json["http"].flatMap(HTTPStatus.init(json:))
         told.program = json["program"].flatMap(ProgramEnd.init(json:))
         told.job = json["job"]?.int.map(Int64.init)
         told.index = json["index"]?.int

@@ -26,7 +26,9 @@ package enum ResultShape: Sendable, Equatable {
         "path", "size", "status", "etag", "lastModified", "sha256", "resumedFrom", "attempts", "url",
     ])
     private static let program = ResultShape.members(["exit", "output", "encoding", "size", "omitted", "spilled"])
-    private static let upload = ResultShape.members(["status", "headers", "size", "sha256", "attempts", "url"])
+    private static let upload = ResultShape.members([
+        "status", "headers", "size", "sha256", "attempts", "url", "body", "encoding", "spilled",
+    ])
 
     /// Returns whether a value of this shape may have something at `pointer`.
     func admits(_ pointer: JSONPointer, _ search: inout PointerSearch) -> Bool {

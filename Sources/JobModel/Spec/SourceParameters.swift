@@ -16,7 +16,9 @@ package enum SourceParameters: Sendable, Equatable {
     /// Whether another attempt does no harm: not so for POST, PATCH and programs. An expression can be any method.
     func isIdempotent(_ source: JSON) -> Bool {
         if case .program = self { return false }
-        guard let method = source["method"]?.string else { return source["json"] == nil }
+        guard let method = source["method"]?.string else {
+            return source["json"] == nil && source["multipart"]?.isNull != false
+        }
         return !["POST", "PATCH"].contains(method.uppercased()) && !TemplateText.hasExpression(method)
     }
 

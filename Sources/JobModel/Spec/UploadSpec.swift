@@ -6,6 +6,38 @@ package struct UploadSpec: Sendable, Equatable {
         case patch = "PATCH"
     }
 
+    /// A form whose file is the uploaded one.
+    package struct Form: Sendable, Equatable {
+        /// The name of the file's field.
+        package let field: String
+        /// Nil for the last part of the path.
+        package let filename: String?
+        /// The fields before the file.
+        package let fields: [(name: String, value: String)]
+
+        package static func == (a: Form, b: Form) -> Bool {
+            a.field == b.field && a.filename == b.filename && a.fields.elementsEqual(b.fields, by: ==)
+        }
+
+        init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
+            guard let json = reader.value(name) else { return nil }
+            let members = try MemberReader(
+                json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
+            try members.allow(["field", "filename", "fields"])
+            field = try members.requiredString("field")
+            filename = try members.string("filename")
+            var fields: [(name: String, value: String)] = []
+            if let written = members.value("fields") {
+                let texts = try MemberReader(
+                    written, at: members.pointer(to: "fields"), mode: reader.mode, isStored: reader.isStored)
+                for member in texts.object.members {
+                    fields.append((member.name, try texts.string(member.name, member.value, flaw: { _ in nil })))
+                }
+            }
+            self.fields = fields
+        }
+    }
+
     package var url: String
     package var path: String
     package var method: Method
@@ -13,13 +45,22 @@ package struct UploadSpec: Sendable, Equatable {
     /// The required SHA-256 of the file, as 64 lower-case hexadecimal digits.
     package var sha256: String?
 
-    static let members = ["type", "url", "path", "method", "headers", "checksum"]
+    /// How the file is sent as part of multipart/form-data; nil to send it alone.
+    package var form: Form?
+
+    static let members = ["type", "url", "path", "method", "headers", "checksum", "multipart"]
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
         path = try reader.path("path")
-        method = try reader.choice("method") ?? .put
+        form = try Form(reader, "multipart")
+        method = try reader.choice("method") ?? (form == nil ? .put : .post)
         headers = try HeaderField.read(reader)
+        if form != nil, let field = headers.first(where: { $0.name.lowercased() == "content-type" }) {
+            throw SpecError(
+                reader.pointer(to: "headers").appending(field.name),
+                "A form has a Content-Type of its own; leave \"\(field.name)\" out.")
+        }
         sha256 = try reader.sha256("checksum")
     }
 }

@@ -37,7 +37,7 @@ extension JobSpec {
         case .download:
             fill("exists", "fail")
             fill("segments", 1)
-        case .upload: fill("method", "PUT")
+        case .upload: fill("method", members["multipart"]?.isNull == false ? "POST" : "PUT")
         case .list, .each: fill("mode", "settled")
         case .program: fill("arguments", [])
         case .value, .error, .timer, .job, nil: break

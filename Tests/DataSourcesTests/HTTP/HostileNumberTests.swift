@@ -41,10 +41,9 @@ import TestOrigin
             // Which one it is depends on whether the number can be read, but there is one, and the next job runs.
             do {
                 let result = try await bench.result(source(type, origin, bench))
-                // An upload needs no more than the status, where the length can be read.
-                #expect(type == "upload" && UInt64(length) != nil, "\(result)")
+                Issue.record("\(result)")
             } catch let error as JobError {
-                #expect([.network, .tooLarge].contains(error.kind), "\(error.message)")
+                #expect([.network, .tooLarge, .storage].contains(error.kind), "\(error.message)")
             }
         }
     }

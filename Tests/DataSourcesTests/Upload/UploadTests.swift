@@ -49,12 +49,89 @@ import Testing
                 result == [
                     "status": 201, "headers": ["location": "/store/1", "content-length": "0"],
                     "size": JSON(size), "sha256": .string(Self.digest(content)), "attempts": 1,
-                    "url": .string(origin.url("/store")),
+                    "url": .string(origin.url("/store")), "body": "",
                 ])
             if size > 0 {
                 #expect(progress.withLock { $0.last?.completed } == Int64(size))
                 #expect(progress.withLock { $0.allSatisfy { $0.total == Int64(size) } })
             }
+        }
+    }
+
+    @Test(arguments: [0, 1, 700_001]) func form_hasFieldsBeforeFile(size: Int) async throws {
+        let content = Array(Self.content.prefix(size))
+        let form: JSON = ["field": "a\"b", "filename": "x\r\ny", "fields": ["one": "1", "two": "2"]]
+        try await Workbench.run(against: { _, _ in Self.answer() }) { origin, bench in
+            try bench.write(content, to: bench.downloads + "/x")
+            let sum = JSON.string("sha256:" + Self.digest(content))
+            let result = try await bench.result(upload(origin, "x", ["multipart": form, "checksum": sum]))
+            #expect(result["size"] == JSON(size) && result["sha256"]?.string == Self.digest(content))
+            let request = try #require(origin.log.last("/store"))
+            #expect(request.method == "POST")
+            let type = try #require(request.headers["content-type"])
+            #expect(type.hasPrefix("multipart/form-data; boundary="))
+            let boundary = "--" + type.dropFirst("multipart/form-data; boundary=".count)
+            let head = """
+                \(boundary)
+                Content-Disposition: form-data; name="one"
+
+                1
+                \(boundary)
+                Content-Disposition: form-data; name="two"
+
+                2
+                \(boundary)
+                Content-Disposition: form-data; name="a%22b"; filename="x%0D%0Ay"
+                Content-Type: application/octet-stream
+
+
+                """.replacing("\n", with: "\r\n")
+            #expect(request.body == Array(head.utf8) + content + Array("\r\n\(boundary)--\r\n".utf8))
+            let wrong = JSON.string("sha256:" + String(repeating: "0", count: 64))
+            let error = try await bench.failure(upload(origin, "x", ["multipart": form, "checksum": wrong]))
+            #expect(error.kind == .checksum)
+            _ = try await bench.result(upload(origin, "x", ["multipart": ["field": "f"], "method": "PUT"]))
+            let last = try #require(origin.log.last("/store"))
+            #expect(last.method == "PUT")
+            #expect(String(decoding: last.body.prefix(200), as: UTF8.self).contains("name=\"f\"; filename=\"x\""))
+        }
+    }
+
+    @Test(arguments: ["upload", "url", "json"]) func answer_isInError(type: String) async throws {
+        let long = String(repeating: "é", count: 3000)
+        let answers: [(body: [UInt8], told: String, encoding: JSON?)] = [
+            (Array(#"{"reason":"full"}"#.utf8), #"{"reason":"full"}"#, nil), ([0xFF, 0], "/wA=", "base64"),
+            // The last character would be cut.
+            (Array(("x" + long).utf8), "x" + String(repeating: "é", count: 2047), nil),
+        ]
+        for (body, told, encoding) in answers {
+            try await Workbench.run(against: { _, _ in
+                [.head("422 No", [("Content-Length", "\(body.count)")]), .send(body)]
+            }) { origin, bench in
+                try bench.write([1], to: bench.downloads + "/x")
+                let error = try await bench.failure(
+                    type == "upload" ? upload(origin) : .source(type, origin.url("/store")))
+                #expect(error.kind == .http)
+                #expect(error.http?.body == told)
+                #expect(error.json["http"]?["encoding"] == encoding)
+                #expect(JobError(json: error.json).http == error.http)
+            }
+        }
+    }
+
+    @Test func answer_isInResult_orSpilled() async throws {
+        try await Workbench.run(
+            against: { request, _ in
+                let body = request.target == "/store" ? #"{"id":7}"# : String(repeating: "x", count: 200_000)
+                return [.head("201 Created", [("Content-Length", "\(body.utf8.count)")]), .send(body)]
+            }
+        ) { origin, bench in
+            try bench.write([1], to: bench.downloads + "/x")
+            let result = try await bench.result(upload(origin))
+            #expect(result["body"] == #"{"id":7}"#)
+            let long = try await bench.result(.source("upload", origin.url("/long"), ["path": "x"]))
+            #expect(long["body"] == nil && long["spilled"] == true)
+            #expect(bench.bytes(of: bench.bodyPath)?.count == 200_000)
         }
     }
 
