@@ -11,6 +11,7 @@ struct UploadTransfer: Sendable {
         let frame = spec.form.map { MultipartFrame($0, filename: $0.filename ?? file.name) }
         let body = OutgoingFile(
             size: file.status.size, in: frame, queue: transfer.userFiles, limiter: transfer.context.queueRate,
+            checksum: spec.checksum,
             report: transfer.report,
             read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
             check: { (digest) throws(JobError) in
@@ -35,7 +36,7 @@ struct UploadTransfer: Sendable {
         }
         var result: JSONObject = [
             "status": JSON(response.status), "headers": .object(response.fields),
-            "size": JSON(Int(file.status.size)), "sha256": .string(digest),
+            "size": JSON(Int(file.status.size)), "sha256": .string(digest.sha256),
             "attempts": JSON(transfer.context.attempt), "url": .string(response.url.description),
         ]
         answer.add(to: &result)
@@ -56,10 +57,8 @@ struct UploadTransfer: Sendable {
     }
 
     /// Throws if the file's digest is not the wanted one.
-    private func check(_ digest: String, of file: ReadableFile) throws(JobError) {
-        guard let wanted = spec.sha256, wanted != digest else { return }
-        throw JobError(
-            .checksum,
-            "\"\(file.path)\" has the SHA-256 \(digest) instead of \(wanted); check the file and the checksum.")
+    private func check(_ digest: FileDigest, of file: ReadableFile) throws(JobError) {
+        guard let mismatch = digest.mismatch else { return }
+        throw JobError(.checksum, "\"\(file.path)\" \(mismatch); check the file and the checksum.")
     }
 }

@@ -104,8 +104,9 @@ final class DownloadAttempt: Sendable {
         let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
         switch try await fetch.run(unlessUnchanged: record) {
         case .unchanged(let record, let url):
-            return try result(
-                of: target, record.sha256 ?? "", size: record.size, record, status: 304, url: url.description)
+            return result(
+                of: target, try await digest(of: target, known: record.sha256), size: record.size, record, status: 304,
+                url: url.description)
         case .received(let result, let source): return try await finish(target, result, from: source)
         }
     }
@@ -189,27 +190,33 @@ final class DownloadAttempt: Sendable {
         // Callers who may not read the file learn nothing about it, not even from the record.
         let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
-        let size = file.status.size
-        let digest: String
-        if let known = record?.sha256 {
-            digest = known
+        let digest = try await digest(of: target, known: record?.sha256)
+        return result(of: target, digest, size: file.status.size, record, url: Masking.masked(url: spec.url))
+    }
+
+    /// The SHA-256 of the existing file; throws if the file is not the wanted one. `known` is that of its record.
+    private func digest(of target: DownloadTarget, known: String?) async throws(JobError) -> String {
+        let (digest, mismatch): (String, String?)
+        if let known, spec.checksum?.algorithm ?? .sha256 == .sha256 {
+            (digest, mismatch) = (known, spec.checksum.flatMap { FileDigest.mismatch(known, $0) })
         } else {
-            digest = try await transfer.hash(file.descriptor, file.path, 0..<size).hexadecimal
+            let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
+            let hashed = try await transfer.hash(
+                file.descriptor, file.path, 0..<file.status.size, after: FileDigest(for: spec.checksum))
+            (digest, mismatch) = (hashed.sha256, hashed.mismatch)
         }
-        return try result(of: target, digest, size: size, record, url: Masking.masked(url: spec.url))
+        if let mismatch {
+            throw JobError(
+                .checksum, "\"\(target.absolutePath)\" \(mismatch); replace it with exists: \"replace\".")
+        }
+        return digest
     }
 
     /// The result if the existing file stays.
     private func result(
         of target: DownloadTarget, _ digest: String, size: Int64, _ record: DownloadRecord?, status: Int? = nil,
         url: String
-    ) throws(JobError) -> JSON {
-        if let wanted = spec.sha256, wanted != digest {
-            throw JobError(
-                .checksum,
-                "\"\(target.absolutePath)\" has the SHA-256 \(digest) instead of \(wanted); replace it with exists: \"replace\"."
-            )
-        }
+    ) -> JSON {
         var result = self.result(
             size: size, status: status, etag: record?.etag, lastModified: record?.lastModified, sha256: digest,
             resumedFrom: 0, url: url)
@@ -236,8 +243,10 @@ final class DownloadAttempt: Sendable {
         _ target: DownloadTarget, _ result: JSONObject, from source: String
     ) async throws(JobError) -> JSON {
         var result = result
+        let modified = spec.remoteTime ? result["lastModified"]?.string.flatMap(HTTPDate.time) : nil
         let status = try await onFileThread { (files) throws(JobError) in
             try JobError.naming(target.partPath, "synced") { () throws(Errno) in
+                if let modified { try files.setModified(target.descriptor, modified) }
                 try files.sync(target.descriptor)
                 return try files.statusOfOpen(target.descriptor)
             }

@@ -78,7 +78,9 @@ final class DownloadTransfer {
             sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
         let size = await transfer.userFiles.run { [target] in target.reopenPart(of: checkpoint) }
-        guard let size, let part = try await DownloadedPart(reopened: target, size: size, checkpoint, transfer) else {
+        guard let size,
+            let part = try await DownloadedPart(reopened: target, size: size, checkpoint, spec.checksum, transfer)
+        else {
             return
         }
         if !part.hasHoles {
@@ -144,7 +146,8 @@ final class DownloadTransfer {
             isSplit = response.field("Accept-Ranges")?.lowercased() != "none"
         }
         self.part = nil
-        let part = try await DownloadedPart(new: target, for: response, from: source, hasHoles: isSplit, transfer)
+        let part = try await DownloadedPart(
+            new: target, for: response, from: source, hasHoles: isSplit, spec.checksum, transfer)
         self.part = part
         if let outcome = try await complete(part, from: source, at: url, response) { return outcome }
         return try await receive(try await attempt.open(url), from: source, at: url)
@@ -177,16 +180,14 @@ final class DownloadTransfer {
         _ part: DownloadedPart, _ response: IncomingResponse, from source: String
     ) throws(JobError) -> Outcome {
         let digest = part.digest
-        if let wanted = spec.sha256, wanted != digest {
+        if let mismatch = digest.mismatch {
             self.part = nil
             throw JobError(
-                .checksum,
-                "\(SourceMessage.quoted(response.url)) has the SHA-256 \(digest) instead of \(wanted); check the URL and the checksum."
-            )
+                .checksum, "\(SourceMessage.quoted(response.url)) \(mismatch); check the URL and the checksum.")
         }
         let result = attempt.result(
             size: part.count, status: response.status, etag: response.field("ETag"),
-            lastModified: response.field("Last-Modified"), sha256: digest, resumedFrom: part.resumed,
+            lastModified: response.field("Last-Modified"), sha256: digest.sha256, resumedFrom: part.resumed,
             url: response.url.description)
         return .received(result, source: source)
     }

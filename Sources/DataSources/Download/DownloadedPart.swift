@@ -14,7 +14,7 @@ import SystemPackage
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
-        var digest = SHA256Digest()
+        var digest: FileDigest
         /// The number of bytes in the digest.
         var hashed: Int64 = 0
     }
@@ -40,7 +40,7 @@ final class DownloadedPart: Sendable {
     /// Makes an empty file for the body of `response`; `source` is the URL as the spec has it.
     init(
         new target: DownloadTarget, for response: IncomingResponse, from source: String, hasHoles: Bool,
-        _ transfer: Transfer
+        _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
         let total = response.contentLength
         room = try await Self.room(total ?? 0, target, transfer)
@@ -54,7 +54,7 @@ final class DownloadedPart: Sendable {
         }
         resumed = 0
         note = hasHoles ? total.map(Self.note) : nil
-        state = Mutex(State(written: ByteRanges()))
+        state = Mutex(State(written: ByteRanges(), digest: FileDigest(for: checksum)))
         isSaved = Mutex(false)
         self.target = target
         self.transfer = transfer
@@ -72,7 +72,8 @@ final class DownloadedPart: Sendable {
 
     /// Takes up the file of `size` bytes that was just reopened; nil if none of its contents can be relied on.
     init?(
-        reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint, _ transfer: Transfer
+        reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint,
+        _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
         self.checkpoint = checkpoint
         total = checkpoint.total
@@ -85,7 +86,7 @@ final class DownloadedPart: Sendable {
         guard usable.count > 0 else { return nil }
         resumed = usable.count
         room = try await Self.room((total ?? resumed) - resumed, target, transfer)
-        state = Mutex(State(written: usable))
+        state = Mutex(State(written: usable, digest: FileDigest(for: checksum)))
         isSaved = Mutex(true)
         self.target = target
         self.transfer = transfer
@@ -95,13 +96,13 @@ final class DownloadedPart: Sendable {
     var written: ByteRanges { state.withLock(\.written) }
     var count: Int64 { written.count }
     /// The digest of the file, once ``hashWritten()`` has completed it.
-    var digest: String { state.withLock(\.digest).hexadecimal }
+    var digest: FileDigest { state.withLock(\.digest) }
 
     /// Writes `blocks` at `offset`; blocks that continue the hashed bytes are hashed at the same time.
     func write(_ blocks: [ByteBuffer], at offset: Int64) async throws(JobError) {
         let (before, hashed) = state.withLock { ($0.digest, $0.hashed) }
         let queue = transfer.userFiles
-        func hash() async -> SHA256Digest? {
+        func hash() async -> FileDigest? {
             guard offset == hashed else { return nil }
             return await queue.run {
                 var digest = before

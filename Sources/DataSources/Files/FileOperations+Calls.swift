@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import JobModel
 package import SystemPackage
 
 extension FileOperations {
@@ -20,6 +21,17 @@ extension FileOperations {
             isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
             group: found.group, mode: found.mode & 0o7777)
     }
+
+    /// Sets the time at which an open file was modified.
+    func setModified(_ file: Int32, _ time: Timestamp) throws(Errno) {
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: Self.omitted), timespec(tv_sec: Int(time.milliseconds / 1000), tv_nsec: 0),
+        ]
+        _ = try Self.call { futimens(file, times) }
+    }
+
+    /// UTIME_OMIT, which is not imported.
+    private static let omitted = (1 << 30) - 2
 
     package func statusOfOpen(_ file: Int32) throws(Errno) -> Status { try status(file, "") }
 

@@ -14,9 +14,9 @@ final class OutgoingFile: Sendable {
         /// The number of the current request; an earlier one may still read and report.
         var request = 0
         var offset: Int64 = 0
-        var hash = SHA256Digest()
+        var hash: FileDigest
         /// The digest of the file, once all of it is read and checked.
-        var digest: String?
+        var digest: FileDigest?
         var sent: Int64 = 0
     }
 
@@ -28,16 +28,19 @@ final class OutgoingFile: Sendable {
     private let limiter: RateLimiter?
     private let report: @Sendable (ProgressUpdate) -> Void
     private let read: @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void
-    private let check: (@Sendable (_ digest: String) throws(JobError) -> Void)?
-    private let state = Mutex(State())
+    private let check: (@Sendable (_ digest: FileDigest) throws(JobError) -> Void)?
+    /// The digest of nothing.
+    private let empty: FileDigest
+    private let state: Mutex<State>
 
     /// `read` fills a buffer from an offset on; `check` throws if the file with this digest must not be sent. Both
     /// block.
     init(
         size: Int64, in frame: MultipartFrame? = nil, queue: FileQueue, limiter: RateLimiter?,
+        checksum: Checksum? = nil,
         report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in },
         read: @escaping @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void,
-        check: (@Sendable (_ digest: String) throws(JobError) -> Void)? = nil
+        check: (@Sendable (_ digest: FileDigest) throws(JobError) -> Void)? = nil
     ) {
         self.size = size + Int64((frame?.before.count ?? 0) + (frame?.after.count ?? 0))
         fileSize = size
@@ -47,21 +50,23 @@ final class OutgoingFile: Sendable {
         self.report = report
         self.read = read
         self.check = check
+        empty = FileDigest(for: checksum)
+        state = Mutex(State(hash: empty))
     }
 
     /// Whether this is the file of an upload, and not only the body of a request.
     var isUpload: Bool { check != nil }
 
     /// The digest of the file, once all of it is sent.
-    var digest: String? {
-        size == 0 ? SHA256Digest().hexadecimal : state.withLock { $0.sent == size ? $0.digest : nil }
+    var digest: FileDigest? {
+        size == 0 ? empty : state.withLock { $0.sent == size ? $0.digest : nil }
     }
 
     /// Begins from the first byte; returns the number of the request.
     func begin() -> Int {
         report(ProgressUpdate(completed: 0, total: size))
         return state.withLock { state in
-            state = State(request: state.request + 1)
+            state = State(request: state.request + 1, hash: empty)
             return state.request
         }
     }
@@ -102,7 +107,7 @@ final class OutgoingFile: Sendable {
         }
         guard buffer.readableBytes > 0 else { return nil }
         next.offset += Int64(buffer.readableBytes)
-        if next.offset == fileSize + Int64(frame?.before.count ?? 0) { next.digest = next.hash.hexadecimal }
+        if next.offset == fileSize + Int64(frame?.before.count ?? 0) { next.digest = next.hash }
         if let digest = next.digest { try check?(digest) }
         state.withLock { state in
             guard state.request == request else { return }
@@ -111,7 +116,7 @@ final class OutgoingFile: Sendable {
         return buffer
     }
 
-    private func readFile(at position: Int64, _ hash: inout SHA256Digest) throws(JobError) -> ByteBuffer {
+    private func readFile(at position: Int64, _ hash: inout FileDigest) throws(JobError) -> ByteBuffer {
         let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), fileSize - position))
         var buffer = ByteBuffer()
         var outcome = Result<Void, JobError>.success(())

@@ -62,6 +62,8 @@ public struct DownloadSource: DataSource {
     public var rate: Int?
     /// The number of connections to use at once, 1 to 16, if the server supports ranges; 1 by default.
     public var segments = 1
+    /// Whether the file gets the time of the server's `Last-Modified`.
+    public var remoteTime = false
     /// The longest time that the download may take; nil, the default, for only the session's limits.
     public var timeout: Duration?
     /// Whether to resume an interrupted transfer, and to keep its data for that.
@@ -132,7 +134,7 @@ public struct DownloadSource: DataSource {
         var fields: JSONObject = [
             "type": "download", "url": .string(url), "path": .string(path), "headers": JSON(fields: headers),
             "exists": .string(exists.rawValue), "mirrors": .array(mirrors.map(JSON.string)),
-            "segments": JSON(segments),
+            "segments": JSON(segments), "remoteTime": .bool(remoteTime),
         ]
         fields.append("checksum", ifPresent: sha256.map { .string("sha256:" + $0) })
         fields.append("rate", ifPresent: rate.map { JSON($0) })

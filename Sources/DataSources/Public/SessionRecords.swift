@@ -52,7 +52,7 @@ final class SessionRecords: Sendable {
     // MARK: - Files
 
     private static func file(_ path: String, in directory: String) -> URL {
-        let name = SHA256Digest.hexadecimal(of: Array(path.utf8))
+        let name = FileDigest.sha256(of: Array(path.utf8))
         return URL(filePath: directory, directoryHint: .isDirectory).appending(path: name + ".json")
     }
 

@@ -46,8 +46,8 @@ final class Transfer: Sendable {
 
     /// Continues `digest` with the bytes of a file in `range`, which must exist.
     func hash(
-        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, after digest: SHA256Digest = SHA256Digest()
-    ) async throws(JobError) -> SHA256Digest {
+        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, after digest: FileDigest
+    ) async throws(JobError) -> FileDigest {
         var (digest, position) = (digest, range.lowerBound)
         while position < range.upperBound {
             try control.check()

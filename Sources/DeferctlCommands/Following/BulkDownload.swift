@@ -112,7 +112,7 @@ struct DownloadEntry: Sendable, Equatable {
         }
         self.url = url
         for word in words.dropFirst() {
-            if word.lowercased().hasPrefix("sha256:") {
+            if ["sha256:", "sha512:", "sha1:", "md5:"].contains(where: word.lowercased().hasPrefix) {
                 checksum = word.json
             } else if Self.isURL(word) {
                 mirrors.append(word)

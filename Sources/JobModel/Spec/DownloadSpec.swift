@@ -16,25 +16,30 @@ package struct DownloadSpec: Sendable, Equatable {
     package var path: String
     package var headers: [HeaderField]
     package var exists: Exists
-    /// The required SHA-256 of the file, as 64 lower-case hexadecimal digits.
-    package var sha256: String?
+    package var checksum: Checksum?
     /// Alternative URLs, tried in order when one fails; at most 32.
     package var mirrors: [String]
     /// Bytes per second; nil for no limit.
     package var rate: Int?
     /// The number of connections used at once, if the server and the limits allow it: 1 to 16.
     package var segments: Int
+    /// Whether the file gets the time at which the server's was modified.
+    package var remoteTime: Bool
 
-    static let members = ["type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments"]
+    static let members = [
+        "type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments",
+        "remoteTime",
+    ]
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
         path = try reader.path("path")
         headers = try HeaderField.read(reader)
         exists = try reader.choice("exists") ?? .fail
-        sha256 = try reader.sha256("checksum")
+        checksum = try reader.checksum("checksum")
         mirrors = try reader.strings("mirrors", atMost: 32) ?? []
         rate = try reader.integer("rate", in: 1...1 << 50)
         segments = try reader.integer("segments", in: 1...16) ?? 1
+        remoteTime = try reader.flag("remoteTime") ?? false
     }
 }

@@ -42,8 +42,7 @@ package struct UploadSpec: Sendable, Equatable {
     package var path: String
     package var method: Method
     package var headers: [HeaderField]
-    /// The required SHA-256 of the file, as 64 lower-case hexadecimal digits.
-    package var sha256: String?
+    package var checksum: Checksum?
 
     /// How the file is sent as part of multipart/form-data; nil to send it alone.
     package var form: Form?
@@ -61,26 +60,12 @@ package struct UploadSpec: Sendable, Equatable {
                 reader.pointer(to: "headers").appending(field.name),
                 "A form has a Content-Type of its own; leave \"\(field.name)\" out.")
         }
-        sha256 = try reader.sha256("checksum")
+        checksum = try reader.checksum("checksum")
     }
 }
 
 extension MemberReader {
     func path(_ name: String) throws(SpecError) -> String {
         try requiredString(name) { $0.utf8.contains(0) ? "A path cannot contain NUL characters." : nil }
-    }
-
-    /// Reads a SHA-256 written as `sha256:` and 64 digits; returns the digits in lower case.
-    func sha256(_ name: String) throws(SpecError) -> String? {
-        func digits(_ text: String) -> String? {
-            let parts = text.split(separator: ":", maxSplits: 1)
-            guard parts.count == 2, parts[0].lowercased() == "sha256", parts[1].utf8.count == 64,
-                parts[1].allSatisfy({ $0.isASCII && $0.isHexDigit })
-            else { return nil }
-            return parts[1].lowercased()
-        }
-        return try string(name) { text in
-            digits(text) == nil ? "\"\(name)\" must be \"sha256:\" and 64 hexadecimal digits." : nil
-        }.flatMap(digits)
     }
 }

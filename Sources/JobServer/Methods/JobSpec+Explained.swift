@@ -37,6 +37,7 @@ extension JobSpec {
         case .download:
             fill("exists", "fail")
             fill("segments", 1)
+            fill("remoteTime", false)
         case .upload: fill("method", members["multipart"]?.isNull == false ? "POST" : "PUT")
         case .list, .each: fill("mode", "settled")
         case .program: fill("arguments", [])

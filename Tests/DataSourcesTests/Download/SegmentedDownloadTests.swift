@@ -49,7 +49,7 @@ import Testing
             let result = try await deferred.get()
             #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
             #expect(bench.names(below: bench.downloads) == ["x"])
-            let digest = SHA256Digest.hexadecimal(of: Self.body)
+            let digest = FileDigest.sha256(of: Self.body)
             #expect(
                 result == [
                     "path": .string(bench.downloads + "/x"), "size": 1_048_576, "status": 200,

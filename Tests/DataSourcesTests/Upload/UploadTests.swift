@@ -14,7 +14,7 @@ import Testing
     /// More than a block of the reader and a piece of the connection, and no multiple of either.
     private static let content = Workbench.bytes(700_001)
 
-    private static func digest(_ bytes: [UInt8]) -> String { SHA256Digest.hexadecimal(of: bytes) }
+    private static func digest(_ bytes: [UInt8]) -> String { FileDigest.sha256(of: bytes) }
 
     private func upload(_ origin: ScriptedOrigin, _ path: String = "x", _ more: [String: JSON] = [:]) -> JSON {
         .source("upload", origin.url("/store"), more.merging(["path": .string(path)]) { own, _ in own })
@@ -87,7 +87,7 @@ import Testing
 
                 """.replacing("\n", with: "\r\n")
             #expect(request.body == Array(head.utf8) + content + Array("\r\n\(boundary)--\r\n".utf8))
-            let wrong = JSON.string("sha256:" + String(repeating: "0", count: 64))
+            let wrong = JSON.string("md5:" + String(repeating: "0", count: 32))
             let error = try await bench.failure(upload(origin, "x", ["multipart": form, "checksum": wrong]))
             #expect(error.kind == .checksum)
             _ = try await bench.result(upload(origin, "x", ["multipart": ["field": "f"], "method": "PUT"]))

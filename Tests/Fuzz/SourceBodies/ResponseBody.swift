@@ -135,7 +135,7 @@ package final class ResponseBody: Sendable {
 
     private static func checksum(of bytes: [UInt8]) -> String { "sha256:" + digest(of: bytes) }
 
-    private static func digest(of bytes: [UInt8]) -> String { SHA256Digest.hexadecimal(of: bytes) }
+    private static func digest(of bytes: [UInt8]) -> String { FileDigest.sha256(of: bytes) }
 
     private static func parts(of bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         let mark = Array("\n--next--\n".utf8)

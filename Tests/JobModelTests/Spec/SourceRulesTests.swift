@@ -256,7 +256,7 @@ import Testing
         }
         #expect(request.method == "GET" && request.accept == .success && request.body == nil)
         #expect(download.exists == .fail && download.mirrors.isEmpty && download.rate == nil)
-        #expect(download.sha256 == Self.digest.lowercased())
+        #expect(download.checksum?.hexadecimal == Self.digest.lowercased())
         #expect(list.mode == .settled && list.concurrency == nil)
         #expect(try read(#"{"type":"error"}"#) == .error(.invalid, "The job was written to fail."))
         #expect(try read(#"{"type":"json","url":"u"}"#) == .json(request, select: JSONPointer()))
