@@ -21,8 +21,10 @@ package final class SourceRules: Sendable {
     @discardableResult
     package func check(url: String) throws(JobError) -> RequestURL { try access.url(url) }
 
-    /// Throws if `owner` may not write to a path (kind `policy`).
-    package func check(path: String, owner: UInt32) throws(JobError) { _ = try directories.path(path, owner: owner) }
+    /// Throws if `owner` may not write to a path (kind `policy`), which `mayBeDirectory` in which a server names a file.
+    package func check(path: String, owner: UInt32, mayBeDirectory: Bool = false) throws(JobError) {
+        _ = try directories.path(path, owner: owner, mayBeDirectory: mayBeDirectory)
+    }
 
     /// Throws if a program is not configured (kind `invalid`), or if a command without a name is not allowed
     /// (`policy`).

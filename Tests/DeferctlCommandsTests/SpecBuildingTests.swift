@@ -50,6 +50,18 @@ import Testing
         #expect(try plain.source(isOwn: false).names == ["type", "url", "path"])
     }
 
+    @Test(
+        arguments: [
+            ([], "./"), (["--to", "d/"], "d/"), (["--to", "d/x"], "d/x"), (["--exists", "replace"], "b"),
+            (["--exists", "validate", "--to", "d/"], "d/b"), (["https://a/c"], "b"),
+            (["--to", "d", "https://a/c"], "d/b"),
+        ] as [([String], String)])
+    func download_isNamedByServer_unlessNamed(options: [String], path: String) throws {
+        let command = try #require(
+            try DeferctlCommand.parseAsRoot(["download", "https://a/b"] + options) as? DownloadCommand)
+        #expect(try command.source(DownloadEntry(url: "https://a/b"), isOwn: false)["path"]?.string == path)
+    }
+
     @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
         let command = try #require(try DeferctlCommand.parseAsRoot(["fetch", "https://a/"]) as? FetchCommand)
         let source = try await command.request.source(type: .url, url: command.url)
@@ -148,7 +160,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ["download", "https://example.org/"], ["download"], ["download", "https://a/b", "c"], ["download", "a/b"],
+        ["download", "--exists", "replace", "https://example.org/"], ["download"], ["download", "https://a/b", "c"],
+        ["download", "a/b"],
         ["download", "-i", "list", "https://a/b"], ["download", "--checksum", "0", "https://a/b", "https://a/c"],
         ["fetch", "--delay", "1", "--at", "6:00", "https://a/"], ["fetch", "--key-until", "finished", "https://a/"],
         ["fetch", "--data-json", "{", "https://a/"], ["fetch", "-d", "a", "--data-json", "1", "https://a/"], ["fetch"],

@@ -10,6 +10,13 @@ final class DownloadAttempt: Sendable {
     let spec: DownloadSpec
     let transfer: Transfer
     private let directories: DownloadDirectories
+    /// The response by which the server named the file.
+    let opened = Handover<Opened>()
+
+    struct Opened: Sendable {
+        let source: String
+        let response: IncomingResponse
+    }
 
     private var context: SourceContext { transfer.context }
     private var reservations: FileReservations { transfer.shared.reservations }
@@ -23,7 +30,11 @@ final class DownloadAttempt: Sendable {
     /// The number of connections to use at once, if the server gives parts of the file.
     var connections: Int { max(1, min(spec.segments, context.connections)) }
 
+    /// Whether the server names the file.
+    var isNamedByServer: Bool { spec.path.hasSuffix("/") }
+
     func run() async throws(JobError) -> JSON {
+        defer { opened.take()?.response.close() }
         let checkpoint = DownloadCheckpoint(context.checkpoint)
         let target: DownloadTarget
         switch try await begin(checkpoint) {
@@ -61,19 +72,42 @@ final class DownloadAttempt: Sendable {
         // The reservation of an earlier attempt is for this attempt only.
         defer { reservations.endWaiting(of: context.job) }
         try transfer.control.check()
-        let path = try directories.path(spec.path, owner: context.owner, groups: context.groups)
-        let directory = try await onFileThread { [reservations] (files) throws(JobError) in
+        var path = try directories.path(
+            spec.path, owner: context.owner, groups: context.groups, mayBeDirectory: true)
+        if path.name.isEmpty {
+            let earlier = checkpoint.flatMap { $0.directory == path.directory ? $0.name : nil }
+            path.name = if let earlier { earlier } else { try await nameFromServer() }
+        }
+        let directory = try await onFileThread { [reservations, path] (files) throws(JobError) in
             try TargetDirectory(path, reservations, files)
         }
         await endForgottenWait(for: path)
         if let result = await resultOfEarlierRun(path, in: directory.opened) { return .result(result) }
         return .target(
-            try await onFileThread { [self] _ throws(JobError) in
+            try await onFileThread { [self, path] _ throws(JobError) in
                 try DownloadTarget(
                     path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
                     writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
                     transfer)
             })
+    }
+
+    /// Asks for the file, from the URL or a mirror, and returns the name that its server gives it.
+    private func nameFromServer() async throws(JobError) -> String {
+        var failures: [JobError] = []
+        for source in spec.sources {
+            do throws(JobError) {
+                let response = try await open(transfer.rules.access.url(source))
+                opened.put(Opened(source: source, response: response))
+                if response.isSuccess { return ServerName.of(response) }
+                await response.discard()
+                throw response.statusError
+            } catch {
+                if transfer.control.isInterrupted || Task.isCancelled { throw error }
+                failures.append(error)
+            }
+        }
+        throw DownloadTransfer.summary(of: failures)
     }
 
     private func onFileThread<Value: Sendable>(

@@ -53,35 +53,48 @@ struct DownloadDirectories: Sendable {
         text.utf8.split(separator: slash).map(Substring.init).filter { $0 != "." }
     }
 
-    /// The path that `text` means for `owner`, and for a process in `groups`.
-    func path(_ text: String, owner: UInt32, groups: CallerGroups? = nil) throws(JobError) -> DownloadPath {
+    /// The path that `text` means for `owner`, and for a process in `groups`; without a name if it ends in a slash and
+    /// `mayBeDirectory`.
+    func path(
+        _ text: String, owner: UInt32, groups: CallerGroups? = nil, mayBeDirectory: Bool = false
+    ) throws(JobError) -> DownloadPath {
         let components = Self.components(text)
-        try check(text, components)
+        let isDirectory = mayBeDirectory && text.utf8.last == Self.slash
+        try check(text, components, isDirectory: isDirectory)
         func made(_ root: String, _ location: String, _ below: ArraySlice<Substring>, isOwn: Bool) -> DownloadPath {
             DownloadPath(
-                root: root, location: location, directories: below.dropLast().map(String.init),
-                name: below.last.map(String.init) ?? "", isOwnDirectory: isOwn,
+                root: root, location: location,
+                directories: (isDirectory ? below : below.dropLast()).map(String.init),
+                name: isDirectory ? "" : below.last.map(String.init) ?? "", isOwnDirectory: isOwn,
                 owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups,
                 isPrivate: isSystemInstance)
         }
         let own = isSystemInstance ? [Substring(String(owner))] : []
         let isRelative = text.utf8.first != Self.slash
-        if let below = isRelative ? components[...] : Self.rest(of: components, below: directory.components + own) {
+        if let below = isRelative
+            ? components[...]
+            : Self.rest(
+                of: components, below: directory.components + own, orAt: isDirectory)
+        {
             let ending = own.map { "/" + $0 }.joined()
             return made(directory.path + ending, directory.location + ending, below, isOwn: true)
         }
         if !isSystemInstance || !components.starts(with: directory.components) {
             for root in roots {
-                guard let below = Self.rest(of: components, below: root.components) else { continue }
+                guard let below = Self.rest(of: components, below: root.components, orAt: isDirectory) else {
+                    continue
+                }
                 return made(root.path, root.location, below, isOwn: false)
             }
         }
         throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")
     }
 
-    /// The names behind those of a directory; nil if they do not lead below it.
-    private static func rest(of components: [Substring], below directory: [Substring]) -> ArraySlice<Substring>? {
-        components.starts(with: directory) && components.count > directory.count
+    /// The names behind those of a directory; nil if they do not lead below it, or to itself (`orAt`).
+    private static func rest(
+        of components: [Substring], below directory: [Substring], orAt: Bool
+    ) -> ArraySlice<Substring>? {
+        components.starts(with: directory) && (orAt || components.count > directory.count)
             ? components.dropFirst(directory.count) : nil
     }
 
@@ -89,21 +102,22 @@ struct DownloadDirectories: Sendable {
         JobError(.policy, "The path \(SourceMessage.quoted(text)) \(reason).")
     }
 
-    private func check(_ text: String, _ components: [Substring]) throws(JobError) {
-        guard let name = components.last, text.utf8.last != Self.slash, !text.utf8.reversed().starts(with: "./".utf8),
-            text != "."
-        else { throw refusal(text, "has no file name; give one") }
+    private func check(_ text: String, _ components: [Substring], isDirectory: Bool) throws(JobError) {
+        let hasName =
+            !components.isEmpty && text.utf8.last != Self.slash && !text.utf8.reversed().starts(with: "./".utf8)
+            && text != "."
+        guard hasName || isDirectory else { throw refusal(text, "has no file name; give one") }
         guard !components.contains("..") else { throw refusal(text, "must not contain \"..\"; write it without") }
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
             throw refusal(text, "must not contain control characters; write it without")
         }
-        guard text.utf8.count < 4096 - 512, components.allSatisfy({ $0.utf8.count <= 255 }),
-            name.utf8.count + DownloadPath.partSuffix.utf8.count <= 255
+        guard text.utf8.count < 4096 - 512,
+            components.allSatisfy({ $0.utf8.count <= DownloadPath.longestName })
         else { throw refusal(text, "is too long; give a shorter one") }
         guard components.count <= Self.mostNames else {
             throw refusal(text, "has more than \(Self.mostNames) names; give a shorter one")
         }
-        guard !name.hasSuffix(DownloadPath.partSuffix) else {
+        guard isDirectory || components.last?.hasSuffix(DownloadPath.partSuffix) != true else {
             throw refusal(
                 text, "ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")
         }

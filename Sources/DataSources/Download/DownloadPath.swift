@@ -5,13 +5,25 @@ struct DownloadPath: Sendable {
     /// The ending of the names of unfinished downloads.
     static let partSuffix = ".part"
 
+    /// The name of the unfinished download of `name`. A long one is cut, and a digest tells it from others.
+    static func partName(of name: String) -> String {
+        let longest = longestName - partSuffix.utf8.count
+        guard name.utf8.count > longest else { return name + partSuffix }
+        let digest = "-" + FileDigest.sha256(of: Array(name.utf8)).prefix(16)
+        return name.prefix(bytes: longest - digest.utf8.count) + digest + partSuffix
+    }
+
+    /// The most bytes of a name in Linux.
+    static let longestName = 255
+
     /// The absolute path of the directory that the path must not leave.
     let root: String
     /// The location of `root` without symbolic links, found when the daemon started.
     let location: String
     /// The directories between `root` and the file.
     let directories: [String]
-    let name: String
+    /// Empty until the server has named the file.
+    var name: String
     /// Whether `root` is the caller's own directory, which is made when it is first needed.
     let isOwnDirectory: Bool
     /// The user whose rights count and who gets access to new files; nil for the daemon's own user.

@@ -28,8 +28,8 @@ final class DownloadTarget: Sendable {
 
     /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
-    private var partName: String { name + DownloadPath.partSuffix }
-    var partPath: String { absolutePath + DownloadPath.partSuffix }
+    private var partName: String { DownloadPath.partName(of: name) }
+    var partPath: String { path.absolute(partName) }
 
     /// Reserves a name in the directory: that of `path`, or a free one, if possible `preferred`. Blocks.
     init(
@@ -176,7 +176,7 @@ final class DownloadTarget: Sendable {
     static func discardPart(
         _ path: DownloadPath, _ checkpoint: DownloadCheckpoint, _ files: FileOperations
     ) throws(Errno) {
-        let name = checkpoint.name + DownloadPath.partSuffix
+        let name = DownloadPath.partName(of: checkpoint.name)
         do throws(Errno) {
             guard let directory = try TargetDirectory.existingForCleanUp(path, files: files),
                 case let status = try files.status(directory.descriptor, name), isPart(status),

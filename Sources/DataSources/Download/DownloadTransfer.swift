@@ -24,7 +24,6 @@ final class DownloadTransfer {
 
     private var spec: DownloadSpec { attempt.spec }
     private var transfer: Transfer { attempt.transfer }
-    private var sources: [String] { [spec.url] + spec.mirrors }
 
     init(attempt: DownloadAttempt, target: DownloadTarget, checkpoint: DownloadCheckpoint?) {
         self.attempt = attempt
@@ -43,7 +42,9 @@ final class DownloadTransfer {
             throw error
         }
         var failures: [JobError] = []
-        for source in sources {
+        // The URLs before the one whose server named the file have failed.
+        let first = attempt.opened.look { $0?.source } ?? spec.url
+        for source in spec.sources.drop(while: { $0 != first }) {
             do throws(JobError) {
                 return try await fetch(source, unlessUnchanged: record)
             } catch {
@@ -59,7 +60,7 @@ final class DownloadTransfer {
     }
 
     /// The failure of the URL itself, with those of the mirrors.
-    private static func summary(of failures: [JobError]) -> JobError {
+    static func summary(of failures: [JobError]) -> JobError {
         var summary = failures[0]
         guard failures.count > 1 else { return summary }
         summary.isRetryable = failures.contains(where: \.isRetryable)
@@ -75,7 +76,7 @@ final class DownloadTransfer {
     /// Reopens the `.part` of an earlier attempt; throws if the transfer is stopped meanwhile.
     private func reopen() async throws(JobError) {
         guard let checkpoint, checkpoint.name == target.name,
-            sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
+            spec.sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
         else { return }
         let size = await transfer.userFiles.run { [target] in target.reopenPart(of: checkpoint) }
         guard let size,
@@ -115,6 +116,7 @@ final class DownloadTransfer {
     private func fetch(_ source: String, unlessUnchanged record: DownloadRecord?) async throws(JobError) -> Outcome {
         let url = try transfer.rules.access.url(source)
         let name = Masking.masked(url: source)
+        if let opened = attempt.opened.take() { return try await receive(opened.response, from: source, at: url) }
         if let part, part.checkpoint?.url == name,
             let outcome = try await complete(part, from: source, at: url, nil)
         {
@@ -149,6 +151,8 @@ final class DownloadTransfer {
         let part = try await DownloadedPart(
             new: target, for: response, from: source, hasHoles: isSplit, spec.checksum, transfer)
         self.part = part
+        // A later attempt must find the file under this name, whatever the server then calls it.
+        if attempt.isNamedByServer { _ = await part.close() }
         if let outcome = try await complete(part, from: source, at: url, response) { return outcome }
         return try await receive(try await attempt.open(url), from: source, at: url)
     }

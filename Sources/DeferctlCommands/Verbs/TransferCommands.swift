@@ -8,9 +8,9 @@ struct DownloadCommand: DaemonCommand {
         "download", "Download URLs to files.",
         example: "deferctl download --to tools/ https://example.org/tool.tar.gz https://example.org/other.tar.gz",
         """
-        Without --to, a file lies in the daemon's directory for downloads, named after the last part of the URL. In a \
-        daemon of your own, --to is a path as in any other program; the system's daemon takes it relative to your \
-        directory among its downloads. The paths of the files are printed. An interrupted download resumes where it \
+        Without --to, a file goes into the current directory, and the server names it; of several URLs, each file is \
+        named after the last part of its URL. In a daemon of your own, --to is a path as in any other program; the \
+        system's daemon takes it relative to your directory among its downloads. The paths of the files are printed. An interrupted download resumes where it \
         stopped, even after the daemon restarts.
 
         Each line of a list is a URL, with spaces before a name for the file, a digest such as sha256:HEX, or further \
@@ -32,7 +32,8 @@ struct DownloadCommand: DaemonCommand {
     var exists: Exists?
 
     @Option(
-        help: .value("digest", "The required SHA-256 of the file: sha256:HEX, or the 64 digits."), transform: digest)
+        help: .value("digest", "The required digest of the file, such as sha256:HEX, or the 64 digits of SHA-256."),
+        transform: digest)
     var checksum: JSON?
 
     @Option(
@@ -73,7 +74,7 @@ struct DownloadCommand: DaemonCommand {
             }
             return
         }
-        if to?.hasSuffix("/") != false, DownloadEntry.name(in: url) == nil {
+        if !mayBeNamedByServer, to?.hasSuffix("/") != false, DownloadEntry.name(in: url) == nil {
             throw ValidationError("The URL has no last part to name the file after; name a file with --to.")
         }
     }
@@ -94,7 +95,7 @@ struct DownloadCommand: DaemonCommand {
             if !invocation.writesJSON { try console.lines([console.showsData ? path.sanitized : path]) }
             guard !options.quiet else { return }
             if let text = Self.summary(of: job) { console.say(text) }
-            if let to, !to.hasPrefix("/"), !to.hasPrefix("~/"),
+            if case let to = to ?? "./", !to.hasPrefix("/"), !to.hasPrefix("~/"),
                 let local = try? Surroundings.path(to, isOwn: true), let slash = local.lastIndex(of: "/"),
                 !path.hasPrefix(local[...slash])
             {
@@ -105,24 +106,29 @@ struct DownloadCommand: DaemonCommand {
 
     /// The source of a download; `isOwn` tells that the daemon belongs to the caller.
     func source(_ entry: DownloadEntry, isOwn: Bool) throws(CommandFailure) -> JSONObject {
-        guard let name = entry.name ?? DownloadEntry.name(in: entry.url) ?? (to == nil || isMany ? nil : "") else {
-            throw CommandFailure(.badData, "The URL has no last part to name the file after; write a name behind it.")
-        }
-        var path: String? = name
-        if let to {
-            let whole = try Surroundings.path(to, isOwn: isOwn)
-            let isDirectory = isMany || to.hasSuffix("/") || isOwn && isFile(whole, S_IFDIR)
+        let whole = to != nil || isOwn ? try Surroundings.path(to ?? ".", isOwn: isOwn) : ""
+        let isDirectory = isMany || to?.hasSuffix("/") ?? true || isOwn && isFile(whole, S_IFDIR)
+        var path = whole
+        if isDirectory {
+            let byURL = isMany || !mayBeNamedByServer ? DownloadEntry.name(in: entry.url) : nil
+            guard let name = entry.name ?? byURL ?? (mayBeNamedByServer ? "" : nil) else {
+                throw CommandFailure(
+                    .badData, "The URL has no last part to name the file after; write a name behind it.")
+            }
             let directory = whole.hasSuffix("/") ? String(whole.dropLast()) : whole
-            path = isDirectory ? "\(directory)/\(name)" : whole
+            path = whole.isEmpty ? (name.isEmpty ? "./" : name) : "\(directory)/\(name)"
         }
         let mirrors = mirror + entry.mirrors
         return [
-            "type": SourceType.download.rawValue.json, "url": entry.url.json, "path": path?.json,
+            "type": SourceType.download.rawValue.json, "url": entry.url.json, "path": path.json,
             "headers": fields.headers, "exists": exists?.rawValue.json, "checksum": entry.checksum ?? checksum,
             "mirrors": mirrors.isEmpty ? JSON?.none : mirrors.json, "rate": rate?.bytes.json,
             "segments": segments?.json,
         ]
     }
+
+    /// Whether the server may name a file: only new ones.
+    private var mayBeNamedByServer: Bool { exists != .replace && exists != .validate }
 
     private var isMany: Bool { list != nil || urls.count > 1 }
 
@@ -168,7 +174,8 @@ struct UploadCommand: DaemonCommand {
     @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: Method?
 
     @Option(
-        help: .value("digest", "The required SHA-256 of the file: sha256:HEX, or the 64 digits."), transform: digest)
+        help: .value("digest", "The required digest of the file, such as sha256:HEX, or the 64 digits of SHA-256."),
+        transform: digest)
     var checksum: JSON?
 
     @OptionGroup(title: "Request options") var fields: HeaderOptions

@@ -136,7 +136,9 @@ package struct Admission: Sendable {
             for (index, mirror) in download.mirrors.enumerated() {
                 _ = try allow(mirror, "mirrors", index, by: policy.check(url:))
             }
-            try allow(download.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
+            try allow(download.path, "path") { (path) throws(JobError) in
+                try policy.check(path: path, owner: owner, mayBeDirectory: true)
+            }
         case .upload(let upload):
             url = try allow(upload.url, "url", by: policy.check)
             try allow(upload.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }

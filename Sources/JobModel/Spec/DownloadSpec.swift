@@ -13,6 +13,7 @@ package struct DownloadSpec: Sendable, Equatable {
     }
 
     package var url: String
+    /// A directory, in which the server names the file, if it ends in a slash.
     package var path: String
     package var headers: [HeaderField]
     package var exists: Exists
@@ -26,6 +27,9 @@ package struct DownloadSpec: Sendable, Equatable {
     /// Whether the file gets the time at which the server's was modified.
     package var remoteTime: Bool
 
+    /// The URL and its mirrors.
+    package var sources: [String] { [url] + mirrors }
+
     static let members = [
         "type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments",
         "remoteTime",
@@ -36,6 +40,10 @@ package struct DownloadSpec: Sendable, Equatable {
         path = try reader.path("path")
         headers = try HeaderField.read(reader)
         exists = try reader.choice("exists") ?? .fail
+        guard !path.hasSuffix("/") || exists != .replace && exists != .validate else {
+            throw reader.fault(
+                "exists", "\"\(exists.rawValue)\" needs the name of the file; give a path that does not end in \"/\".")
+        }
         checksum = try reader.checksum("checksum")
         mirrors = try reader.strings("mirrors", atMost: 32) ?? []
         rate = try reader.integer("rate", in: 1...1 << 50)

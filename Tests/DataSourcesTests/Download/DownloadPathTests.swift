@@ -11,11 +11,11 @@ import TestOrigin
 @Suite struct DownloadPathTests {
     @Test(arguments: [
         "", ".", "..", "/", "a/", "a/..", "../a", "a/../b", "a/b/..", "/etc/passwd", "/proc/self/fd/1", "x.part",
-        String(repeating: "n", count: 251), String(repeating: "d/", count: 2000) + "x",
+        String(repeating: "n", count: 256), String(repeating: "d/", count: 2000) + "x",
         String(repeating: "d", count: 256) + "/x", "a/./..", "a\nb", "\u{1B}[2Jx", "a\tb", "a\u{7F}", "a\u{0}b",
         "a\u{85}",
         "..\u{2F}\u{301}x/../y", "a/\u{301}b/../../x", "/etc/\u{301}x",
-        "new\nfolder/x", "a\r", "\u{9B}31m", String(repeating: "ä", count: 126),
+        "new\nfolder/x", "a\r", "\u{9B}31m", String(repeating: "ä", count: 128),
     ])
     func path_isForbidden_whenItLeadsNowhereAllowed(path: String) async throws {
         try await Workbench.run { bench in
@@ -43,6 +43,21 @@ import TestOrigin
         }
         #expect(throws: JobError.self) { try directories.path("../\(accent)x", owner: 1) }
         #expect(throws: JobError.self) { try directories.path("/srv/files/../\(accent)x", owner: 1) }
+    }
+
+    @Test(arguments: [
+        ("/", nil), ("./", ""), ("a/", "/a"), ("a/b//", "/a/b"), ("a/.", nil), ("../", nil), ("a\nb/", nil), ("", nil),
+    ])
+    func directory_isAllowed_whereServerMayNameFile(path: String, below: String?) throws {
+        let directories = try DownloadDirectories("/srv/files")
+        guard let below else {
+            #expect(throws: JobError.self) { try directories.path(path, owner: 1, mayBeDirectory: true) }
+            return
+        }
+        for text in [path, "/srv/files/" + path] {
+            let found = try directories.path(text, owner: 1, mayBeDirectory: true)
+            #expect(found.name.isEmpty && found.directory == "/srv/files" + below)
+        }
     }
 
     @Test func path_isForbidden_inFolderOfAnotherCaller() async throws {

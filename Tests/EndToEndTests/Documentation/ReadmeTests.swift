@@ -164,7 +164,7 @@ import Testing
                     if command.contains("output") { #expect(run.output == "done\n", "\(habit)") }
                     if habit == "deferctl run make" { #expect(run.output == "made in \(directory.path)\n") }
                     if habit.contains("--exists skip") {
-                        #expect(run.output.hasSuffix("/one\n\(daemon.directory.path)/downloads/two\n"))
+                        #expect(run.output.hasSuffix("/one\n\(directory.path)/two\n"))
                     }
                     guard habit.contains("--detach"), !habit.contains("--delay"), !habit.contains("--at ") else {
                         continue

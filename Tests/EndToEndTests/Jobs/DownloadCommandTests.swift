@@ -75,7 +75,12 @@ import Testing
                 #expect(run.output == place + "\n", "\(to): \(run.errors)")
             }
             let plain = try await deferctl(["download", "-q", origin.url("/a")])
-            #expect(plain.output == "\(daemon.directory.path)/downloads/a\n", "\(plain.errors)")
+            #expect(plain.output == "\(directory.path)/a\n", "\(plain.errors)")
+            var resource = OriginResource(text: "named")
+            resource.headers = [("Content-Disposition", "attachment; filename=b.txt")]
+            origin["/get"] = resource
+            let named = try await deferctl(["download", "-q", origin.url("/get?id=7")])
+            #expect(named.output == "\(directory.path)/b.txt\n", "\(named.errors)")
             origin["/store"] = OriginResource(text: "kept")
             let sent = try await deferctl(["upload", "-q", "./here", origin.url("/store")])
             #expect(sent.end == .code(0), "\(sent.errors)")

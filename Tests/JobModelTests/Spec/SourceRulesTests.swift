@@ -16,6 +16,10 @@ import Testing
         #""type":"download","url":"https://h/","path":"a/b""#,
         #""type":"download","url":"https://h/","path":"p","headers":{},"exists":"validate","checksum":"sha256:\#(digest)","#
             + #""mirrors":["https://m/"],"rate":1"#,
+        #""type":"download","url":"https://h/","path":"a/","exists":"rename","remoteTime":true,"#
+            + #""checksum":"md5:0123456789abcdefABCDEF0000000000""#,
+        #""type":"upload","url":"https://h/","path":"p","multipart":{"field":"f","filename":"n","fields":{"a":"1"}},"#
+            + #""headers":{"X":"y"}"#,
         #""type":"list","jobs":[]"#, #""type":"list","jobs":[],"mode":"first","concurrency":1"#,
         #""type":"list","jobs":[{"source":{"type":"timer","seconds":0}}],"mode":"all""#,
         #""type":"each","in":[1,"x",null],"job":{"source":{"type":"value","value":"{{item}}"}},"mode":"settled""#,
@@ -96,6 +100,15 @@ import Testing
         (#""type":"upload","url":"u","path":"p","method":"put""#, "/method"),
         (#""type":"upload","url":"u","path":"p","headers":{"content-length":"3"}"#, "/headers/content-length"),
         (#""type":"upload","url":"u","path":"p","checksum":"sha256:12""#, "/checksum"),
+        (#""type":"download","url":"u","path":"p/","exists":"replace""#, "/exists"),
+        (#""type":"download","url":"u","path":"p/","exists":"validate""#, "/exists"),
+        (#""type":"upload","url":"u","path":"p","multipart":{}"#, "/multipart/field"),
+        (#""type":"upload","url":"u","path":"p","multipart":{"field":"f","x":1}"#, "/multipart/x"),
+        (#""type":"upload","url":"u","path":"p","multipart":{"field":"f","fields":{"a":1}}"#, "/multipart/fields/a"),
+        (
+            #""type":"upload","url":"u","path":"p","multipart":{"field":"f"},"headers":{"content-TYPE":"a/b"}"#,
+            "/headers/content-TYPE"
+        ),
         (#""type":"upload","url":"u","path":"p","body":"x""#, "/body"),
         (#""type":"upload","url":"u","path":"p","rate":1"#, "/rate"),
         // Expressions where nothing fills them in.
