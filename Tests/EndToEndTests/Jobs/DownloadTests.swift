@@ -69,6 +69,25 @@ import TestOrigin
         }
     }
 
+    @Test func download_resumes_whenItIsRetriedByHand() async throws {
+        let content = Sample.content
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["max": 0]))
+            let first = try await origin.exchange("/file")
+            first.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
+            first.send(Array(content[..<40_000]))
+            first.close()
+            #expect(try await wire.wait(job)["state"] == "failed")
+            _ = try await wire.call("job.retry", .job(job))
+            let second = try await origin.exchange("/file")
+            let start = try #require(second.request.rangeStart)
+            second.answer(.partial(content, from: start, etag: "\"v1\""))
+            let result = try await wire.wait(job)["result"]
+            #expect(result?["resumedFrom"]?.int == start)
+            #expect(result?["sha256"]?.string == Sample.sha256)
+        }
+    }
+
     @Test func download_resumes_whenConnectionBreaks() async throws {
         let content = Sample.content
         try await GuidedOrigin.withDaemon { origin, daemon, wire in
