@@ -6,9 +6,19 @@ final class DiskRoom: Sendable {
     private let expected = Mutex<[UInt64: Int64]>([:])
 
     /// Sets `bytes` of a disk aside for a download that begins or goes on; throws if they are not there.
-    ///
+    func lease(
+        _ bytes: Int64, for target: DownloadTarget, _ transfer: Transfer
+    ) async throws(JobError) -> Lease? {
+        let minimum = Int64(transfer.settings.downloads.minimumFree)
+        return try await transfer.userFiles.run { () throws(JobError) in
+            try self.lease(bytes, for: target, leaving: minimum)
+        }
+    }
+
     /// `minimum` bytes stay free. Blocks.
-    func lease(_ bytes: Int64, for target: DownloadTarget, leaving minimum: Int64) throws(JobError) -> Lease? {
+    private func lease(
+        _ bytes: Int64, for target: DownloadTarget, leaving minimum: Int64
+    ) throws(JobError) -> Lease? {
         guard minimum > 0, bytes > 0, let disk = target.disk, let free = target.freeBytes else { return nil }
         let place = "The file is \(bytes) bytes long, and the disk of \"\(target.path.directory)\""
         guard bytes <= disk.size - minimum else {

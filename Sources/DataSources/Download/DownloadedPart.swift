@@ -43,7 +43,7 @@ final class DownloadedPart: Sendable {
         _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
         let total = response.contentLength
-        room = try await Self.room(total ?? 0, target, transfer)
+        room = try await transfer.shared.room.lease(total ?? 0, for: target, transfer)
         let identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
         self.total = total
         checkpoint = Validator(response.head.headers).map { validator in
@@ -58,16 +58,6 @@ final class DownloadedPart: Sendable {
         isSaved = Mutex(false)
         self.target = target
         self.transfer = transfer
-    }
-
-    /// Sets room for `missing` bytes aside, or throws if there is none.
-    private static func room(
-        _ missing: Int64, _ target: DownloadTarget, _ transfer: Transfer
-    ) async throws(JobError) -> Lease? {
-        let minimum = Int64(transfer.settings.downloads.minimumFree)
-        return try await transfer.userFiles.run { [room = transfer.shared.room] () throws(JobError) in
-            try room.lease(missing, for: target, leaving: minimum)
-        }
     }
 
     /// Takes up the file of `size` bytes that was just reopened; nil if none of its contents can be relied on.
@@ -85,7 +75,7 @@ final class DownloadedPart: Sendable {
         let usable = checkpoint.usable(ofSize: size, noted: noted, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
         resumed = usable.count
-        room = try await Self.room((total ?? resumed) - resumed, target, transfer)
+        room = try await transfer.shared.room.lease((total ?? resumed) - resumed, for: target, transfer)
         state = Mutex(State(written: usable, digest: FileDigest(for: checksum)))
         isSaved = Mutex(true)
         self.target = target

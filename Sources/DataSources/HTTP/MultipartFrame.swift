@@ -20,17 +20,10 @@ struct MultipartFrame: Sendable {
         contentType = "multipart/form-data; boundary=\(boundary)"
     }
 
+    private static let escapes: [Unicode.Scalar: String] = ["\"": "%22", "\r": "%0D", "\n": "%0A"]
+
     /// A name as browsers write it.
     private static func escaped(_ name: String) -> String {
-        var escaped = String.UnicodeScalarView()
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case "\"": escaped += "%22".unicodeScalars
-            case "\r": escaped += "%0D".unicodeScalars
-            case "\n": escaped += "%0A".unicodeScalars
-            default: escaped.append(scalar)
-            }
-        }
-        return String(escaped)
+        name.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 }

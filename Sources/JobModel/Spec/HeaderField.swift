@@ -1,4 +1,4 @@
-/// One field of an HTTP header.
+/// One field of an HTTP header, or of a form.
 package struct HeaderField: Sendable, Equatable {
     package let name: String
     package let value: String

@@ -13,11 +13,7 @@ package struct UploadSpec: Sendable, Equatable {
         /// Nil for the last part of the path.
         package let filename: String?
         /// The fields before the file.
-        package let fields: [(name: String, value: String)]
-
-        package static func == (a: Form, b: Form) -> Bool {
-            a.field == b.field && a.filename == b.filename && a.fields.elementsEqual(b.fields, by: ==)
-        }
+        package let fields: [HeaderField]
 
         init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
             guard let json = reader.value(name) else { return nil }
@@ -26,12 +22,13 @@ package struct UploadSpec: Sendable, Equatable {
             try members.allow(["field", "filename", "fields"])
             field = try members.requiredString("field")
             filename = try members.string("filename")
-            var fields: [(name: String, value: String)] = []
+            var fields: [HeaderField] = []
             if let written = members.value("fields") {
                 let texts = try MemberReader(
                     written, at: members.pointer(to: "fields"), mode: reader.mode, isStored: reader.isStored)
                 for member in texts.object.members {
-                    fields.append((member.name, try texts.string(member.name, member.value, flaw: { _ in nil })))
+                    let value = try texts.string(member.name, member.value, flaw: { _ in nil })
+                    fields.append(HeaderField(name: member.name, value: value))
                 }
             }
             self.fields = fields
