@@ -69,7 +69,7 @@ package struct JobPlan: Sendable, Hashable {
 
     /// Whether the result of a link may have a body: that of a response, or a program's output.
     package func mayHaveBody(_ number: Int) -> Bool {
-        steps(number).contains { [.url, .program, .job].contains($0.source) }
+        steps(number).contains { [.url, .upload, .program, .job].contains($0.source) }
     }
 
     package var downloads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .download } } }

@@ -201,7 +201,7 @@ final class Lookup {
         guard row.plan.mayHaveBody(link) else { return value }
         if let body = row.resultBody { return .file(body) }
         let json = JSON(stored: text)
-        let isResponse = json["notModified"] != nil
+        let isResponse = json["notModified"] != nil || json["sha256"] != nil
         guard let body = (isResponse ? json["body"] : json["exit"].flatMap { _ in json["output"] })?.string else {
             return value
         }

@@ -40,6 +40,19 @@ import Testing
             let request = try #require(origin.log.last("/store"))
             #expect(request.method == "PUT")
             #expect(request.body == Sample.large)
+            let body = try await wire.call("job.result", ["job": job["job"] ?? .null])
+            #expect(body["data"]?.string == Data("kept".utf8).base64EncodedString())
+            // A long answer is read with job.result, as that of a url is.
+            origin["/long"] = OriginResource(Sample.content)
+            let form: JSON = ["field": "file", "fields": ["a": "b"]]
+            let long = try await wire.run(
+                upload(origin, ["url": .string(origin.url("/long")), "multipart": form]))
+            #expect(long["result"]?["spilled"] == true && long["result"]?["sha256"]?.string == Sample.largeSHA256)
+            let id = try #require(long["job"]?.int)
+            let piece = try await wire.call("job.result", ["job": JSON(id), "length": 1000])
+            #expect(piece["size"] == 100_000)
+            #expect(piece["data"]?.string == Data(Sample.content.prefix(1000)).base64EncodedString())
+            #expect(origin.log.last("/long")?.method == "POST")
         }
     }
 
