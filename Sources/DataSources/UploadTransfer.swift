@@ -24,6 +24,7 @@ struct UploadTransfer: Sendable {
             try rules.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
             body: .file(body), coding: .asSent, userAgent: rules.settings.http.userAgent)
         if let frame { request.set("Content-Type", frame.contentType) }
+        request.idleTimeout = spec.idleTimeout
         let response = try await rules.transport.open(request, transfer)
         defer { response.close() }
         guard response.isSuccess else { throw await response.failure() }

@@ -1,5 +1,4 @@
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 
 /// The server that the demo fetches from: it knows a few resources, and gives parts of them.
@@ -15,7 +14,6 @@ final class DemoOrigin: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(ResourceHandler(resource: resource))
                 }
             }
@@ -30,41 +28,40 @@ final class DemoOrigin: Sendable {
 
 /// Answers the requests of one connection.
 private final class ResourceHandler: ChannelInboundHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
     private let resource: @Sendable (String, Int) -> ByteBuffer?
-    private var request: HTTPRequestHead?
+    private var received = ""
 
     init(resource: @escaping @Sendable (String, Int) -> ByteBuffer?) {
         self.resource = resource
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let head): request = head
-        case .body: break
-        case .end: if let request { answer(request, context) }
-        }
+        received += String(buffer: unwrapInboundIn(data))
+        // Nothing here sends a body.
+        guard received.hasSuffix("\r\n\r\n") else { return }
+        let lines = received.split(separator: "\r\n")
+        received = ""
+        answer(String(lines[0].split(separator: " ")[1]), lines.dropFirst(), context)
     }
 
-    private func answer(_ request: HTTPRequestHead, _ context: ChannelHandlerContext) {
-        var headers: HTTPHeaders = ["ETag": "\"1\"", "Accept-Ranges": "bytes"]
-        var status = HTTPResponseStatus.ok
-        var body = resource(request.uri, context.localAddress?.port ?? 0) ?? ByteBuffer()
+    private func answer(_ path: String, _ fields: ArraySlice<Substring>, _ context: ChannelHandlerContext) {
+        var head = "ETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
+        var status = "200 OK"
+        var body = resource(path, context.localAddress?.port ?? 0) ?? ByteBuffer()
         let size = body.readableBytes
-        if size == 0 { status = .notFound }
+        if size == 0 { status = "404 Not Found" }
         // The one form in which deferd asks: from an offset to the end.
-        if let range = request.headers.first(name: "Range"), range.hasPrefix("bytes="), range.hasSuffix("-"),
-            let start = Int(range.dropFirst(6).dropLast()), (0..<size).contains(start)
-        {
-            status = .partialContent
+        let range = fields.first { $0.lowercased().hasPrefix("range: bytes=") && $0.hasSuffix("-") }
+        if let start = range.flatMap({ Int($0.dropFirst(13).dropLast()) }), (0..<size).contains(start) {
+            status = "206 Partial Content"
             body.moveReaderIndex(forwardBy: start)
-            headers.add(name: "Content-Range", value: "bytes \(start)-\(size - 1)/\(size)")
+            head += "Content-Range: bytes \(start)-\(size - 1)/\(size)\r\n"
         }
-        headers.add(name: "Content-Length", value: "\(body.readableBytes)")
-        context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        head += "Content-Length: \(body.readableBytes)\r\n\r\n"
+        context.write(wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 \(status)\r\n\(head)")), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(body), promise: nil)
     }
 }

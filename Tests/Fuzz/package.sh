@@ -34,7 +34,8 @@ package.targets = package.targets.filter { !\$0.isTest } + [
     .target(
         name: "Fuzzing", dependencies: ["CLibFuzzer"], path: "Tests/Fuzz/Programs/Fuzzing",
         swiftSettings: ours),
-    fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
+    fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]),
+    fuzzer("sources", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
     fuzzer("configuration", ["DataSources", "JobCore", "JobEngine", "JobModel", "JobServer", "Yams", arguments, log], path: "Configuration"),
 ]
 PACKAGE

@@ -8,7 +8,7 @@ scratch=.build/fuzz
 # The limits for an input: megabytes, seconds and bytes.
 bounds="-rss_limit_mb=2048 -timeout=20 -max_len=65536"
 "$(dirname "$0")/package.sh" "$scratch"
-for target in ${*:-lines spec calendar configuration http state}; do
+for target in ${*:-lines spec calendar configuration http sources state}; do
     "${SWIFT:-swift}" build -c release --package-path "$scratch" --product "fuzz-$target"
     program=$scratch/.build/release/fuzz-$target
     mkdir -p "$scratch/corpus/$target" "$scratch/findings"
@@ -17,6 +17,7 @@ for target in ${*:-lines spec calendar configuration http state}; do
     lines) seeds="$seeds Tests/JobProtocolTests/Fixtures/requests" ;;
     spec) seeds="$seeds Tests/JobModelTests/Fixtures/specs" ;;
     configuration) seeds="$seeds config" ;;
+    sources) seeds=Tests/Fuzz/Corpus/http ;;
     esac
     log=$scratch/$target.log
     # shellcheck disable=SC2086

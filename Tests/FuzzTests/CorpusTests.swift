@@ -47,6 +47,10 @@ import Testing
         check(try Self.inputs("Fuzz/Corpus/calendar"), CalendarBody.check)
     }
 
+    @Test func answers_areReadAlike_howeverTheyAreSplit() throws {
+        check(try Self.inputs("Fuzz/Corpus/http"), AnswerBody.check)
+    }
+
     /// The waiting of the sources' own timeouts is left to the fuzzer: each of these answers ends by itself.
     @Test func responses_giveResultOrError() throws {
         let directory = try TemporaryDirectory()

@@ -1,7 +1,6 @@
 import DeferredKit
 import JobModel
 import NIOCore
-import NIOHTTP1
 
 /// One request of a source `url` or `json`, and how its response is received.
 struct DocumentTransfer: Sendable {
@@ -52,6 +51,7 @@ struct DocumentTransfer: Sendable {
         var request = OutgoingRequest(
             try rules.access.url(spec.url), method: spec.method, headers: spec.headers,
             body: try await outgoingBody(), coding: .decoded, accept: types, userAgent: rules.settings.http.userAgent)
+        request.idleTimeout = spec.idleTimeout
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
         let response = try await rules.transport.open(request, transfer)
@@ -60,6 +60,10 @@ struct DocumentTransfer: Sendable {
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
         guard isNotModified || response.isSuccess || spec.accept == .any else {
             throw await response.failure()
+        }
+        if !request.headers.contains(name: "Range"), let error = response.partError {
+            response.close()
+            throw error
         }
         return (response, isNotModified)
     }

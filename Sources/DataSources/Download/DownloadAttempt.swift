@@ -153,6 +153,7 @@ final class DownloadAttempt: Sendable {
             url, headers: spec.headers, coding: .asSent, userAgent: transfer.settings.http.userAgent)
         for case (let name, let value?) in fields { request.set(name, value) }
         request.isPart = isPart
+        request.idleTimeout = spec.idleTimeout
         return try await transfer.rules.transport.open(request, transfer)
     }
 

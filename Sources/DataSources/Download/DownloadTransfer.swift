@@ -1,7 +1,6 @@
 import JobModel
 import Logging
 import NIOCore
-import NIOHTTP1
 
 /// Fetches a file into its `.part`: from the URL or one of its mirrors, from the start or where it was broken off.
 ///
@@ -137,10 +136,11 @@ final class DownloadTransfer {
         _ response: IncomingResponse, from source: String, at url: RequestURL
     ) async throws(JobError) -> Outcome {
         defer { response.close() }
-        guard response.isSuccess, response.status != 206 else {
+        guard response.isSuccess else {
             await response.discard()
             throw response.statusError
         }
+        if let error = response.partError { throw error }
         var isSplit = false
         if maySplit, response.status == 200, let total = response.contentLength, total >= 2 * SegmentMap.smallest,
             case .tag? = Validator(response.head.headers)

@@ -2,7 +2,6 @@ import DeferredKit
 import JobModel
 import Logging
 import NIOCore
-import NIOHTTP1
 import Synchronization
 import SystemPackage
 

@@ -2,7 +2,6 @@ import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
-import NIOHTTP1
 import Synchronization
 
 /// Fetches the missing bytes of a `.part` file over one or several connections, all of the same version of the file.
@@ -70,7 +69,7 @@ final class PartFetch: Sendable {
                 group.addTask { .connection(await self.fetch(beginningWith: number == 0 ? whole : nil)) }
             }
             var open = connections
-            var (outcome, lastFailure) = (Outcome?.none, JobError?.none)
+            var (outcome, lastFailure, isRefused) = (Outcome?.none, JobError?.none, false)
             for await end in group {
                 switch end {
                 case .watcher(let error): outcome = error.map(Outcome.failed)
@@ -79,11 +78,13 @@ final class PartFetch: Sendable {
                     open -= 1
                     if case .failed(let error) = end {
                         lastFailure = error
+                        // A server that refuses ranges may still send the whole file.
+                        if error.kind == .http { isRefused = true }
                         if isFatal(error) { outcome = end }
                     }
                     if open == 0 {
-                        outcome =
-                            outcome ?? (map.withLock(\.isComplete) ? .complete : .failed(lastFailure ?? brokenOff))
+                        let failure = isRefused ? Outcome.otherVersion(nil) : .failed(lastFailure ?? brokenOff)
+                        outcome = outcome ?? (map.withLock(\.isComplete) ? .complete : failure)
                     }
                 }
                 guard outcome == nil else { break }
@@ -212,12 +213,16 @@ final class PartFetch: Sendable {
             while !blocks.isEmpty {
                 var piece = blocks.removeFirst(bytes: limiter.largestPiece)
                 try await limiter.wait(for: piece.byteCount, transfer.control)
-                let (offset, count) = map.withLock { $0.take(piece.byteCount, for: segment, upTo: end) }
-                guard count > 0 else { return }
-                try await part.write(piece.removeFirst(bytes: count), at: offset)
-                transfer.report(ProgressUpdate(completed: part.count, total: total))
-                // The response goes on with bytes that another connection fetches.
-                if offset + Int64(count) < end, rest(of: segment) == nil { return }
+                while !piece.isEmpty {
+                    let (offset, count) = map.withLock { $0.take(piece.byteCount, for: segment, upTo: end) }
+                    guard count > 0 else { return }
+                    try await part.write(piece.removeFirst(bytes: count), at: offset)
+                    transfer.report(ProgressUpdate(completed: part.count, total: total))
+                    // The response goes on with bytes that another connection fetches, or whose connection failed.
+                    if offset + Int64(count) < end, rest(of: segment) == nil, !map.withLock({ $0.extend(segment) }) {
+                        return
+                    }
+                }
             }
         }
         if end == .max { map.withLock { $0.end(at: $0.taken.prefix) } }

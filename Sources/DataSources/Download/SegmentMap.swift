@@ -29,9 +29,7 @@ struct SegmentMap: Sendable {
 
     /// Gives out a segment; nil if nothing is left for another connection.
     mutating func begin() -> ID? {
-        var known = taken
-        for segment in segments.values { known.insert(contentsOf: segment) }
-        if let gap = known.firstGap(below: total) {
+        if let gap = assigned.firstGap(below: total) {
             let isWhole = gap.upperBound - gap.lowerBound - share < Self.smallest
             return add(gap.lowerBound..<(isWhole ? gap.upperBound : gap.lowerBound + share))
         }
@@ -41,6 +39,22 @@ struct SegmentMap: Sendable {
         let middle = segment.lowerBound + Int64(segment.count) / 2
         segments[id] = segment.lowerBound..<middle
         return add(middle..<segment.upperBound)
+    }
+
+    /// What has arrived, or is being fetched.
+    private var assigned: ByteRanges {
+        var assigned = taken
+        for segment in segments.values { assigned.insert(contentsOf: segment) }
+        return assigned
+    }
+
+    /// Adds the bytes behind a segment that no connection fetches; false if there are none.
+    mutating func extend(_ id: ID) -> Bool {
+        guard let segment = segments[id], segment.upperBound < total else { return false }
+        let gap = ByteRanges(segment.upperBound..<total).subtracting(assigned).ranges.first
+        guard let gap, gap.lowerBound == segment.upperBound else { return false }
+        segments[id] = segment.lowerBound..<gap.upperBound
+        return true
     }
 
     private mutating func add(_ range: Range<Int64>) -> ID {

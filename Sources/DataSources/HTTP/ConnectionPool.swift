@@ -1,5 +1,5 @@
+import Glibc
 import NIOCore
-import NIOHTTP1
 import Synchronization
 
 /// Idle connections, to be reused on their event loops.
@@ -18,6 +18,7 @@ final class ConnectionPool: Sendable {
     private struct Entry {
         let connection: ServerConnection
         let expiry: Scheduled<Void>
+        let start: NIODeadline
     }
 
     private struct State {
@@ -28,6 +29,8 @@ final class ConnectionPool: Sendable {
 
     static let limit = 128
     static let longest = TimeAmount.seconds(30)
+    /// The time after which a connection may be stale: a server could be closing it.
+    static let fresh = TimeAmount.seconds(1)
 
     private let state = Mutex(State())
     private let timers: (any EventLoop)?
@@ -37,28 +40,39 @@ final class ConnectionPool: Sendable {
         self.timers = timers
     }
 
-    /// Takes an idle connection out of the pool.
-    func connection(_ key: Key) -> ServerConnection? {
-        while let connection = take(where: { $0.key == key }) {
-            if connection.channel.isActive { return connection }
+    /// Takes an idle connection out of the pool. Called on its event loop.
+    ///
+    /// A request that must not be sent twice takes no stale connection.
+    func connection(_ key: Key, mayBeStale: Bool) -> ServerConnection? {
+        func isWanted(_ entry: Entry) -> Bool {
+            guard entry.connection.key == key else { return false }
+            return mayBeStale || clock(entry.connection).now - entry.start <= Self.fresh
+        }
+        while let connection = take(where: isWanted) {
+            if connection.channel.isActive, !connection.channel.hasInput { return connection }
+            connection.channel.close(promise: nil)
         }
         return nil
     }
 
-    private func take(where isWanted: (ServerConnection) -> Bool) -> ServerConnection? {
+    private func clock(_ connection: ServerConnection) -> any EventLoop { timers ?? connection.channel.eventLoop }
+
+    private func take(where isWanted: (Entry) -> Bool) -> ServerConnection? {
         let entry = state.withLock { state in
-            state.idle.lastIndex { isWanted($0.connection) }.map { state.idle.remove(at: $0) }
+            state.idle.lastIndex(where: isWanted).map { state.idle.remove(at: $0) }
         }
         entry?.expiry.cancel()
         return entry?.connection
     }
 
-    /// Keeps a connection that has become idle. Called on its event loop.
-    func add(_ connection: ServerConnection) {
-        let channel = connection.channel
-        let expiry = (timers ?? channel.eventLoop).scheduleTask(in: Self.longest) { channel.close(promise: nil) }
+    /// Keeps a connection that has become idle, a second less than its server does. Called on its event loop.
+    func add(_ connection: ServerConnection, for time: TimeAmount? = nil) {
+        let (channel, clock) = (connection.channel, clock(connection))
+        let time = min(time.map { $0 - .seconds(1) } ?? Self.longest, Self.longest)
+        guard time > .zero else { return channel.close(promise: nil) }
+        let expiry = clock.scheduleTask(in: time) { channel.close(promise: nil) }
         let surplus = state.withLock { state -> Entry? in
-            let entry = Entry(connection: connection, expiry: expiry)
+            let entry = Entry(connection: connection, expiry: expiry, start: clock.now)
             if state.isClosed { return entry }
             state.idle.append(entry)
             return state.idle.count > Self.limit ? state.idle.removeFirst() : nil
@@ -67,7 +81,7 @@ final class ConnectionPool: Sendable {
     }
 
     /// Removes a closed connection.
-    func remove(_ connection: ServerConnection) { _ = take { $0 === connection } }
+    func remove(_ connection: ServerConnection) { _ = take { $0.connection === connection } }
 
     /// Closes idle connections, and others when they become idle.
     func close() {
@@ -83,5 +97,17 @@ final class ConnectionPool: Sendable {
             entry.expiry.cancel()
             entry.connection.channel.close(promise: nil)
         }
+    }
+}
+
+extension Channel {
+    /// Whether bytes, or the end of the connection, wait in the socket. Called on the event loop.
+    fileprivate var hasInput: Bool {
+        let found = try? pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            socket in
+            var byte: UInt8 = 0
+            return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0 || errno != EAGAIN
+        }
+        return found ?? false
     }
 }

@@ -1,7 +1,6 @@
 import JobModel
 import LoopTasks
 import NIOCore
-import NIOHTTP1
 
 /// Sends requests and follows redirects, over connections that all sources share.
 final class HTTPTransport: Sendable {
@@ -29,7 +28,7 @@ final class HTTPTransport: Sendable {
             request.proxy = connector.proxy(for: request.url).flatMap { $0.forwards(request.url) ? $0 : nil }
             let response = try await exchange(request, transfer)
             guard [301, 302, 303, 307, 308].contains(response.status), !request.ends(at: response.status),
-                let location = response.field("Location")
+                let location = response.location
             else { return response }
             await response.discard()
             func failure(_ what: String) -> JobError {
@@ -56,7 +55,7 @@ final class HTTPTransport: Sendable {
         let key = ConnectionPool.Key(
             loop: ObjectIdentifier(transfer.loop), origin: request.url.origin, owner: transfer.owner)
         // A server may close an idle connection at the moment of its reuse.
-        if let idle = pool.connection(key),
+        if let idle = pool.connection(key, mayBeStale: request.canBeSentTwice),
             let response = try await exchange(request, on: idle, isReused: true, transfer)
         {
             return response
@@ -73,16 +72,15 @@ final class HTTPTransport: Sendable {
         let isPaced = settings.lowSpeed.seconds > 0 && !request.isPart
         let stream = ResponseStream(
             request.url, transfer.control, loop: transfer.loop,
-            idleTimeout: .seconds(saturating: settings.idleTimeout), isPaced ? Pace(settings.lowSpeed) : nil)
-        connection.begin(request, stream)
+            idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
+            isPaced ? Pace(settings.lowSpeed) : nil)
+        connection.begin(request, stream, longestHeader: limits.header)
         do {
             let head = try await stream.open()
-            let size = head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-            guard size <= limits.header else { throw JobError(longHeaderOf: request.url) }
-            if request.proxy != nil, head.status.code == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
+            if request.proxy != nil, head.status == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
             return try IncomingResponse(
                 head: head, stream: stream, transfer, longestPause: settings.retryAfter,
-                decodingUpTo: request.coding == .decoded ? limits.body : nil)
+                decodingUpTo: request.coding == .decoded ? limits.body : nil, hasOwnCodings: request.hasOwnCodings)
         } catch {
             stream.close()
             if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }

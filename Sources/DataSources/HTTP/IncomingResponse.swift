@@ -1,40 +1,56 @@
 import Foundation
 import JobModel
 import NIOCore
-import NIOHTTP1
 import Synchronization
 
 /// The response to a request after all redirects: its head, and its body as it arrives.
 final class IncomingResponse: Sendable {
-    let head: HTTPResponseHead
+    let head: ResponseHead
     private let stream: ResponseStream
     private let transfer: Transfer
     /// The most seconds that `Retry-After` counts for.
     private let longestPause: Double
     /// Decodes the body, if it is compressed and the reader wants it decoded.
     private let inflater: Mutex<Inflater?>
+    /// The coding of a body that cannot be decoded as its reader wants.
+    private let foreignCoding: String?
 
-    /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent.
+    /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent. So does a
+    /// coding that is not known, if the request asked for codings itself.
     init(
-        head: HTTPResponseHead, stream: ResponseStream, _ transfer: Transfer, longestPause: Double,
-        decodingUpTo limit: Int?
+        head: ResponseHead, stream: ResponseStream, _ transfer: Transfer, longestPause: Double,
+        decodingUpTo limit: Int?, hasOwnCodings: Bool
     ) throws {
         self.head = head
         self.stream = stream
         self.transfer = transfer
         self.longestPause = longestPause
-        inflater = Mutex(try limit.flatMap { Inflater.decodes(head.headers) ? try Inflater(limit: $0) : nil })
+        let codings = limit == nil ? [] : Inflater.codings(head.headers)
+        let isKnown = Inflater.decodes(codings)
+        foreignCoding = isKnown || hasOwnCodings ? nil : codings.joined(separator: ", ")
+        inflater = Mutex(isKnown && !codings.isEmpty ? try Inflater(codings, limit: limit ?? 0) : nil)
     }
 
     /// The URL after redirects.
     var url: RequestURL { stream.url }
 
-    var status: Int { Int(head.status.code) }
+    var status: Int { head.status }
 
     var isSuccess: Bool { (200..<300).contains(status) }
 
     /// The first field with a name.
     func field(_ name: String) -> String? { head.headers.first(name: name) }
+
+    /// The reference in `Location`: percent-encoded unless it is UTF-8, as it leads where its bytes say.
+    var location: String? {
+        guard let bytes = head.headers.bytes(name: "Location") else { return nil }
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        var encoded: [UInt8] = []
+        for byte in bytes {
+            if byte < 0x80 { encoded.append(byte) } else { PercentEncoding.append(byte, to: &encoded) }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
 
     /// The fields of the header by lower-case names; the values of a repeated field are joined.
     var fields: JSONObject {
@@ -50,7 +66,7 @@ final class IncomingResponse: Sendable {
     /// The length of the body, if the server announced it.
     var contentLength: Int64? {
         guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }
-        return field("Content-Length").flatMap { Decimal.number($0) }
+        return head.headers.list("Content-Length").first.flatMap { Decimal.number($0) }
     }
 
     /// Returns everything of the body that has arrived, or some of it decoded; nil at its end.
@@ -59,6 +75,7 @@ final class IncomingResponse: Sendable {
             while true {
                 if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
                 let blocks = try await stream.next()
+                if let foreignCoding, blocks != nil { throw JobError(coding: foreignCoding, of: url) }
                 if let blocks, let limiter = transfer.context.queueRate {
                     try await limiter.wait(for: blocks.byteCount, transfer.control)
                 }
@@ -93,8 +110,18 @@ final class IncomingResponse: Sendable {
 extension IncomingResponse {
     /// Status and reason as an error carries them.
     var httpStatus: JobError.HTTPStatus {
-        // The HTTP parser keeps no reasons, but knows all except for this one.
-        JobError.HTTPStatus(status: status, reason: status == 425 ? "Too Early" : head.status.reasonPhrase)
+        JobError.HTTPStatus(status: status, reason: head.reason)
+    }
+
+    /// The error for a part of a file that nothing asked for; nil for any other response, and for a range with the whole
+    /// file.
+    var partError: JobError? {
+        guard status == 206 else { return nil }
+        let range = field("Content-Range").flatMap(ContentRange.init)
+        if let range, range.start == 0, range.end == range.total, contentLength ?? range.end == range.end { return nil }
+        return JobError(
+            .network, "\(SourceMessage.quoted(url)) was answered with a part that was not asked for; try again.",
+            retryable: true)
     }
 
     /// The error for an unsuccessful status, with the beginning of the body, where services tell the reason.

@@ -1,14 +1,13 @@
 import CZlib
 import JobModel
-import NIOCore
-import NIOHTTP1
+package import NIOCore
 
 /// Decodes a compressed body, piece by piece as its reader asks for it.
 ///
 /// A handler in the connection's pipeline would decode everything from one read of the socket at once, up to a thousand
 /// times as many bytes, without regard to room.
-final class Inflater {
-    enum Failure: Error {
+package final class Inflater {
+    package enum Failure: Error {
         case damaged(String)
         case truncated
         case surplus
@@ -19,7 +18,11 @@ final class Inflater {
     private static let piece = 64 << 10
     /// zlib's largest window, plus 32 to accept both gzip and zlib's own format.
     private static let windowBits: Int32 = 15 + 32
+    /// The most codings of one body.
+    private static let mostCodings = 4
 
+    /// Decodes the output, if it is still encoded.
+    private let inner: Inflater?
     private let stream: UnsafeMutablePointer<z_stream>
     private let limit: Int
     /// The blocks to decode.
@@ -29,16 +32,24 @@ final class Inflater {
     /// Whether the last piece filled its buffer, so that more output may exist without more input.
     private var mayHaveMore = false
     private var isEnded = false
+    /// Whether the format is still to be recognised: some servers send deflate without zlib's wrapper.
+    private var isOpen: Bool
 
-    /// Whether a body with these fields is decoded; of several codings, only the outermost is.
-    static func decodes(_ headers: HTTPHeaders) -> Bool {
-        let coding = headers[canonicalForm: "Content-Encoding"].first?.lowercased()
-        return coding == "gzip" || coding == "deflate"
+    /// The codings of a body, the outermost first.
+    package static func codings(_ headers: HTTPFields) -> [String] {
+        headers.list("Content-Encoding").reversed().filter { $0 != "identity" && $0 != "none" }
+            .map { $0 == "x-gzip" ? "gzip" : $0 }
     }
 
-    /// Accepts at most `limit` compressed bytes.
-    init(limit: Int) throws(Failure) {
+    package static func decodes(_ codings: [String]) -> Bool {
+        codings.count <= mostCodings && codings.allSatisfy { $0 == "gzip" || $0 == "deflate" }
+    }
+
+    /// Decodes at least one coding, and accepts at most `limit` compressed bytes.
+    package init(_ codings: [String], limit: Int) throws(Failure) {
         self.limit = limit
+        isOpen = codings.first == "deflate"
+        inner = codings.count > 1 ? try Inflater(Array(codings.dropFirst()), limit: limit) : nil
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         guard
@@ -52,7 +63,7 @@ final class Inflater {
     }
 
     /// Adds received blocks.
-    func add(_ blocks: [ByteBuffer]) throws(Failure) {
+    package func add(_ blocks: [ByteBuffer]) throws(Failure) {
         for block in blocks where block.readableBytes > 0 {
             received = received.saturatingAdding(block.readableBytes)
             self.blocks.append(block)
@@ -61,9 +72,24 @@ final class Inflater {
     }
 
     /// The next bytes; nil if more of the body is needed.
-    func next() throws(Failure) -> ByteBuffer? {
+    package func next() throws(Failure) -> ByteBuffer? {
+        guard let inner else { return try decode() }
+        while true {
+            if let block = try inner.next() { return block }
+            guard let block = try decode() else { return nil }
+            try inner.add([block])
+        }
+    }
+
+    private func decode() throws(Failure) -> ByteBuffer? {
         while mayHaveMore || !blocks.isEmpty {
-            guard !isEnded else { throw .surplus }
+            if isOpen {
+                guard received >= 2 else { return nil }
+                recognise()
+            }
+            if isEnded {
+                guard try beginMember() else { return nil }
+            }
             var output = ByteBufferAllocator().buffer(capacity: Self.piece)
             var status = Z_OK
             output.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.piece) { room in
@@ -80,6 +106,31 @@ final class Inflater {
             if output.readableBytes > 0 { return output }
         }
         return nil
+    }
+
+    /// Recognises deflate without a wrapper by its first two bytes.
+    private func recognise() {
+        let bytes = blocks.flatMap { $0.readableBytesView.prefix(2) }.prefix(2)
+        let (first, second) = (Int(bytes[0]), Int(bytes[1]))
+        let isWrapped = first & 0x0F == 8 && first >> 4 <= 7 && (first << 8 | second) % 31 == 0
+        if !isWrapped, (first, second) != (0x1F, 0x8B) { inflateReset2(stream, -15) }
+        isOpen = false
+    }
+
+    /// Begins another member of a gzip file, behind padding with zeros; false if there is none.
+    private func beginMember() throws(Failure) -> Bool {
+        while !blocks.isEmpty {
+            let bytes = blocks[0].readableBytesView
+            if let start = bytes.firstIndex(where: { $0 != 0 }) {
+                guard bytes[start] == 0x1F else { throw .surplus }
+                blocks[0].moveReaderIndex(to: start)
+                inflateReset(stream)
+                isEnded = false
+                return true
+            }
+            blocks.removeFirst()
+        }
+        return false
     }
 
     /// Decodes some of the first block.
@@ -101,7 +152,8 @@ final class Inflater {
     }
 
     /// Ends the body. An empty one is valid, as in answers to HEAD.
-    func finish() throws(Failure) {
+    package func finish() throws(Failure) {
         guard isEnded || received == 0 else { throw .truncated }
+        try inner?.finish()
     }
 }

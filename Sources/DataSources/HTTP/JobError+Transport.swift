@@ -1,7 +1,6 @@
 import Glibc
 import JobModel
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import SystemPackage
@@ -44,14 +43,23 @@ extension JobError {
                 retryable: reason != ProxyAddress.unauthorized)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
-        case HTTPParserError.headerOverflow: self.init(longHeaderOf: url)
-        case HTTPParserError.invalidHeaderToken:
+        case AnswerParser.Failure.longHeader: self.init(longHeaderOf: url)
+        case AnswerParser.Failure.notHTTP(let line):
             self.init(
-                .network, "The request for \(name) or its answer has invalid header fields; check them.",
-                retryable: true)
-        case let error as HTTPParserError:
+                .network,
+                "The answer of \(name) is not HTTP: it begins with \(SourceMessage.quoted(noURL: line)); check the URL and its port."
+            )
+        case AnswerParser.Failure.severalLengths:
             self.init(
-                .network, "The answer of \(name) is not valid HTTP (\(error)); try again or tell its administrator.",
+                .network, "The answer of \(name) says that it has several lengths; tell the server's administrator.")
+        case AnswerParser.Failure.coding(let coding):
+            self.init(
+                .network,
+                "\(name) was sent with the Transfer-Encoding \(SourceMessage.quoted(noURL: coding)), which nothing asked for; tell the server's administrator."
+            )
+        case AnswerParser.Failure.malformed(let flaw):
+            self.init(
+                .network, "The answer of \(name) is not valid HTTP: \(flaw); try again or tell its administrator.",
                 retryable: true)
         case Inflater.Failure.tooLarge: self.init(longBodyOf: url)
         case let error as Inflater.Failure:
@@ -74,21 +82,32 @@ extension JobError {
         let message: String
         if (error as? NIOSSLExtraError) == .failedToValidateHostname {
             message = "The certificate of \(url.hostAndPort) is for another name; check the URL."
+        } else if "\(error)".contains("ALERT_CERTIFICATE_REQUIRED") {
+            message = "\(url.hostAndPort) asks for a client certificate; configure http.clientCertificates."
         } else if "\(error)".contains("CERTIFICATE_VERIFY_FAILED") {
             message =
                 "The certificate of \(url.hostAndPort) is not trusted: it is self-signed, has expired, or comes from an "
                 + "unknown authority; check it."
         } else {
-            message = "\(url.hostAndPort) failed to speak TLS (\(error)); check the port."
+            message = "\(url.hostAndPort) failed to speak TLS (\(Self.reason(ofTLS: error))); check the port."
         }
         self.init(.tls, message)
+    }
+
+    /// The reason that BoringSSL names, as in `... OPENSSL_internal:WRONG_VERSION_NUMBER at ...`, where it also names its
+    /// source files.
+    private static func reason(ofTLS error: any Error) -> String {
+        let text = "\(error)"
+        guard let mark = text.firstRange(of: "OPENSSL_internal:") else { return text.shortened(to: 200) }
+        let reason = text[mark.upperBound...].prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+        return reason.lowercased().replacing("_", with: " ")
     }
 
     /// Whether `error` says that the other end has closed the connection.
     static func isClosed(_ error: any Error) -> Bool {
         switch error {
-        case TransferError.closed, NIOSSLError.uncleanShutdown, HTTPParserError.invalidEOFState,
-            ChannelError.ioOnClosedChannel, ChannelError.alreadyClosed, ChannelError.eof:
+        case TransferError.closed, NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel,
+            ChannelError.alreadyClosed, ChannelError.eof:
             true
         case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
         default: false
@@ -112,7 +131,7 @@ extension JobError {
         self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
     }
 
-    /// The header of the response exceeds the limit, or the HTTP parser's limit.
+    /// The header of the response exceeds the limit.
     init(longHeaderOf url: RequestURL) {
         self.init(
             .tooLarge, "The header of \(SourceMessage.quoted(url)) is larger than allowed; raise limits.header.")
@@ -123,5 +142,12 @@ extension JobError {
         self.init(
             .tooLarge,
             "The body of \(SourceMessage.quoted(url)) is larger than limits.body; use a download, or raise that limit.")
+    }
+    /// The body of the response has a coding that was not asked for.
+    init(coding: String, of url: RequestURL) {
+        self.init(
+            .parse,
+            "The body of \(SourceMessage.quoted(url)) has the coding \(SourceMessage.quoted(noURL: coding)), which was not asked for; download it, or ask for that coding with the header Accept-Encoding."
+        )
     }
 }

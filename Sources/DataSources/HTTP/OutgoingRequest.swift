@@ -1,5 +1,5 @@
 import JobModel
-import NIOHTTP1
+import NIOCore
 
 /// One request to one server; ``following(_:to:)`` makes the next one after a redirect.
 struct OutgoingRequest: Sendable {
@@ -23,15 +23,19 @@ struct OutgoingRequest: Sendable {
 
     private(set) var url: RequestURL
     private(set) var method: String
-    private(set) var headers: HTTPHeaders
+    private(set) var headers: HTTPFields
     private(set) var body: Body?
     let coding: Coding
+    /// Whether the job itself asked for codings of the response.
+    let hasOwnCodings: Bool
     /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
     var isPart = false
     /// The cookies of the chain of redirects.
     var cookies: String?
     /// The proxy that is asked for the URL, unless it only forwards bytes.
     var proxy: ProxyAddress?
+    /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
+    var idleTimeout: Double?
     /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
@@ -44,7 +48,8 @@ struct OutgoingRequest: Sendable {
         self.method = method
         self.body = body
         self.coding = coding
-        self.headers = HTTPHeaders(headers.map { ($0.name, $0.value) })
+        self.headers = HTTPFields(headers.map { ($0.name, $0.value) })
+        hasOwnCodings = self.headers.contains(name: "Accept-Encoding")
         fill("User-Agent", userAgent)
         fill("Accept", accept)
         switch coding {
@@ -78,11 +83,9 @@ struct OutgoingRequest: Sendable {
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
     }
 
-    /// The head of the request.
-    var head: HTTPRequestHead {
-        var fields = HTTPHeaders()
-        fields.reserveCapacity(headers.count + credentials.count + 2)
-        fields.add(name: "Host", value: url.authority)
+    /// All fields of the request.
+    private var fields: HTTPFields {
+        var fields = HTTPFields([("Host", url.authority)])
         fields.add(contentsOf: headers)
         for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
         if let cookies {
@@ -95,19 +98,30 @@ struct OutgoingRequest: Sendable {
         if let length = body?.size ?? (["POST", "PUT", "PATCH"].contains(method) ? 0 : nil) {
             fields.add(name: "Content-Length", value: String(length))
         }
-        return HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: method), uri: proxy == nil ? url.target : url.description,
-            headers: fields)
+        return fields
+    }
+
+    /// The head of the request, as it is sent.
+    var head: ByteBuffer {
+        var head = ByteBuffer(string: "\(method) \(proxy == nil ? url.target : url.description) HTTP/1.1\r\n")
+        for (name, value) in fields { head.writeString("\(name): \(value)\r\n") }
+        head.writeString("\r\n")
+        return head
     }
 
     /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses methods that would change what the request means. NIO refuses invalid header fields.
+    /// Refuses methods and fields that would change what the request means.
     func check() throws(JobError) {
         guard method != "CONNECT", method != "TRACE" || body == nil else {
             throw JobError(
                 .invalid, "\(SourceMessage.quoted(url)) cannot be asked for with \(method); correct the request.")
+        }
+        let isValid = fields.allSatisfy { HeaderField.isToken($0.name) && HeaderField.flaw(ofValue: $0.value) == nil }
+        guard HeaderField.isToken(method), isValid else {
+            throw JobError(
+                .invalid, "The request for \(SourceMessage.quoted(url)) has invalid header fields; correct them.")
         }
     }
 

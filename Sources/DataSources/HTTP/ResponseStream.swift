@@ -2,7 +2,6 @@ import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
-import NIOHTTP1
 import Synchronization
 
 /// One response, received on an event loop and read by a task, in blocks as large as they arrive.
@@ -18,7 +17,7 @@ final class ResponseStream: Sendable {
     private static let joined = 64 << 10
 
     private struct State {
-        var head: HTTPResponseHead?
+        var head: ResponseHead?
         /// How it ended, once it has.
         var end: Result<Void, any Error>?
         var blocks: [ByteBuffer] = []
@@ -67,7 +66,7 @@ final class ResponseStream: Sendable {
     // MARK: - The reader's side
 
     /// Waits for the head of the response, whose time began with the request.
-    func open() async throws -> HTTPResponseHead {
+    func open() async throws -> ResponseHead {
         guard let head = try await wait(from: start, for: \.head) else { throw TransferError.closed }
         return head
     }
@@ -155,7 +154,12 @@ final class ResponseStream: Sendable {
         update { $0.moved += count }
     }
 
-    func receive(_ head: HTTPResponseHead) {
+    /// The server works on the request, which is a sign of life.
+    func receiveSign() {
+        update { _ in }
+    }
+
+    func receive(_ head: ResponseHead) {
         update { state in
             guard state.head == nil, state.end == nil else { return }
             state.head = head

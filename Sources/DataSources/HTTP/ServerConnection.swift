@@ -1,5 +1,4 @@
 import NIOCore
-import NIOHTTP1
 import Synchronization
 
 /// One connection to a server, which carries one exchange after the other.
@@ -7,18 +6,18 @@ import Synchronization
 /// It is idle, busy with the stream of an exchange, or closed. Data that a server sends to an idle connection closes
 /// it. Except for ``end(_:)`` and ``goOn(_:)``, methods are called on the connection's event loop.
 final class ServerConnection: ChannelDuplexHandler, Sendable {
-    typealias InboundIn = HTTPClientResponsePart
-    typealias OutboundIn = HTTPClientRequestPart
-    typealias OutboundOut = HTTPClientRequestPart
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = Never
 
     private struct State {
         var stream: ResponseStream?
+        var parser = AnswerParser(limit: 0, isHead: false)
         /// Whether the whole request is sent.
         var isSent = false
         /// Whether the server answered with an error before the whole request was sent.
         var isRefused = false
-        /// Whether the server keeps the connection after this exchange.
-        var isKept = false
+        /// How long the server keeps the connection after this exchange, if it said so.
+        var keepAlive: TimeAmount?
         /// Whether a read waits until the stream has room.
         var mustRead = false
     }
@@ -37,14 +36,13 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     // MARK: - Exchanges
 
     /// Sends `request`; the response goes to `stream`.
-    func begin(_ request: OutgoingRequest, _ stream: ResponseStream) {
-        state.withLock { $0 = State(stream: stream) }
-        stream.begin(on: self)
-        guard let body = request.body, body.size > 0 else {
-            channel.write(HTTPClientRequestPart.head(request.head), promise: nil)
-            return finishSending(stream)
+    func begin(_ request: OutgoingRequest, _ stream: ResponseStream, longestHeader: Int) {
+        state.withLock {
+            $0 = State(stream: stream, parser: AnswerParser(limit: longestHeader, isHead: request.method == "HEAD"))
         }
-        channel.writeAndFlush(HTTPClientRequestPart.head(request.head), promise: nil)
+        stream.begin(on: self)
+        let head = channel.writeAndFlush(request.head)
+        guard let body = request.body, body.size > 0 else { return finishSending(stream, head) }
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
         case .file(let file): send(file, file.begin(), stream)
@@ -58,7 +56,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     /// Sends a block; calls `finished` when the network has taken it, which counts as a sign of life.
     private func send(_ block: ByteBuffer, _ stream: ResponseStream, _ finished: @escaping @Sendable () -> Void) {
-        channel.writeAndFlush(HTTPClientRequestPart.body(.byteBuffer(block))).whenComplete { result in
+        channel.writeAndFlush(block).whenComplete { result in
             guard self.isSending(stream) else { return }
             switch result {
             case .success:
@@ -85,8 +83,9 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    private func finishSending(_ stream: ResponseStream) {
-        channel.writeAndFlush(HTTPClientRequestPart.end(nil)).whenComplete { result in
+    /// The request is sent once `last` is.
+    private func finishSending(_ stream: ResponseStream, _ last: EventLoopFuture<Void>? = nil) {
+        (last ?? channel.eventLoop.makeSucceededVoidFuture()).whenComplete { result in
             let isPresent = self.state.withLock { state in
                 if state.stream === stream { state.isSent = true }
                 return state.stream === stream
@@ -131,24 +130,44 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard let stream = state.withLock({ $0.stream }) else { return context.close(promise: nil) }
-        switch unwrapInboundIn(data) {
+        let bytes = unwrapInboundIn(data)
+        let isAwaited = state.withLock { state in
+            state.parser.append(bytes)
+            return state.stream != nil
+        }
+        guard isAwaited else { return context.close(promise: nil) }
+        do throws(AnswerParser.Failure) {
+            while let (event, stream) = try nextEvent() { receive(event, stream, context) }
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// The next event of the running exchange.
+    private func nextEvent() throws(AnswerParser.Failure) -> (AnswerParser.Event, ResponseStream)? {
+        try state.withLock { (state) throws(AnswerParser.Failure) in
+            guard let stream = state.stream, let event = try state.parser.next() else { return nil }
+            return (event, stream)
+        }
+    }
+
+    private func receive(_ event: AnswerParser.Event, _ stream: ResponseStream, _ context: ChannelHandlerContext) {
+        switch event {
+        case .informational: stream.receiveSign()
         case .head(let head):
-            // NIO drops informational responses except for 101, and its parser accepts 099.
-            guard head.status.code >= 200 else { return fail(HTTPParserError.invalidStatus) }
             state.withLock { state in
-                state.isKept = head.isKeepAlive
-                state.isRefused = !state.isSent && head.status.code >= 300
+                state.isRefused = !state.isSent && head.status >= 300
+                state.keepAlive = head.keepAlive
             }
             stream.receive(head)
-        case .body(let buffer): stream.receive(buffer)
-        case .end:
-            let (isReusable, mustRead) = state.withLock { state in
-                // Reads must continue even if this stream is full: the next response, or the server's closing, follows.
+        case .body(let block): stream.receive(block)
+        case .end(let isKept):
+            let (isReusable, mustRead, keepAlive) = state.withLock { state in
+                // Reads must continue even if this stream is full: the server's closing, or the next response, follows.
                 defer { (state.stream, state.mustRead) = (nil, false) }
-                return (state.isKept && state.isSent, state.mustRead)
+                return (isKept && state.isSent, state.mustRead, state.keepAlive)
             }
-            if isReusable { pool.add(self) } else { context.close(promise: nil) }
+            if isReusable { pool.add(self, for: keepAlive) } else { context.close(promise: nil) }
             if isReusable, mustRead { context.read() }
             stream.finish()
         }
@@ -160,7 +179,8 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     func channelInactive(context: ChannelHandlerContext) {
         pool.remove(self)
-        fail(TransferError.closed)
+        let stream = state.withLock { $0.parser.endsWithConnection ? $0.stream.take() : nil }
+        if let stream { stream.finish() } else { fail(TransferError.closed) }
         context.fireChannelInactive()
     }
 }

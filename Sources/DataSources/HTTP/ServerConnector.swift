@@ -2,7 +2,6 @@ import DeferredKit
 import JobModel
 import LoopTasks
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import Synchronization
@@ -165,8 +164,6 @@ final class ServerConnector: Sendable {
                 try channel.syncOptions?.setOption(
                     .recvAllocator,
                     value: AdaptiveRecvByteBufferAllocator(minimum: 2 << 10, initial: 8 << 10, maximum: 256 << 10))
-                try pipeline.addHTTPClientHandlers(
-                    leftOverBytesStrategy: .dropBytes, enableOutboundHeaderValidation: true)
                 try pipeline.addHandler(connection)
                 guard channel.isActive else { throw TransferError.closed }
             }

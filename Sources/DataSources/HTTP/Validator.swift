@@ -1,5 +1,4 @@
 import JobModel
-import NIOHTTP1
 
 /// Distinguishes versions of a file byte by byte, so that a transfer can be resumed.
 enum Validator: Sendable, Hashable {
@@ -12,7 +11,7 @@ enum Validator: Sendable, Hashable {
     ///
     /// A weak tag says that files may differ, so a date beside it does not count. Nor does a date in the same second as
     /// the response, as the file may change again within it.
-    init?(_ headers: HTTPHeaders) {
+    init?(_ headers: HTTPFields) {
         if let tag = headers.first(name: "ETag") {
             guard tag.hasPrefix("\""), tag.hasSuffix("\""), tag.utf8.count > 1 else { return nil }
             self = .tag(tag)
@@ -52,7 +51,7 @@ enum Validator: Sendable, Hashable {
     }
 
     /// Whether a partial response is of this version: it must repeat a tag, but need not repeat a date.
-    func fits(_ headers: HTTPHeaders) -> Bool {
+    func fits(_ headers: HTTPFields) -> Bool {
         switch self {
         case .tag(let tag): headers.first(name: "ETag") == tag
         case .modified(let date): headers.first(name: "Last-Modified").map { $0 == date } ?? true

@@ -26,13 +26,15 @@ package struct DownloadSpec: Sendable, Equatable {
     package var segments: Int
     /// Whether the file gets the time at which the server's was modified.
     package var remoteTime: Bool
+    /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
+    package var idleTimeout: Double?
 
     /// The URL and its mirrors.
     package var sources: [String] { [url] + mirrors }
 
     static let members = [
         "type", "url", "path", "headers", "exists", "checksum", "mirrors", "rate", "segments",
-        "remoteTime",
+        "remoteTime", "idleTimeout",
     ]
 
     init(_ reader: MemberReader) throws(SpecError) {
@@ -49,5 +51,6 @@ package struct DownloadSpec: Sendable, Equatable {
         rate = try reader.integer("rate", in: 1...1 << 50)
         segments = try reader.integer("segments", in: 1...16) ?? 1
         remoteTime = try reader.flag("remoteTime") ?? false
+        idleTimeout = try JobSpec.duration(reader, "idleTimeout")
     }
 }

@@ -14,9 +14,12 @@ package struct HTTPRequestSpec: Sendable, Equatable {
     package var ifNoneMatch: String?
     package var ifModifiedSince: Timestamp?
     package var accept: Accept
+    /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
+    package var idleTimeout: Double?
 
     static let members = [
         "type", "url", "method", "headers", "body", "bodyBase64", "json", "ifNoneMatch", "ifModifiedSince", "accept",
+        "idleTimeout",
     ]
 
     init(_ reader: MemberReader) throws(SpecError) {
@@ -44,6 +47,7 @@ package struct HTTPRequestSpec: Sendable, Equatable {
         ifNoneMatch = try reader.string("ifNoneMatch", flaw: HeaderField.flaw(ofValue:))
         ifModifiedSince = try reader.time("ifModifiedSince")
         accept = try reader.choice("accept") ?? .success
+        idleTimeout = try JobSpec.duration(reader, "idleTimeout")
     }
 
     /// The method of a source that names none.

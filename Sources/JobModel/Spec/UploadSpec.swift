@@ -40,11 +40,12 @@ package struct UploadSpec: Sendable, Equatable {
     package var method: Method
     package var headers: [HeaderField]
     package var checksum: Checksum?
-
     /// How the file is sent as part of multipart/form-data; nil to send it alone.
     package var form: Form?
+    /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
+    package var idleTimeout: Double?
 
-    static let members = ["type", "url", "path", "method", "headers", "checksum", "multipart"]
+    static let members = ["type", "url", "path", "method", "headers", "checksum", "multipart", "idleTimeout"]
 
     init(_ reader: MemberReader) throws(SpecError) {
         url = try reader.requiredString("url")
@@ -58,6 +59,7 @@ package struct UploadSpec: Sendable, Equatable {
                 "A form has a Content-Type of its own; leave \"\(field.name)\" out.")
         }
         checksum = try reader.checksum("checksum")
+        idleTimeout = try JobSpec.duration(reader, "idleTimeout")
     }
 }
 

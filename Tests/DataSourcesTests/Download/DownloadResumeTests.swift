@@ -152,12 +152,29 @@ import TestOrigin
         }
     }
 
+    @Test(arguments: ["400", "403", "404", "406", "429", "500", "501", "503"])
+    func retry_startsOver_whenServerRefusesARange(status: String) async throws {
+        let body = Self.first
+        let script: ScriptedOrigin.Script = { request, count in
+            if count == 0 { return Misbehaviour.cut(body, at: .middle, etag: "\"a\"")(request, 0) }
+            return request.range == nil
+                ? Misbehaviour.correct(body, etag: "\"a\"", to: request) : [.head(status, [("Content-Length", "0")])]
+        }
+        try await Workbench.run(against: script) { origin, bench in
+            _ = try await bench.failure(download(origin))
+            let result = try await bench.result(download(origin), attempt: 2)
+            #expect(result["size"] == 200_000 && result["resumedFrom"] == 0, "\(result)")
+            #expect(bench.bytes(of: bench.downloads + "/x") == body)
+            #expect(origin.log.count() == 3)
+        }
+    }
+
     @Test func part_survives_whenServerFailsInBetween() async throws {
         let body = Self.first
         let script: ScriptedOrigin.Script = { request, count in
             switch count {
             case 0: Misbehaviour.cut(body, at: .middle, etag: "\"a\"")(request, 0)
-            case 1: [.head("503 Service Unavailable", [("Content-Length", "0"), ("Retry-After", "3")])]
+            case 1, 2: [.head("503 Service Unavailable", [("Content-Length", "0"), ("Retry-After", "3")])]
             default: Misbehaviour.correct(body, etag: "\"a\"", to: request)
             }
         }

@@ -1,5 +1,4 @@
 import JobModel
-import NIOHTTP1
 import Testing
 
 @testable import DataSources
@@ -44,7 +43,7 @@ import Testing
             ),
         ] as [([String: String], String?)])
     func validator_isStrongOneOfResponse(fields: [String: String], text: String?) {
-        #expect(Validator(HTTPHeaders(fields.map { ($0.key, $0.value) }))?.text == text)
+        #expect(Validator(HTTPFields(fields.map { ($0.key, $0.value) }))?.text == text)
     }
 
     @Test func note_countsWhatWasWritten_whileBootLasts() throws {

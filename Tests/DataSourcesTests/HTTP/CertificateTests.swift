@@ -85,6 +85,17 @@ import Testing
         }
     }
 
+    @Test func failure_isClear_whenServerAsksForAClientCertificate() async throws {
+        try await serve(Certificates.loopback, asksForCertificate: true) { port, authority in
+            try await Workbench.run {
+                $0.http.certificates = authority
+            } _: { bench in
+                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
+                #expect(error.kind == .tls && error.message.contains("http.clientCertificates"), "\(error)")
+            }
+        }
+    }
+
     @Test func failure_namesTheFile_whenItHasNoCertificates() async throws {
         try await serve(Certificates.loopback) { port, _ in
             try await Workbench.run {

@@ -47,6 +47,89 @@ import TestOrigin
         }
     }
 
+    @Test func idleConnection_isClosed_asItsServerWill() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        let fields = [("Content-Length", "0"), ("Keep-Alive", "timeout=5, max=100")]
+        try await Workbench.run(against: { _, _ in [.head("200 OK", fields)] }, timers: clock) { origin, bench in
+            _ = try await bench.result(["type": "url", "url": .string(origin.url("/x"))])
+            await clock.advanceTime(by: .seconds(4))
+            await origin.clientLeaves()
+        }
+    }
+
+    /// The server may be closing it, and nothing would tell whether it had the request.
+    @Test func idleConnection_isNotUsed_afterASecondForAPost() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { request, _ in Misbehaviour.correct([1], to: request) }, timers: clock
+        ) { origin, bench in
+            func post() async throws {
+                _ = try await bench.result(.source("url", origin.url("/x"), ["method": "POST"]))
+            }
+            // As many as there are loops, each of which comes to its connection in turn.
+            for _ in 0..<System.coreCount { try await post() }
+            let before = origin.connectionCount
+            for _ in 0..<System.coreCount { try await post() }
+            #expect(origin.connectionCount <= System.coreCount)
+            await clock.advanceTime(by: ConnectionPool.fresh + .milliseconds(1))
+            try await post()
+            #expect(origin.connectionCount == before + 1)
+        }
+    }
+
+    @Test func bytesThatNothingAskedFor_areNotTheNextAnswer() async throws {
+        let gate = OriginGate()
+        let (told, teller) = AsyncStream.makeStream(of: Void.self)
+        func answer(_ text: String) -> OriginStep { .send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\(text)") }
+        try await Workbench.run(against: { [one = answer("one"), two = answer("two"), bad = answer("bad")] request, _ in
+            request.path == "/one" ? [one, .wait(gate), bad, .tell(teller)] : [two]
+        }) { origin, bench in
+            #expect(try await bench.result(.source("url", origin.url("/one")))["body"] == "one")
+            gate.open()
+            var telling = told.makeAsyncIterator()
+            await telling.next()
+            // Some of these are on the event loop of the first one.
+            for _ in 0..<(4 * System.coreCount) {
+                #expect(try await bench.result(.source("url", origin.url("/two")))["body"] == "two")
+            }
+        }
+    }
+
+    @Test(arguments: ["bytes 0-2/3", "bytes 0-2/4", "bytes 1-3/4", "bytes 0-3/4"], ["url", "download"])
+    func partialContent_isTaken_whenItIsWhole(range: String, type: String) async throws {
+        let fields = [("Content-Range", range), ("Content-Length", "3")]
+        try await Workbench.run(against: { _, _ in [.head("206 Partial Content", fields), .send("abc")] }) {
+            origin, bench in
+            let source: JSON = .source(type, origin.url("/x"), type == "url" ? [:] : ["path": "x"])
+            if range == "bytes 0-2/3" {
+                let result = try await bench.result(source)
+                #expect(result["size"] == 3)
+            } else {
+                let error = try await bench.failure(source)
+                #expect(error.kind == .network)
+            }
+        }
+    }
+
+    @Test func body_isLeftAlone_whenTheJobAskedForItsCoding() async throws {
+        var page = OriginResource([1, 2, 3], type: "text/plain")
+        page.headers = [("Content-Encoding", "br")]
+        try await Workbench.run(serving: ["/x": page]) { origin, bench in
+            let own: [String: JSON] = ["headers": ["Accept-Encoding": "br"]]
+            #expect(try await bench.result(.source("url", origin.url("/x"), own))["size"] == 3)
+            let error = try await bench.failure(.source("url", origin.url("/x")))
+            #expect(error.kind == .parse && error.message.contains("\"br\""))
+        }
+    }
+
+    @Test func answer_isQuoted_whenItIsNotHTTP() async throws {
+        try await Workbench.run(against: { _, _ in [.send("SSH-2.0-OpenSSH\r\n"), .close] }) { origin, bench in
+            let error = try await bench.failure(.source("url", origin.url("/x")))
+            #expect(error.kind == .network && !error.isRetryable)
+            #expect(error.message.contains("\"SSH-2.0-OpenSSH\""))
+        }
+    }
+
     @Test func request_carriesBytes_ofBodyBase64() async throws {
         try await Workbench.run(serving: ["/in": OriginResource(text: "ok")]) { origin, bench in
             _ = try await bench.result(.source("url", origin.url("/in"), ["method": "POST", "bodyBase64": "/wCA"]))

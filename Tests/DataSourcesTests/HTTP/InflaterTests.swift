@@ -1,16 +1,15 @@
 import JobModel
 import NIOCore
-import NIOHTTP1
 import TestOrigin
 import Testing
 
 @testable import DataSources
 
 @Suite struct InflaterTests {
-    private static func decoded(_ bytes: [UInt8], by step: Int, limit: Int = .max) throws -> (
-        bytes: [UInt8], longest: Int
-    ) {
-        let inflater = try Inflater(limit: limit)
+    private static func decoded(
+        _ bytes: [UInt8], _ codings: [String] = ["gzip"], by step: Int, limit: Int = .max
+    ) throws -> (bytes: [UInt8], longest: Int) {
+        let inflater = try Inflater(codings, limit: limit)
         var (all, longest) = ([UInt8](), 0)
         for start in stride(from: 0, to: bytes.count, by: step) {
             try inflater.add([ByteBuffer(bytes: bytes[start..<min(start + step, bytes.count)])])
@@ -30,7 +29,7 @@ import Testing
         let text = String(repeating: "abc", count: 50_000) + "end"
         let compressed = try Compression.compressed(text, coding)
         #expect(compressed.count < 2048)
-        let (bytes, longest) = try Self.decoded(compressed, by: step)
+        let (bytes, longest) = try Self.decoded(compressed, [coding], by: step)
         #expect(bytes == Array(text.utf8))
         #expect(longest <= 64 << 10)
     }
@@ -39,10 +38,24 @@ import Testing
         let good = try Compression.compressed("text", "gzip")
         #expect(throws: Inflater.Failure.self) { try Self.decoded(Array("{}".utf8), by: 2) }
         #expect(throws: Inflater.Failure.self) { try Self.decoded(Array(good.dropLast()), by: 100) }
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(good + [0], by: 100) }
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(good + [0, 1], by: 100) }
         #expect(throws: Inflater.Failure.self) { try Self.decoded(good, by: 100, limit: good.count - 1) }
         #expect(try Self.decoded([], by: 1).bytes == [])
         #expect(try Self.decoded(good, by: 100, limit: good.count).bytes == Array("text".utf8))
+    }
+
+    @Test(arguments: [1, 3, 1000]) func codings_areDecoded_howeverTheyArrive(step: Int) throws {
+        let (gzip, deflate) = (try Compression.compressed("one", "gzip"), try Compression.compressed("one", "deflate"))
+        let raw = Array(deflate.dropFirst(2).dropLast(4))
+        let cases: [([UInt8], [String], String)] = [
+            (gzip + gzip, ["gzip"], "oneone"), (gzip + [0, 0, 0], ["gzip"], "one"),
+            (gzip + [0, 0] + gzip + [0], ["gzip"], "oneone"), (deflate, ["deflate"], "one"), (raw, ["deflate"], "one"),
+            (gzip, ["deflate"], "one"),
+        ]
+        for (bytes, codings, text) in cases {
+            #expect(try Self.decoded(bytes, codings, by: step).bytes == Array(text.utf8), "\(codings)")
+        }
+        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array(raw.dropLast()), ["deflate"], by: step) }
     }
 
     /// Blocks that hold nothing can follow each other for ever.

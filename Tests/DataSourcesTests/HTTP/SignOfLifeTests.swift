@@ -8,7 +8,7 @@ import NIOPosix
 import Testing
 import TestOrigin
 
-/// What a server may send for ever without being taken for one that works.
+/// What a server may send for ever without being taken for one that works, and what shows that it works.
 @Suite struct SignOfLifeTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
     private static let chunked = head + "Transfer-Encoding: chunked\r\n\r\n"
@@ -29,13 +29,13 @@ import TestOrigin
     private static let signs: [Answer] = [
         Answer("a body", head + "Content-Length: 6\r\n\r\n", ["a", "b", "c", "d"], "ef"),
         Answer("chunks", chunked, Array(repeating: "1\r\na\r\n", count: 4), "0\r\n\r\n"),
+        Answer(
+            "informational answers", "", Array(repeating: informational, count: 4),
+            head + "Content-Length: 2\r\n\r\n{}"),
         Answer("a body until the connection closes", head + "Connection: close\r\n\r\n", ["a", "b", "c", "d"], "e"),
     ]
 
     private static let noSigns: [Answer] = [
-        Answer(
-            "informational answers", "", Array(repeating: informational, count: 4),
-            head + "Content-Length: 2\r\n\r\n{}"),
         Answer(
             "a field of an informational answer", "HTTP/1.1 103 Hints\r\nLink: ", ["a", "b", "c", "d"],
             "\r\n\r\n" + head + "Content-Length: 2\r\n\r\n{}"),
@@ -62,6 +62,22 @@ import TestOrigin
         try await drip(answer) { _, deferred in
             let result = try await deferred.get()
             #expect(result["status"] == 200)
+        }
+    }
+
+    @Test(arguments: ["url", "json", "download", "upload"]) func time_isThatOfTheSource(type: String) async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: { _, _ in [.hold] }, timers: clock) {
+            // Longer than the clock is turned.
+            $0.http.idleTimeout = 1e9
+        } _: { origin, bench in
+            try bench.write([1], to: bench.downloads + "/x")
+            let path: [String: JSON] = type == "url" || type == "json" ? [:] : ["path": type == "upload" ? "x" : "y"]
+            let deferred = try bench.start(
+                .source(type, origin.url("/x"), path.merging(["idleTimeout": 5]) { $1 }))
+            await origin.log.reaches(1)
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            #expect(try await bench.failure(of: deferred).kind == .timeout)
         }
     }
 

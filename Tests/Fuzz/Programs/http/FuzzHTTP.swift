@@ -1,14 +1,6 @@
-import Foundation
 import FuzzSourceBodies
 import Fuzzing
 
 @main struct FuzzHTTP {
-    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size) { try FuzzHTTP.body.check($0) } } }
-
-    private static let body: ResponseBody = {
-        let directory = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
-        do { return try ResponseBody(directory: directory + "/deferd-fuzz-\(getpid())") } catch {
-            fatalError("There is no server: \(error)")
-        }
-    }()
+    static func main() { Fuzzing.run { data, size in Fuzzing.check(data, size, AnswerBody.check) } }
 }
