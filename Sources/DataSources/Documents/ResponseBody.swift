@@ -1,7 +1,6 @@
 import DeferredKit
 import JobModel
 import NIOCore
-import NIOHTTP1
 
 /// The body of a response, in memory or in a file.
 enum ResponseBody: Sendable {
