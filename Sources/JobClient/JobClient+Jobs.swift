@@ -91,8 +91,12 @@ extension JobClient {
         /// Whether the oldest come first, instead of the newest. Only for lists.
         public var isOldestFirst = false
 
-        /// A filter without conditions.
-        public init() {}
+        /// A filter with these conditions, of which none is needed.
+        public init(
+            states: [String] = [], owner: JSON? = nil, parent: Int64? = nil, isOldestFirst: Bool = false
+        ) {
+            (self.states, self.owner, self.parent, self.isOldestFirst) = (states, owner, parent, isOldestFirst)
+        }
 
         /// The conditions on the jobs themselves, as requests have them.
         var conditions: JSONObject {

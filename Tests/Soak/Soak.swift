@@ -122,8 +122,7 @@ struct Soak {
             for schedule in try await client.schedules() {
                 if let name = schedule["schedule"]?.string { try await client.removeSchedule(name) }
             }
-            var filter = JobClient.Filter()
-            filter.states = ["scheduled", "queued", "running"]
+            let filter = JobClient.Filter(states: ["scheduled", "queued", "running"])
             while true {
                 let jobs = try await client.list(filter, limit: 1000).jobs
                 if jobs.isEmpty { break }

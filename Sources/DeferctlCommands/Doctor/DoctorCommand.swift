@@ -111,16 +111,13 @@ private struct Examination {
             let schedules = try await client.schedules().count
             try add([Diagnosis.lingering(user: user, schedules: schedules, isLingering: isLingering)])
         }
-        var failed = JobClient.Filter()
-        failed.states = ["failed"]
-        try add(Diagnosis.failures(try await client.list(failed, limit: Diagnosis.mostFailures).jobs, now: .now))
+        let failed = try await client.list(JobClient.Filter(states: ["failed"]), limit: Diagnosis.mostFailures).jobs
+        try add(Diagnosis.failures(failed, now: .now))
     }
 
     /// The jobs that wait for a disk, the oldest first, then the children of running lists.
     private func waitingForDisks(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
-        var filter = JobClient.Filter()
-        filter.isOldestFirst = true
-        filter.states = ["running"]
+        var filter = JobClient.Filter(states: ["running"], isOldestFirst: true)
         let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
         filter.states = ["scheduled"]
         var waiting: [JobSnapshot] = []

@@ -16,8 +16,7 @@ enum LiveCompletion {
     static let jobs = CompletionKind.custom { words, index, _ in
         let (verb, others) = (verb(words), Set(words.enumerated().filter { $0.offset != index }.map(\.element)))
         return await lines(words) { client in
-            var filter = JobClient.Filter()
-            filter.states = states(for: verb).map(\.rawValue)
+            let filter = JobClient.Filter(states: states(for: verb).map(\.rawValue))
             let jobs = try await client.list(filter, limit: mostJobs).jobs
             return jobs.map { candidate($0, now: .now) }.filter { !others.contains($0.word) }
         }

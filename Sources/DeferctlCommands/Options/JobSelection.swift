@@ -72,10 +72,8 @@ struct JobIDRanges: ParsableArguments {
 
     /// The jobs with these ids, if there are any, and those conditions.
     func selection(_ filter: JobClient.Filter) throws -> JobClient.Selection {
-        var ownersOnly = JobClient.Filter()
-        ownersOnly.owner = filter.owner
         guard let first = ids.first else {
-            guard all || filter != ownersOnly else {
+            guard all || filter != JobClient.Filter(owner: filter.owner) else {
                 throw ValidationError(
                     "Name the jobs: by ids (12 13), ranges (3-9) or conditions (--state failed); all are --all.")
             }

@@ -75,8 +75,7 @@ struct TopSample: Sendable {
 
 extension TopSample {
     init(from client: JobClient, rows: Int, withOthers: Bool = false) async throws(JobClientError) {
-        var filter = JobClient.Filter()
-        filter.states = ["running"]
+        var filter = JobClient.Filter(states: ["running"])
         stats = try await client.stats()
         queues = try await client.queues()
         let page = try await client.list(filter, limit: withOthers ? Self.mostJobs : min(Self.mostJobs, max(1, rows)))

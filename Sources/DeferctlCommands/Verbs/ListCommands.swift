@@ -66,9 +66,7 @@ struct ListCommand: DaemonCommand {
 
     /// The meaning of an empty list; a mistyped queue or tag has no jobs either.
     private var emptySentence: String {
-        var filter = filter
-        filter.isOldestFirst = false
-        let isFiltered = filter != JobClient.Filter() || after != nil
+        let isFiltered = filter != JobClient.Filter(isOldestFirst: oldest) || after != nil
         return isFiltered ? "None of your jobs matches; see all with: deferctl list." : "You have no jobs."
     }
 }
@@ -121,9 +119,7 @@ extension JobFamily {
         count = job.json["children"]?.int ?? 0
         let wanted = min(perJob, room)
         guard count > 0, wanted > 0 else { return }
-        var filter = JobClient.Filter()
-        filter.parent = job.id
-        filter.isOldestFirst = true
+        let filter = JobClient.Filter(parent: job.id, isOldestFirst: true)
         var found: [JobSnapshot] = []
         var after: Int64?
         // A page of large jobs can end early.
