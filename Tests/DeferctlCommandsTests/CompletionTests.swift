@@ -24,14 +24,6 @@ import Testing
         }
     }
 
-    @Test func verbs_areOfferedJobsThatTheyAreFor() {
-        #expect(LiveCompletion.states(for: "cancel").allSatisfy { !$0.isTerminal })
-        #expect(LiveCompletion.states(for: "remove").allSatisfy { $0.isTerminal })
-        #expect(LiveCompletion.states(for: "show").isEmpty)
-        #expect(LiveCompletion.verb(["deferctl", "--json", "cancel", "1"]) == "cancel")
-        #expect(LiveCompletion.verb(["deferctl"]) == nil)
-    }
-
     @Test func commands_arePrograms_thenPaths() {
         #expect(CommandCompletion.candidates(for: "s", isProgram: true, path: "/bin").isSuperset(of: ["sh", "sleep"]))
         #expect(CommandCompletion.candidates(for: "/bin/s", isProgram: true).contains("/bin/sh"))

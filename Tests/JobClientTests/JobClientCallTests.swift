@@ -37,18 +37,6 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
         #expect(results == [["n": 1], ["n": 2], ["n": 3]])
     }
 
-    @Test func call_returnsResult_whenAnswerComesInSmallPieces() async throws {
-        let result = try await withClient { daemon in
-            guard let call = daemon.call() else { return }
-            let answer = #"{"jsonrpc":"2.0","id":\#(call["id"] ?? .null),"result":"grüße"}"# + "\r\n"
-            for byte in answer.unicodeScalars { daemon.send(String(byte)) }
-            daemon.waitForEnd()
-        } _: { client in
-            try await client.call("a")
-        }
-        #expect(result == "grüße")
-    }
-
     @Test func call_throwsWhatTheDaemonSaid_whenItRefuses() async throws {
         let error = try await withClient { daemon in
             let id = daemon.call()?["id"] ?? .null
