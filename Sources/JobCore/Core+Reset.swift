@@ -38,7 +38,6 @@ extension Core {
         agenda.hasWork = true
         agenda.hasExcess = true
         agenda.hasClearedSuspect = true
-        agenda.overQuota = Set(quotas.stored.filter { $0.value > settings.storedPerUser }.keys)
         try openQueues(round)
         try lookAhead(round)
         // Must precede new work of this kind.

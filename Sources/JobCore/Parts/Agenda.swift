@@ -16,6 +16,8 @@ struct Agenda {
     var hasExcess = false
     /// The owners whose finished jobs must make room for what was stored already.
     var overQuota: Set<UInt32> = []
+    /// The one of them who was served last.
+    private var lastOverQuota: UInt32 = 0
     /// Whether more finished jobs have expired than the last query returned.
     var hasExpired = false
     /// Whether a suspect's run may have ended, so that another can start.
@@ -31,6 +33,13 @@ struct Agenda {
 
     var hasMore: Bool {
         hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady || !overQuota.isEmpty
+    }
+
+    /// Returns the owner whose finished jobs make room next; owners take turns.
+    mutating func nextOverQuota() -> UInt32? {
+        let next = overQuota.filter { $0 > lastOverQuota }.min() ?? overQuota.min()
+        lastOverQuota = next ?? 0
+        return next
     }
 
     /// Returns whether a task is due.

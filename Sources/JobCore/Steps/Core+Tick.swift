@@ -161,7 +161,7 @@ extension Core {
 
     /// Purges finished jobs that are too old, too many or too large.
     private func purge(_ round: Round) throws(StoreError) {
-        if let owner = agenda.overQuota.min() {
+        if let owner = agenda.nextOverQuota() {
             let before = quotas.stored(of: owner)
             let hasRoom = try makeRoom(for: 0, of: owner, round)
             // Its other finished jobs may be below unfinished jobs.
