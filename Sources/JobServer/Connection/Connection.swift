@@ -159,21 +159,17 @@ final class Connection: Sendable {
 
     /// Registers a wait with the timer that its end cancels.
     func begin(_ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?) throws(ProtocolError) {
-        let charge: BudgetCharge
         do throws(ProtocolError) {
-            charge = try register(bytes: jobs * Self.bytesPerID)
+            let charge = try register(bytes: jobs * Self.bytesPerID)
+            let isOpen = state.withLock { state in
+                // A wait begun after the others were ended would never end.
+                if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
+                return !state.isShuttingDown
+            }
+            guard isOpen else { throw Self.shuttingDown }
         } catch {
             timer?.cancel()
             throw error
-        }
-        let isOpen = state.withLock { state in
-            // A wait begun after the others were ended would never end.
-            if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
-            return !state.isShuttingDown
-        }
-        guard isOpen else {
-            timer?.cancel()
-            throw Self.shuttingDown
         }
     }
 

@@ -8,6 +8,8 @@ final class Lookup {
     let engine: Engine
     let caller: Caller
     private let inlineResult: Int
+    /// The rules of zones, which many schedules may share.
+    private var zones: [String: ZoneRules?] = [:]
     /// The queues, and the running sources of each owner in each of them, when they were first asked for.
     private lazy var queues = (all: engine.status.queues, slots: engine.board.slots)
 
@@ -264,8 +266,7 @@ final class Lookup {
         guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
             throw ProtocolError(.noSchedule(key))
         }
-        var zones: [String: ZoneRules?] = [:]
-        return view(stored, &zones)
+        return view(stored)
     }
 
     /// A page of schedules, and the key after which the next page begins; nil at the end.
@@ -274,16 +275,14 @@ final class Lookup {
     ) throws -> (schedules: [ShownSchedule], next: ScheduleKey?) {
         let owner = caller.isAdmin ? owner : caller.uid
         let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
-        var zones: [String: ZoneRules?] = [:]
-        let shown = rows.prefix(limit).map { view($0, &zones) }
+        let shown = rows.prefix(limit).map(view)
         return (shown, rows.count > limit ? shown.last?.stored.row.schedule.key : nil)
     }
 
     /// A schedule, and its next time; nil if it has none or is suspended.
     typealias ShownSchedule = (stored: StoredScheduleRow, next: Timestamp?)
 
-    /// `zones` keeps the rules of zones, which many schedules may share.
-    private func view(_ stored: StoredScheduleRow, _ zones: inout [String: ZoneRules?]) -> ShownSchedule {
+    private func view(_ stored: StoredScheduleRow) -> ShownSchedule {
         let schedule = stored.row.schedule
         var next: Timestamp?
         if !schedule.isSuspended {
