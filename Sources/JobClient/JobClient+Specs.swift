@@ -63,7 +63,8 @@ extension JobClient {
         case url(String, headers: [String: String] = [:], body: JSON? = nil)
         /// The JSON of a response, or the value at a pointer in it.
         case document(String, select: String? = nil)
-        /// A file; `exists` is "fail", "replace", "rename", "skip" or "validate".
+        /// A file, which the server names if the path ends in a slash; `exists` is "fail", "replace", "rename", "skip" or
+        /// "validate".
         case download(String, to: String, exists: String? = nil, checksum: String? = nil)
         /// A program of the daemon's configuration.
         case program(String, arguments: [String] = [], input: JSON? = nil)

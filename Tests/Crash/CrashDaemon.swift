@@ -15,7 +15,11 @@ struct CrashDaemon {
             directory.appending(path: "downloads").path,
         ]
         process.environment = ProcessInfo.processInfo.environment
-            .merging(["DEFERD_RETENTION_COUNT": "1000000000", "DEFERD_LIMITS_QUEUEDJOBSPERUSER": "100000000"]) { $1 }
+            .merging([
+                "DEFERD_RETENTION_COUNT": "1000000000", "DEFERD_LIMITS_QUEUEDJOBSPERUSER": "100000000",
+                // The run waits at most two minutes for a job.
+                "DEFERD_HTTP_RETRY_MAXDELAY": "4",
+            ]) { $1 }
         let log = Pipe()
         process.standardError = log
         try process.run()

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 root=$PWD
 scratch=$1
 mkdir -p "$scratch"
-for name in Sources Tests; do ln -sfn "$root/$name" "$scratch/$name"; done
+for name in Sources Tests config; do ln -sfn "$root/$name" "$scratch/$name"; done
 rm -rf "$scratch/Configuration"
 mkdir -p "$scratch/Configuration"
 ln -s "$root"/Sources/deferd/Configuration*.swift "$root/Sources/deferd/Instance.swift" \

@@ -22,7 +22,7 @@ final class SoakDaemon: Sendable {
         downloads: {minimumFree: 0}
         queues: {default: 16, honest: 4}
         limits: {body: 4194304, documents: 16777216, memoryPerUser: 16777216, queuedJobsPerUser: 5000}
-        http: {perHost: 24, connectTimeout: 2, idleTimeout: 3, retryAfter: 1}
+        http: {perHost: 24, connectTimeout: 2, idleTimeout: 3, retryAfter: 1, retry: {max: 4, initial: 0.5, maxDelay: 60}}
         programs: {cat: {command: [/bin/cat]}, shell: {command: [/bin/sh, -c]}}
         retention: {age: \(retention), count: 3000, bytes: 33554432}
         """

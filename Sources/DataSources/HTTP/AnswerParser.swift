@@ -111,7 +111,7 @@ package struct AnswerParser {
             case .chunkSize:
                 // The rest of the line is an extension.
                 guard let found = try takeLine(keeping: 256) else { return nil }
-                let count = try Self.chunkSize(found)
+                let count = try chunkSize(found)
                 state = count == 0 ? .trailers : .chunk(count)
             case .chunkEnd:
                 guard let found = try takeLine(keeping: 2) else { return nil }
@@ -128,7 +128,7 @@ package struct AnswerParser {
             case .complete:
                 state = .ended
                 // Bytes behind the response are not the answer to a later request.
-                return .end(isKept: isKept && buffer.readableBytes == 0)
+                return .end(isKept: isKept && !isOdd && buffer.readableBytes == 0)
             case .ended: return nil
             }
         }
@@ -148,7 +148,7 @@ package struct AnswerParser {
         }
         buffer.moveReaderIndex(forwardBy: piece.count + 1)
         defer { line = [] }
-        if line.last == 0x0D { line.removeLast() }
+        if line.last == 0x0D { line.removeLast() } else { isOdd = true }
         return line
     }
 
@@ -165,7 +165,7 @@ package struct AnswerParser {
         let reason = words.dropFirst(3).filter { (0x20...0x7E).contains($0) }.prefix(128)
         head = ResponseHead(
             status: Int(status), reason: String(decoding: reason.drop { $0 == 0x20 }, as: UTF8.self))
-        (isOld, isOdd, size, state) = (line[7] == 0x30, false, 0, .fields)
+        (isOld, size, state) = (line[7] == 0x30, 0, .fields)
     }
 
     private static func notHTTP(_ line: [UInt8]) -> Failure {
@@ -184,7 +184,8 @@ package struct AnswerParser {
         }
         let name = Self.trimmed(line[..<colon])
         let text = String(decoding: name, as: UTF8.self)
-        if name.count < colon || !HeaderField.isToken(text) { isOdd = true }
+        let hasControl = line.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
+        if name.count < colon || !HeaderField.isToken(text) || hasControl { isOdd = true }
         head.headers.add(name: text, bytes: Array(Self.trimmed(line[(colon + 1)...])))
     }
 
@@ -198,8 +199,10 @@ package struct AnswerParser {
         let fields = head.headers
         let (codings, lengths) = (fields.list("Transfer-Encoding"), fields.list("Content-Length"))
         let options = fields.list("Connection")
-        isKept = !isOdd && (isOld ? options.contains("keep-alive") : !options.contains("close"))
+        isKept = isOld ? options.contains("keep-alive") : !options.contains("close")
         if isHead || head.status == 204 || head.status == 304 {
+            // A server that says otherwise may send a body.
+            if head.status == 204, lengths.first ?? "0" != "0" || !codings.isEmpty { isOdd = true }
             state = .complete
         } else if !codings.isEmpty, codings != ["identity"] {
             guard codings == ["chunked"] else { throw .coding(codings.joined(separator: ", ")) }
@@ -228,10 +231,11 @@ package struct AnswerParser {
         return bytes[..<(bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? bytes.startIndex)]
     }
 
-    private static func chunkSize(_ line: [UInt8]) throws(Failure) -> Int64 {
-        let line = trimmed(line[...])
-        let digits = line.prefix { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
-        let rest = trimmed(line[digits.endIndex...])
+    private mutating func chunkSize(_ line: [UInt8]) throws(Failure) -> Int64 {
+        let trimmed = Self.trimmed(line[...])
+        if trimmed.count < line.count { isOdd = true }
+        let digits = trimmed.prefix { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
+        let rest = Self.trimmed(trimmed[digits.endIndex...])
         guard let size = Int64(String(decoding: digits, as: UTF8.self), radix: 16),
             rest.isEmpty || rest.first == UInt8(ascii: ";")
         else { throw .malformed("the size of a chunk is not a number") }

@@ -99,7 +99,7 @@ import TestOrigin
         }
         try await Workbench.run(against: script) { origin, bench in
             let error = try await bench.failure(source("download", origin, bench))
-            #expect(error.kind == .http)
+            #expect(error.kind == .network)
             #expect(bench.names(below: bench.downloads) == [])
         }
     }

@@ -24,7 +24,7 @@ import Testing
             }
         }
         try await ScriptedOrigin.run(redirect) { origin in
-            try await Daemon.run(configuration: "log:\n  level: trace\n") { daemon, wire in
+            try await Daemon.run(configuration: "log: {level: trace}\nhttp: {retry: {max: 0}}\n") { daemon, wire in
                 func url(_ path: String) -> JSON { .string(origin.url(path + "?token=\(Self.secret)")) }
                 var specs: [JSON] = ["/gone", "/moved", "/broken", "/denied", "/large"].map {
                     ["source": ["type": "url", "url": url($0)]]

@@ -215,7 +215,10 @@ package final class ResponseBody: Sendable {
         guard let end = answer.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: answer[..<end.lowerBound], as: UTF8.self).lowercased()
         let lengths = head.split(separator: "\r\n").filter { $0.hasPrefix("content-length:") }
-        guard head.hasPrefix("http/1.1 200 "), !head.contains("encoding"), lengths.count == 1 else { return nil }
+        // A line feed alone may end the head before.
+        guard head.hasPrefix("http/1.1 200 "), !head.contains("encoding"), !head.contains(Character("\n")),
+            lengths.count == 1
+        else { return nil }
         return Int(lengths[0].dropFirst("content-length:".count).filter { $0 != " " })
     }
 }

@@ -111,6 +111,10 @@ import Testing
         ),
         (#""type":"upload","url":"u","path":"p","body":"x""#, "/body"),
         (#""type":"upload","url":"u","path":"p","rate":1"#, "/rate"),
+        (#""type":"upload","url":"u","path":"p","idleTimeout":0"#, "/idleTimeout"),
+        (#""type":"download","url":"u","path":"p","idleTimeout":-1"#, "/idleTimeout"),
+        (#""type":"url","url":"u","idleTimeout":"1""#, "/idleTimeout"),
+        (#""type":"json","url":"u","idleTimeout":1e300"#, "/idleTimeout"),
         // Expressions where nothing fills them in.
         (#""type":"url","url":"https://h/{{input}}""#, "/url"), (#""type":"json","url":"https://{{item}}/""#, "/url"),
         (#""type":"download","url":"https://h/","path":"{{job/id}}""#, "/path"),
