@@ -161,8 +161,8 @@ package final class Engine: Sendable {
         inbox.put(.input(.configure(settings.core)), of: nil)
         // The probe comes after the settings in the engine's own queue, so later requests meet them.
         await withCheckedContinuation { continuation in
-            let probe = PendingRequest(answer: { _ in continuation.resume() }, over: nil)
-            inbox.put(.request(nextID(), .probe, Caller(uid: 0, isAdmin: true), probe), of: nil)
+            let caller = Caller(uid: 0, isAdmin: true)
+            inbox.put(.request(nextID(), .probe, caller, { _ in continuation.resume() }), of: nil)
         }
     }
 
@@ -176,7 +176,7 @@ package final class Engine: Sendable {
         _ request: CoreRequest, for caller: Caller, _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
         if case .submit = request { room.submitted(at: DispatchTime.now().uptimeNanoseconds) }
-        inbox.put(.request(nextID(), request, caller, PendingRequest(answer: answer, over: nil)), of: caller.uid)
+        inbox.put(.request(nextID(), request, caller, answer), of: caller.uid)
     }
 
     package func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {
@@ -188,22 +188,19 @@ package final class Engine: Sendable {
     /// Returns once all of these jobs have ended or are gone, maybe at once, or ``abandon(_:of:)`` has ended the wait. The caller
     /// reads the jobs then, and waits again for a job that was retried since.
     package func wait(for jobs: [JobID], as caller: Caller, id: RequestID) async throws(CoreError) {
-        let failure: CoreError? = await withCheckedContinuation { continuation in
-            let request = PendingRequest(
-                answer: { if case .failed(let error) = $0 { continuation.resume(returning: error) } },
-                over: { continuation.resume(returning: $0) })
-            inbox.put(.request(id, .wait(jobs), caller, request), of: caller.uid)
+        let answer: CoreAnswer = await withCheckedContinuation { continuation in
+            inbox.put(.request(id, .wait(jobs), caller, { continuation.resume(returning: $0) }), of: caller.uid)
         }
-        if let failure { throw failure }
+        if case .failed(let error) = answer { throw error }
     }
 
     /// Ends a wait of `user`.
     package func abandon(_ id: RequestID, of user: UInt32) {
         inbox.put(
             .task { loop in
-                guard let request = loop.requests.removeValue(forKey: id) else { return }
+                guard loop.requests[id] != nil else { return }
                 loop.feed(.abandon(id))
-                request.over?(nil)
+                loop.answer(id, .done)
             }, of: user)
     }
 

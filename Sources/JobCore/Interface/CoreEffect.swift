@@ -20,8 +20,6 @@ package enum CoreEffect: Sendable {
     case notify([SubscriptionID], JobChange)
     /// Progress of a job's list; nil once it is over.
     case list(JobID, ListRow?)
-    /// Every job of this wait ended or was removed; a job may have restarted since.
-    case waitOver(RequestID)
     /// Makes a schedule's job from its spec. ``CoreInput/prepared(_:_:)`` follows.
     case prepare(SchedulePreparation)
     /// Removes the partial files of transfers. ``CoreInput/cleaned(_:)`` follows.

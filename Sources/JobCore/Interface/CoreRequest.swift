@@ -10,8 +10,8 @@ package enum CoreRequest: Sendable {
     /// Changes each of these jobs that exists and whose state allows the action, or only counts them. Answered with
     /// `counted`.
     case changeAll([JobID], JobAction, onlyCounts: Bool)
-    /// Answered with `done`, then with ``CoreEffect/waitOver(_:)`` once each job has ended or is gone, perhaps at once.
-    /// Fails if a job does not exist or belongs to another user.
+    /// Answered with `done` once each job has ended or is gone, perhaps at once; a job may have restarted since. Fails if a
+    /// job does not exist or belongs to another user.
     case wait([JobID])
     /// Answered with `done`; every later change is reported. The caller reads the jobs after the answer.
     case watch(WatchScope, SubscriptionID)

@@ -11,15 +11,10 @@ struct Waits {
         case work(WorkID)
     }
 
-    /// What a request receives once all its events have happened.
-    enum Result {
-        case over
-        case answer(CoreAnswer)
-    }
-
     /// A change made by a round, applied in order after the commit.
     enum Change {
-        case begin(RequestID, Set<Event>, Result)
+        /// The request gets this answer once all of these events have happened.
+        case begin(RequestID, Set<Event>, CoreAnswer)
         case happened(Event)
         /// The client no longer wants the answer.
         case abandon(RequestID)
@@ -29,7 +24,7 @@ struct Waits {
 
     private struct Wait {
         var open: Set<Event>
-        let result: Result
+        let answer: CoreAnswer
     }
 
     private var waits: [RequestID: Wait] = [:]
@@ -40,9 +35,9 @@ struct Waits {
     /// Applies a change and returns the effects on waiting requests.
     mutating func apply(_ change: Change) -> [CoreEffect] {
         switch change {
-        case .begin(let request, let events, let result):
-            guard !events.isEmpty else { return [Self.effect(request, result)] }
-            waits[request] = Wait(open: events, result: result)
+        case .begin(let request, let events, let answer):
+            guard !events.isEmpty else { return [.answer(request, answer)] }
+            waits[request] = Wait(open: events, answer: answer)
             for event in events { byEvent[event, default: []].insert(request) }
         case .happened(let event):
             var effects: [CoreEffect] = []
@@ -50,7 +45,7 @@ struct Waits {
                 waits[request]?.open.remove(event)
                 guard let wait = waits[request], wait.open.isEmpty else { continue }
                 waits[request] = nil
-                effects.append(Self.effect(request, wait.result))
+                effects.append(.answer(request, wait.answer))
             }
             return effects
         case .abandon(let request):
@@ -64,12 +59,5 @@ struct Waits {
             return requests.map { .answer($0, .failed(.stopping)) }
         }
         return []
-    }
-
-    private static func effect(_ request: RequestID, _ result: Result) -> CoreEffect {
-        switch result {
-        case .over: .waitOver(request)
-        case .answer(let answer): .answer(request, answer)
-        }
     }
 }

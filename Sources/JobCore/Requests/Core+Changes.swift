@@ -16,7 +16,7 @@ extension Core {
         let event = try carryOut(action, row, round)
         let answer: CoreAnswer = action == .remove ? .done : .changed(id)
         guard let event else { return self.answer(request, answer) }
-        pending.waits.append(.begin(request, [event], .answer(answer)))
+        pending.waits.append(.begin(request, [event], answer))
     }
 
     /// Changes each of these jobs that exists and whose state allows the action, or only counts them.
@@ -33,8 +33,7 @@ extension Core {
             if case .work(let work)? = try carryOut(action, row, round) { events.insert(.work(work)) }
         }
         let answer = CoreAnswer.counted(done: count, skipped: ids.count - count)
-        guard !events.isEmpty else { return self.answer(request, answer) }
-        pending.waits.append(.begin(request, events, .answer(answer)))
+        pending.waits.append(.begin(request, events, answer))
     }
 
     // MARK: - What the state allows

@@ -46,8 +46,7 @@ extension Core {
             guard let row = try find(job, caller, round) else { return fail(id, .noJob(job)) }
             if !row.state.isTerminal { open.insert(.end(job)) }
         }
-        answer(id, .done)
-        pending.waits.append(.begin(id, open, .over))
+        pending.waits.append(.begin(id, open, .done))
     }
 
     // MARK: - Submitting

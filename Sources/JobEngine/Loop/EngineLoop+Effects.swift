@@ -5,13 +5,8 @@ import Logging
 import JobCore
 import Synchronization
 
-/// What a caller gets of a request.
-struct PendingRequest: Sendable {
-    let answer: @Sendable (CoreAnswer) -> Void
-    /// Of a wait: called once it is over, with why it is given up, where it is.
-    let over: (@Sendable (CoreError?) -> Void)?
-    var isAnswered = false
-}
+/// Called once with the answer to a request.
+typealias Reply = @Sendable (CoreAnswer) -> Void
 
 /// Told once something that a source asked for is stored, or is not.
 typealias Save = @Sendable (Result<Void, any Error>) -> Void
@@ -30,7 +25,6 @@ extension EngineLoop {
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
         case .list(let job, let list): engine.board.put(list, of: job)
-        case .waitOver(let id): requests.removeValue(forKey: id)?.over?(nil)
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work):
             engine.removeParts(work) { [inbox = engine.inbox] in
@@ -51,22 +45,7 @@ extension EngineLoop {
         }
     }
 
-    /// Answers a request; a wait that was accepted goes on.
-    func answer(_ id: RequestID, _ answer: CoreAnswer) {
-        guard var request = requests[id] else { return }
-        if let over = request.over, request.isAnswered {
-            requests[id] = nil
-            if case .failed(let error) = answer { over(error) }
-            return
-        }
-        if request.over != nil, case .done = answer {
-            request.isAnswered = true
-            requests[id] = request
-        } else {
-            requests[id] = nil
-        }
-        request.answer(answer)
-    }
+    func answer(_ id: RequestID, _ answer: CoreAnswer) { requests.removeValue(forKey: id)?(answer) }
 
     // MARK: - Subscribers
 

@@ -39,7 +39,7 @@ final class EngineLoop {
     /// What limits the transfers of each queue.
     var queueRates: [String: RateLimiter] = [:]
     var saves: [SaveID: Save] = [:]
-    var requests: [RequestID: PendingRequest] = [:]
+    var requests: [RequestID: Reply] = [:]
     /// Requests of rounds whose fate is unknown until a later round is committed.
     var unsettled: [RequestID] = []
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
@@ -102,8 +102,8 @@ final class EngineLoop {
         for entry in taken {
             switch entry {
             case .input(let input): feed(input)
-            case .request(let id, let request, let caller, let pending):
-                requests[id] = pending
+            case .request(let id, let request, let caller, let reply):
+                requests[id] = reply
                 feed(.request(id, request, caller))
             case .task(let body): body(self)
             }

@@ -10,7 +10,7 @@ final class Inbox: Sendable {
     enum Entry: Sendable {
         /// What a round gives to the core.
         case input(CoreInput)
-        case request(RequestID, CoreRequest, Caller, PendingRequest)
+        case request(RequestID, CoreRequest, Caller, Reply)
         /// What the engine does by itself, on its thread.
         case task(@Sendable (EngineLoop) -> Void)
 

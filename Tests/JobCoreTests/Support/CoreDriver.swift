@@ -13,7 +13,6 @@ final class CoreDriver {
     private(set) var live: [RunID: LiveRun] = [:]
     private(set) var cancelled: Set<RunID> = []
     private(set) var answers: [RequestID: CoreAnswer] = [:]
-    private(set) var over: [RequestID] = []
     private(set) var changes: [(subscribers: [SubscriptionID], row: JobRow)] = []
     private(set) var effects: [CoreEffect] = []
     /// Whether steps that make children or wait run at once; other steps always wait for the test.
@@ -86,7 +85,6 @@ final class CoreDriver {
         for effect in effects {
             switch effect {
             case .answer(let id, let answer): answers[id] = answer
-            case .waitOver(let id): over.append(id)
             case .notify(let subscribers, let change): changes.append((subscribers, change.row))
             case .start(let order): next += start(order)
             case .proceed(let run, let host, let connections):

@@ -276,9 +276,6 @@ extension World {
         case .notify(let subscribers, let change):
             trace.add(.notify, at: clock.elapsed, change.row.id, change.row.version)
             oracle.notified(subscribers, change, self)
-        case .waitOver(let id):
-            trace.add(.waitOver, at: clock.elapsed, id)
-            oracle.waitOver(id, self)
         case .prepare(let preparation):
             trace.add(.prepare, at: clock.elapsed)
             schedule(.prepare(preparation, life: life), in: random.spread(0.000_1, 2))

@@ -6,7 +6,7 @@ import JobModel
 extension Oracle {
     func daemonDied() {
         requests = [:]
-        waits = [:]
+        (abandoned, overSince) = ([], [:])
         watches = [:]
         over = []
         owed = [:]
@@ -53,7 +53,6 @@ extension Oracle {
         world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
         world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
         world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
-        for id in waits.keys.sorted() { world.fail(7, "All jobs of wait \(id) have ended, and it was not told.") }
         for work in world.store.work.values {
             world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
         }

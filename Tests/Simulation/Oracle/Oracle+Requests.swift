@@ -44,8 +44,8 @@ extension Oracle {
     func forget(_ input: CoreInput) {
         switch input {
         case .abandon(let id):
-            waits[id] = nil
-            if requests[id] != nil { abandoned.insert(id) }
+            overSince[id] = nil
+            if requests.removeValue(forKey: id) != nil { abandoned.insert(id) }
         case .unsubscribe(let id):
             watches[id] = nil
             over.remove(id)
@@ -57,19 +57,18 @@ extension Oracle {
     /// Checks an answer and returns its request.
     func answered(_ id: RequestID, _ answer: CoreAnswer, _ world: World) -> Asked? {
         guard let asked = requests.removeValue(forKey: id) else {
-            world.fail(7, "Request \(id) was answered twice.")
+            world.expect(abandoned.remove(id) != nil, 7, "Request \(id) was answered twice.")
             return nil
         }
+        overSince[id] = nil
         switch (asked.request, answer) {
         case (.submit(let jobs), .submitted(let answers)):
             world.expect(jobs.count == answers.count, 7, "A submission of \(jobs.count) got \(answers.count) answers.")
             for (job, answer) in zip(jobs, answers) { submitted(job, answer, asked, world) }
         case (.wait(let jobs), .done):
-            let open = Set(jobs.filter { isOpen($0, world) })
-            if abandoned.remove(id) == nil {
-                waits[id] = open
-                if open.isEmpty { overSince[id] = world.clock.elapsed }
-            }
+            // A job may have restarted in the round in which it ended.
+            let early = jobs.filter { isOpen($0, world) && !retries.contains($0) }
+            world.expect(early.isEmpty, 7, "Wait \(id) is over before job \(early.min() ?? 0).")
         case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
             let isMissing = jobs.contains { job in
                 world.store.job(job).map { row in
@@ -147,13 +146,5 @@ extension Oracle {
             watches[id] = watch
             if row.state.isTerminal { owed[id]?.remove(row.id) }
         }
-    }
-
-    func waitOver(_ id: RequestID, _ world: World) {
-        overSince[id] = nil
-        guard let open = waits.removeValue(forKey: id) else { return }
-        // A job may have restarted in the round in which it ended.
-        let early = open.filter { !retries.contains($0) }
-        world.expect(early.isEmpty, 7, "Wait \(id) is over before job \(early.min() ?? 0).")
     }
 }

@@ -112,7 +112,6 @@ extension Oracle {
 
     private func removed(_ id: JobID, _ old: JobRow?, _ world: World) {
         guard let old else { return }
-        left(id, world)
         guard let parent = old.parent else {
             checkDependents(of: id, world)
             // An unfinished job may have ended in the same round.
@@ -151,7 +150,6 @@ extension Oracle {
     }
 
     private func ended(_ row: JobRow, _ world: World) {
-        left(row.id, world)
         for number in row.plan.links.indices where row.plan.isFinally(number + 1) {
             world.expect(
                 row.outcomes.contains { $0.link == number + 1 }, 9,
@@ -161,13 +159,6 @@ extension Oracle {
             row.state != .succeeded || row.outcomes.last?.link == row.link, 2,
             "Job \(row.id) succeeded, and its last link has no outcome.")
         for (id, watch) in watches where watch.isOwedEnd(of: row) { owed[id, default: []].insert(row.id) }
-    }
-
-    /// Notes for waits that a job has ended or is gone.
-    private func left(_ job: JobID, _ world: World) {
-        for request in waits.keys where waits[request]?.remove(job) != nil && waits[request]?.isEmpty == true {
-            overSince[request] = world.clock.elapsed
-        }
     }
 
     func isOpen(_ job: JobID, _ world: World) -> Bool {

@@ -12,8 +12,6 @@ final class Oracle {
 
     /// Requests without an answer.
     var requests: [RequestID: Asked] = [:]
-    /// Answered waits, with their jobs that have not ended since.
-    var waits: [RequestID: Set<JobID>] = [:]
     var watches: [SubscriptionID: Watch] = [:]
     /// Subscriptions that name jobs and were told the end of each.
     var over: Set<SubscriptionID> = []
@@ -26,7 +24,7 @@ final class Oracle {
     var changed: Set<JobID> = []
     /// The last starts in queues with a start rate, by elapsed time.
     var starts: [String: [Int64]] = [:]
-    /// Waits abandoned by their clients.
+    /// Requests abandoned by their clients.
     var abandoned: Set<RequestID> = []
     var unsubscribed: Set<SubscriptionID> = []
     /// The elapsed time since which all jobs of a wait have ended.
@@ -161,7 +159,7 @@ final class Oracle {
         expect(memory.windows, atMost: memory.shares * (2 * 64 + 16), "jobs in windows")
         expect(memory.shares, atMost: users * world.scenario.queues.count, "owners in queues")
         expect(memory.runs, atMost: world.engine.runs.count, "runs")
-        expect(memory.waits, atMost: requests.count + waits.count + underWay, "waits")
+        expect(memory.waits, atMost: requests.count + underWay, "waits")
         expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
         expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files")
         expect(memory.preparing, atMost: users * schedules, "schedules whose job is made")
@@ -200,9 +198,15 @@ final class Oracle {
         guard world.engine.phase == .serving, elapsed - world.servesSince > Self.patience * SimulatedClock.second else {
             return
         }
-        for (id, time) in overSince where waits[id] != nil {
+        for (id, asked) in requests {
+            guard case .wait(let jobs) = asked.request, !jobs.contains(where: { isOpen($0, world) }) else {
+                overSince[id] = nil
+                continue
+            }
+            let since = overSince[id] ?? elapsed
+            overSince[id] = since
             world.expect(
-                elapsed - time < Self.patience * SimulatedClock.second, 7,
+                elapsed - since < Self.patience * SimulatedClock.second, 7,
                 "All jobs of wait \(id) have ended, and it was not told.")
         }
         for work in world.store.work.values where work.kind != .removeParts {

@@ -3,7 +3,7 @@ struct Trace {
     enum Kind: UInt8 {
         case request, abandon, unsubscribe, run, cleaned, measured, prepared, tick, room, zones, configure, stop
         case commit, undone, unknown, probe, reset
-        case answer, refused, start, proceed, yield, makeChildren, cancel, notify, waitOver, prepare, removeFiles
+        case answer, refused, start, proceed, yield, makeChildren, cancel, notify, prepare, removeFiles
         case measure, unlink, saved, list, readZones, log
         case crash, cleanStop, clockSet, fault, settle, damaged, unreadable, broughtBack
     }
