@@ -199,7 +199,9 @@ final class Oracle {
             return
         }
         for (id, asked) in requests {
-            guard case .wait(let jobs) = asked.request, !jobs.contains(where: { isOpen($0, world) }) else {
+            guard case .wait(let jobs) = asked.request,
+                !jobs.contains(where: { isOpen($0, world) || world.store.isDamaged($0) })
+            else {
                 overSince[id] = nil
                 continue
             }
