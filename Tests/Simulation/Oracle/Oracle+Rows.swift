@@ -54,7 +54,7 @@ extension Oracle {
             world.expect(new.attempt == old.attempt - 1, 2, "Job \(new.id) was held, and that counts as an attempt.")
         }
         world.expect(
-            old.state != .held || old.run == nil || new.state != .queued, 3,
+            old.state != .held || old.run == nil || new.state != .queued || new.link > old.link, 3,
             "Job \(new.id) was released while its run was stopping.")
     }
 
