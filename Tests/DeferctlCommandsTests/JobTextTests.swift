@@ -24,9 +24,13 @@ import Testing
         #expect(JobText.describe(source: source) == text)
     }
 
-    @Test func errorSentence_namesTheJobTheKindAndTheMessage() {
-        let failed = job(5, "failed", ["error": ["kind": "http", "message": "It\nbroke.", "http": ["status": 404]]])
-        #expect(JobText(failed, now: noon).errorSentence == "Job 5 failed (http 404): It\\nbroke.")
+    @Test(arguments: [
+        (nil, ""), ("{\"error\": \"name\ttaken\"}", " It said: {\"error\": \"name\\ttaken\"}"), ("\n<html>", ""),
+    ])
+    func errorSentence_namesJobKindMessageAndAnswer(body: String?, answer: String) {
+        let http: JSON = ["status": 404, "body": body.map(JSON.string) ?? .null]
+        let failed = job(5, "failed", ["error": ["kind": "http", "message": "It\nbroke.", "http": http]])
+        #expect(JobText(failed, now: noon).errorSentence == "Job 5 failed (http 404): It\\nbroke." + answer)
     }
 
     @Test func table_showsWhatMattersInEachState() {

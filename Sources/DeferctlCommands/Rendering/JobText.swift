@@ -153,8 +153,16 @@ struct JobText {
 
     var errorSentence: String {
         guard let error = job.error else { return "Job \(job.id) is \(job.state)." }
-        let message = error["message"]?.string ?? "It failed without a message."
-        return "Job \(job.id) failed (\(Self.word(error: error))): \(message.sanitized)"
+        return "Job \(job.id) failed (\(Self.word(error: error))): \(Self.message(of: error))"
+    }
+
+    /// The message of an error, with the beginning of the server's answer, unless that is a page for browsers.
+    static func message(of error: JSON) -> String {
+        let message = error.text("message") ?? "It failed without a message."
+        guard let http = error["http"], http["encoding"] == nil, let answer = http["body"]?.string,
+            let first = answer.first(where: { !$0.isWhitespace }), first != "<"
+        else { return message }
+        return "\(message) It said: \(answer.shortened(to: 200).sanitized)"
     }
 
     private static let shownLines = 10

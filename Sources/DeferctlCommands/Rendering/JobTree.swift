@@ -73,7 +73,7 @@ struct JobTree {
                     StyledText("\(mark(link.state)) \(link.number)", style), StyledText(link.title),
                     StyledText(outcome(link), style),
                 ], cut: 1, margin: "  ")
-            let error = link.error.map { "\(JobText.word(error: $0)): \(($0["message"]?.string ?? "").sanitized)" }
+            let error = link.error.map { "\(JobText.word(error: $0)): \(JobText.message(of: $0))" }
             // An error is never cut.
             let errorLines = error?.indented(by: 7, within: format.width).map { line -> String in
                 line.prefix(7) + format.paint(StyledText(String(line.dropFirst(7)), .bad))

@@ -160,7 +160,7 @@ final class Connection: Sendable {
     /// Registers a wait with the timer that its end cancels.
     func begin(_ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?) throws(ProtocolError) {
         do throws(ProtocolError) {
-            let charge = try register(bytes: jobs * Self.bytesPerID)
+            let charge = try register(bytes: Self.bytesPerWait + jobs * Self.bytesPerID)
             let isOpen = state.withLock { state in
                 // A wait begun after the others were ended would never end.
                 if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
@@ -189,6 +189,8 @@ final class Connection: Sendable {
         }
     }
 
+    /// The approximate memory of a wait with its task, in bytes.
+    private static let bytesPerWait = 2048
     /// The approximate memory of a job that a wait or watch names, in bytes: its id in the core, under the job and in
     /// the requested order, and in a watch among the unfinished jobs.
     static let bytesPerID = 192
