@@ -1,4 +1,5 @@
 import Foundation
+import JobModel
 
 /// The name that a server gives to a file, as a name that is safe in any directory.
 enum ServerName {
@@ -8,7 +9,7 @@ enum ServerName {
         let last = String(
             path[(path.utf8.lastIndex(of: UInt8(ascii: "/")).map(path.utf8.index(after:)) ?? path.startIndex)...])
         return response.field("Content-Disposition").flatMap(name(inDisposition:))
-            ?? cleaned(last.removingPercentEncoding ?? last) ?? "download"
+            ?? cleaned(PercentEncoding.decoded(last) ?? last) ?? "download"
     }
 
     /// The name in the value of `Content-Disposition`: `filename*` comes before `filename`.
@@ -50,29 +51,13 @@ enum ServerName {
     private static func decoded(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        let bytes = percentDecoded(parts[2])
+        let bytes = PercentEncoding.bytes(parts[2])
         switch parts[0].lowercased() {
         case "utf-8": return bytes.flatMap { String(validating: $0, as: UTF8.self) }
         // Each byte is the character of the same number.
         case "iso-8859-1": return bytes.map { String(String.UnicodeScalarView($0.map { Unicode.Scalar($0) })) }
         default: return nil
         }
-    }
-
-    /// The bytes that a text stands for; nil if a percent sign is not followed by two digits.
-    private static func percentDecoded(_ text: Substring) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let decoded = UInt8(Substring(rest.prefix(2)), radix: 16), rest.count >= 2 else { return nil }
-            bytes.append(decoded)
-            rest.removeFirst(2)
-        }
-        return bytes
     }
 
     /// The bytes between directories' separators, without what could hide the name, mislead a reader, or be taken for an

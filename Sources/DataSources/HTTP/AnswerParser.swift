@@ -34,26 +34,17 @@ package struct AnswerParser {
     package enum Failure: Error, Equatable {
         /// The answer begins with this line.
         case notHTTP(String)
-        /// The server gives the body several lengths.
-        case severalLengths
-        /// The body has a coding that was not asked for.
-        case coding(String)
+        /// What is wrong, as a clause, although the server meant it.
+        case unsupported(String)
         /// What is wrong, as a clause.
         case malformed(String)
         case longHeader
     }
 
     private enum State {
-        case status
-        case fields
-        case body(Int64)
-        case chunkSize
-        case chunk(Int64)
-        case chunkEnd
-        case trailers
-        case untilClose
-        case complete
-        case ended
+        case status, fields, chunkSize, chunkEnd, trailers, untilClose, complete, ended
+        /// The rest of a body with a length, or of a chunk.
+        case body(Int64), chunk(Int64)
     }
 
     /// The most bytes of a header, of the trailers, and of the line with a chunk's size.
@@ -205,11 +196,13 @@ package struct AnswerParser {
             if head.status == 204, lengths.first ?? "0" != "0" || !codings.isEmpty { isOdd = true }
             state = .complete
         } else if !codings.isEmpty, codings != ["identity"] {
-            guard codings == ["chunked"] else { throw .coding(codings.joined(separator: ", ")) }
+            guard codings == ["chunked"] else {
+                throw .unsupported("its Transfer-Encoding is \(codings.joined(separator: ", ").echoed)")
+            }
             isKept = isKept && !isOld && !fields.contains(name: "Content-Length")
             state = .chunkSize
         } else if fields.contains(name: "Content-Length") {
-            guard Set(lengths).count <= 1 else { throw .severalLengths }
+            guard Set(lengths).count <= 1 else { throw .unsupported("it has several lengths") }
             guard let length = lengths.first.flatMap({ Decimal.number($0) }) else {
                 throw .malformed("its Content-Length is not a number of bytes")
             }

@@ -2,7 +2,8 @@
 ///
 /// Values are bytes (RFC 9110, section 5.5); as a string, a value that is not UTF-8 is read as Latin-1.
 package struct HTTPFields: Sendable, Sequence {
-    private var fields: [(name: String, bytes: [UInt8])] = []
+    /// The key is the name in lower case.
+    private var fields: [(name: String, key: String, bytes: [UInt8])] = []
 
     init(_ fields: some Sequence<(String, String)> = []) {
         for (name, value) in fields { add(name: name, value: value) }
@@ -19,23 +20,19 @@ package struct HTTPFields: Sendable, Sequence {
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
-    private static func isSame(_ name: String, _ other: String) -> Bool {
-        name.utf8.count == other.utf8.count
-            && zip(name.utf8, other.utf8).allSatisfy { one, two in
-                one == two || one | 0x20 == two | 0x20 && (0x61...0x7A).contains(one | 0x20)
-            }
+    private func values(_ name: String) -> some Sequence<[UInt8]> {
+        let key = name.lowercased()
+        return fields.lazy.filter { $0.key == key }.map(\.bytes)
     }
 
     /// All values of a name.
-    subscript(name: String) -> [String] {
-        fields.filter { Self.isSame($0.name, name) }.map { Self.text($0.bytes) }
-    }
+    subscript(name: String) -> [String] { values(name).map(Self.text) }
 
     func first(name: String) -> String? { bytes(name: name).map(Self.text) }
 
-    func bytes(name: String) -> [UInt8]? { fields.first { Self.isSame($0.name, name) }?.bytes }
+    func bytes(name: String) -> [UInt8]? { values(name).first { _ in true } }
 
-    func contains(name: String) -> Bool { fields.contains { Self.isSame($0.name, name) } }
+    func contains(name: String) -> Bool { bytes(name: name) != nil }
 
     /// The members of all lists with a name, in lower case; empty members do not count.
     func list(_ name: String) -> [String] {
@@ -48,16 +45,19 @@ package struct HTTPFields: Sendable, Sequence {
 
     mutating func add(name: String, value: String) { add(name: name, bytes: Array(value.utf8)) }
 
-    mutating func add(name: String, bytes: [UInt8]) { fields.append((name, bytes)) }
-
-    mutating func add(contentsOf others: HTTPFields) { fields += others.fields }
+    mutating func add(name: String, bytes: [UInt8]) {
+        fields.append((name, name.lowercased(), bytes))
+    }
 
     /// Adds bytes to the last value.
     mutating func extendLast(_ bytes: some Sequence<UInt8>) {
         if !fields.isEmpty { fields[fields.count - 1].bytes += bytes }
     }
 
-    mutating func remove(name: String) { fields.removeAll { Self.isSame($0.name, name) } }
+    mutating func remove(name: String) {
+        let key = name.lowercased()
+        fields.removeAll { $0.key == key }
+    }
 
     mutating func replaceOrAdd(name: String, value: String) {
         remove(name: name)

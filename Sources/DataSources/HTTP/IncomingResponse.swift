@@ -44,12 +44,9 @@ final class IncomingResponse: Sendable {
     /// The reference in `Location`: percent-encoded unless it is UTF-8, as it leads where its bytes say.
     var location: String? {
         guard let bytes = head.headers.bytes(name: "Location") else { return nil }
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
-        var encoded: [UInt8] = []
-        for byte in bytes {
-            if byte < 0x80 { encoded.append(byte) } else { PercentEncoding.append(byte, to: &encoded) }
-        }
-        return String(decoding: encoded, as: UTF8.self)
+        return String(validating: bytes, as: UTF8.self)
+            ?? bytes.map { $0 < 0x80 ? String(Unicode.Scalar($0)) : "%" + String($0, radix: 16, uppercase: true) }
+            .joined()
     }
 
     /// The fields of the header by lower-case names; the values of a repeated field are joined.

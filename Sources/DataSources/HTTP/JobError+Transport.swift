@@ -49,14 +49,8 @@ extension JobError {
                 .network,
                 "The answer of \(name) is not HTTP: it begins with \(SourceMessage.quoted(noURL: line)); check the URL and its port."
             )
-        case AnswerParser.Failure.severalLengths:
-            self.init(
-                .network, "The answer of \(name) says that it has several lengths; tell the server's administrator.")
-        case AnswerParser.Failure.coding(let coding):
-            self.init(
-                .network,
-                "\(name) was sent with the Transfer-Encoding \(SourceMessage.quoted(noURL: coding)), which nothing asked for; tell the server's administrator."
-            )
+        case AnswerParser.Failure.unsupported(let flaw):
+            self.init(.network, "The answer of \(name) cannot be read: \(flaw); tell the server's administrator.")
         case AnswerParser.Failure.malformed(let flaw):
             self.init(
                 .network, "The answer of \(name) is not valid HTTP: \(flaw); try again or tell its administrator.",

@@ -85,9 +85,9 @@ struct OutgoingRequest: Sendable {
 
     /// All fields of the request.
     private var fields: HTTPFields {
-        var fields = HTTPFields([("Host", url.authority)])
-        fields.add(contentsOf: headers)
-        for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
+        var fields = HTTPFields(
+            [("Host", url.authority)] + headers.map { ($0.name, $0.value) }
+                + credentials.map { ($0.header, $0.secret.value) })
         if let cookies {
             let own = fields.first(name: "Cookie").map { $0 + "; " } ?? ""
             fields.replaceOrAdd(name: "Cookie", value: own + cookies)

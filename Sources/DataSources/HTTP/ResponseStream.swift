@@ -149,14 +149,9 @@ final class ResponseStream: Sendable {
         state.withLock { $0.connection = connection }
     }
 
-    /// A number of bytes of the request's body were sent, which is a sign of life.
-    func sent(_ count: Int) {
+    /// The server takes bytes of the request's body, or says that it works on the request: signs of life.
+    func receiveSign(sent count: Int = 0) {
         update { $0.moved += count }
-    }
-
-    /// The server works on the request, which is a sign of life.
-    func receiveSign() {
-        update { _ in }
     }
 
     func receive(_ head: ResponseHead) {

@@ -60,7 +60,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
             guard self.isSending(stream) else { return }
             switch result {
             case .success:
-                stream.sent(block.readableBytes)
+                stream.receiveSign(sent: block.readableBytes)
                 finished()
             case .failure(let error): self.fail(error)
             }

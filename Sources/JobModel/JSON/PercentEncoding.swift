@@ -27,6 +27,11 @@ package enum PercentEncoding {
 
     /// Decodes a part of a URL; returns nil if it is malformed or not UTF-8.
     package static func decoded(_ text: String) -> String? {
+        bytes(text).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// The bytes that a part of a URL stands for; returns nil if it is malformed.
+    package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
         while let byte = rest.popFirst() {
@@ -37,7 +42,7 @@ package enum PercentEncoding {
             guard let high = rest.popFirst()?.hexDigit, let low = rest.popFirst()?.hexDigit else { return nil }
             bytes.append(high << 4 | low)
         }
-        return String(validating: bytes, as: UTF8.self)
+        return bytes
     }
 
     package static func append(_ byte: UInt8, to bytes: inout [UInt8]) {

@@ -13,6 +13,7 @@ import Testing
         (#"attachment; filename="no.txt"; filename*=UTF-8''na%C3%AFve.txt"#, "naïve.txt"),
         (#"attachment; filename*=iso-8859-1'en'%A3%20rates; filename=x"#, "£ rates"),
         (#"attachment; filename*=UTF-8''%FF; filename=x"#, "x"), (#"attachment; filename*=UTF-8''%4; filename=x"#, "x"),
+        (#"attachment; filename*=UTF-8''%+F; filename=x"#, "x"),
         (#"attachment; filename*=koi8-r''a; filename=x"#, "x"), ("inline", nil), ("", nil),
         (#"attachment; filename="""#, nil), (#"attachment; filename="../../etc/passwd""#, "passwd"),
         (#"attachment; filename*=UTF-8''..%2F.bashrc"#, "bashrc"),

@@ -42,6 +42,8 @@ struct TestEngine: Sendable {
         sources.limits = settings.limits
         sources.downloads.isSystemInstance = true
         sources.downloads.directory = directory.path + "/downloads"
+        // A test on a busy machine must not run into them.
+        (sources.http.connectTimeout, sources.http.idleTimeout) = (3600, 3600)
         sources.programs.directory = directory.path + "/programs"
         sources.programs.allowsAny = true
         let library = try SourceLibrary(
