@@ -1,5 +1,5 @@
 import CCrypto
-package import JobModel
+import JobModel
 
 /// A digest, computed by OpenSSL's libcrypto.
 struct Digest: Sendable {
