@@ -1,6 +1,6 @@
 package import DeferredKit
 import Dispatch
-package import JobCore
+import JobCore
 package import JobModel
 import Synchronization
 
