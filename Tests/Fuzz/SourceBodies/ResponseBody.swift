@@ -125,8 +125,9 @@ package final class ResponseBody: Sendable {
         // Whatever a server answers an upload with, its word begins with a 2 behind a version.
         try Finding.unless(
             answers.contains { answer in
-                String(decoding: answer, as: UTF8.self).split(separator: "\n").contains { line in
-                    line.hasPrefix("HTTP/") && line.contains(" 2")
+                // By bytes, as a CR with a LF is one character.
+                answer.split(separator: 0x0A).contains { line in
+                    line.starts(with: "HTTP/".utf8) && String(decoding: line, as: UTF8.self).contains(" 2")
                 }
             }, "The upload succeeded though no answer says so: \(result)")
     }
