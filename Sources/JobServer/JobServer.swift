@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import JobCore
 package import JobEngine
@@ -16,6 +17,12 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
+    /// The room for connections that are accepted and not served yet.
+    private let arrivals = DispatchSemaphore(value: 0)
+
+    /// The most connections that are accepted and not served yet. Without a limit, connections that come and go without a
+    /// pause keep an event loop from ever looking at its sockets.
+    private static let mostArrivals = 16
 
     package init(
         engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, version: String, startedAt: Timestamp,
@@ -26,6 +33,7 @@ package struct JobServer: Service {
         self.group = group
         self.logger = logger
         state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup, metrics: metrics)
+        for _ in 0..<Self.mostArrivals { arrivals.signal() }
     }
 
     /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
@@ -60,15 +68,17 @@ package struct JobServer: Service {
         let budget: UserBudget
     }
 
-    /// Counts a new connection, or tells the client why it is refused. Nothing waits before this, so that every client is told,
-    /// however many connect at once.
+    /// Counts a new connection, or tells the client why it is refused. Blocks the listener's thread while there are
+    /// ``mostArrivals`` connections.
     private func admit(_ descriptor: Int32) -> Client? {
         guard let peer = Peer(socket: descriptor) else {
             close(descriptor)
             return nil
         }
         do throws(ProtocolError) {
-            return Client(descriptor: descriptor, peer: peer, budget: try state.enter(peer.uid, within: engine.limits))
+            let budget = try state.enter(peer.uid, within: engine.limits)
+            arrivals.wait()
+            return Client(descriptor: descriptor, peer: peer, budget: budget)
         } catch {
             let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
             // The socket is new and its buffer empty, so the line fits.
@@ -83,18 +93,20 @@ package struct JobServer: Service {
 
     private func serve(_ client: Client) async {
         defer { state.leave(client.peer.uid) }
+        let connection: Connection
         do {
-            let connection = try await adopt(client)
-            // Its task runs on the event loop of its socket, so that requests change threads only for the engine.
-            await withTaskExecutorPreference(connection.loop) {
-                await withGracefulShutdownHandler {
-                    await connection.run()
-                } onGracefulShutdown: {
-                    connection.stop()
-                }
-            }
+            defer { arrivals.signal() }
+            connection = try await adopt(client)
         } catch {
-            logger.debug("A connection ended.", metadata: ["uid": "\(client.peer.uid)", "error": "\(error)"])
+            return logger.debug("A connection ended.", metadata: ["uid": "\(client.peer.uid)", "error": "\(error)"])
+        }
+        // Its task runs on the event loop of its socket, so that requests change threads only for the engine.
+        await withTaskExecutorPreference(connection.loop) {
+            await withGracefulShutdownHandler {
+                await connection.run()
+            } onGracefulShutdown: {
+                connection.stop()
+            }
         }
     }
 
