@@ -100,9 +100,12 @@ extension Connection {
             // All are found first, as waiting changes their states.
             var pieces = JobPieces(.selected(filter), size: 1000)
             var ids: [JobID] = []
-            while isWaiting(id), let next = try await next(&pieces) { ids += next }
-            let charge = try register(bytes: ids.count * MemoryLayout<JobID>.size)
-            defer { withExtendedLifetime(charge) {} }
+            var charges: [BudgetCharge] = []
+            while isWaiting(id), let next = try await next(&pieces) {
+                charges.append(try register(bytes: next.count * MemoryLayout<JobID>.size))
+                ids += next
+            }
+            defer { withExtendedLifetime(charges) {} }
             var counts: [JobState: Int] = [:]
             pieces = JobPieces(.many(ids), size: Self.piece)
             while isWaiting(id), let piece = try await next(&pieces) {
