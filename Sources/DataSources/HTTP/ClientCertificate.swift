@@ -18,7 +18,8 @@ package struct ClientCertificate: Sendable, Equatable {
         do {
             self.key = try NIOSSLPrivateKey(file: key, format: .pem)
         } catch {
-            throw JobError(.invalid, "\"\(key)\" is not the PEM file of a key, or cannot be read (\(error)).")
+            let reason = JobError.reason(ofTLS: error)
+            throw JobError(.invalid, "\"\(key)\" is not the PEM file of a key, or cannot be read (\(reason)).")
         }
         do {
             var configuration = TLSConfiguration.makeClientConfiguration()
@@ -33,7 +34,8 @@ package struct ClientCertificate: Sendable, Equatable {
     /// The certificates of a PEM file; throws if it has none, or cannot be read.
     private static func certificates(_ path: String) throws(JobError) -> [NIOSSLCertificate] {
         do { return try NIOSSLCertificate.fromPEMFile(path) } catch {
-            throw JobError(.invalid, "\"\(path)\" is not a PEM file of certificates, or cannot be read (\(error)).")
+            let reason = JobError.reason(ofTLS: error)
+            throw JobError(.invalid, "\"\(path)\" is not a PEM file of certificates, or cannot be read (\(reason)).")
         }
     }
 

@@ -90,7 +90,7 @@ extension JobError {
 
     /// The reason that BoringSSL names, as in `... OPENSSL_internal:WRONG_VERSION_NUMBER at ...`, where it also names its
     /// source files.
-    private static func reason(ofTLS error: any Error) -> String {
+    static func reason(ofTLS error: any Error) -> String {
         let text = "\(error)"
         guard let mark = text.firstRange(of: "OPENSSL_internal:") else { return text.shortened(to: 200) }
         let reason = text[mark.upperBound...].prefix { $0.isLetter || $0.isNumber || $0 == "_" }
