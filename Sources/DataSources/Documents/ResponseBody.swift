@@ -14,7 +14,7 @@ enum ResponseBody: Sendable {
         }
     }
 
-    /// Adds the members of a result that tell it.
+    /// Adds the body to a result.
     func add(to result: inout JSONObject) {
         switch self {
         case .whole(let bytes):
@@ -30,7 +30,7 @@ enum ResponseBody: Sendable {
 }
 
 extension Transfer {
-    /// Receives a body that the job's result has, or that `job.result` reads if it is longer than that may be.
+    /// Receives a body for the job's result; if it is longer than `limits.inlineResult`, into a file that `job.result` reads.
     func keptBody(
         of response: IncomingResponse, hasBody: Bool = true,
         report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in }

@@ -1,7 +1,7 @@
 import JobModel
 import Synchronization
 
-/// The bytes that running downloads still expect, by the number of their disk, so that together they do not fill it.
+/// The bytes that running downloads still expect on each disk, so that together they do not fill it.
 final class DiskRoom: Sendable {
     private let expected = Mutex<[UInt64: Int64]>([:])
 
@@ -26,12 +26,13 @@ final class DiskRoom: Sendable {
                 .storage,
                 "\(place) has \(disk.size) bytes, of which \(minimum) must stay free; download it to a larger disk.")
         }
-        let others = expected.withLock { expected in
+        let (others, hasRoom) = expected.withLock { expected in
             let others = expected[disk.id, default: 0]
-            if bytes <= free - minimum - others { expected[disk.id] = others + bytes }
-            return others
+            let hasRoom = bytes <= free - minimum - others
+            if hasRoom { expected[disk.id] = others + bytes }
+            return (others, hasRoom)
         }
-        guard bytes <= free - minimum - others else {
+        guard hasRoom else {
             throw .withoutRoom(
                 "\(place) has \(free) bytes free, of which \(minimum) must stay free and other downloads need \(others); make room."
             )

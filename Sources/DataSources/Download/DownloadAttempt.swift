@@ -225,17 +225,22 @@ final class DownloadAttempt: Sendable {
         // Callers who may not read the file learn nothing about it, not even from the record.
         let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
-        let digest = try await digest(of: target, known: record?.sha256)
+        let digest = try await digest(of: target, file, known: record?.sha256)
         return result(of: target, digest, size: file.status.size, record, url: Masking.masked(url: spec.url))
     }
 
     /// The SHA-256 of the existing file; throws if the file is not the wanted one. `known` is that of its record.
-    private func digest(of target: DownloadTarget, known: String?) async throws(JobError) -> String {
+    private func digest(
+        of target: DownloadTarget, _ opened: ReadableFile? = nil, known: String?
+    ) async throws(JobError) -> String {
         let (digest, mismatch): (String, String?)
         if let known, spec.checksum?.algorithm ?? .sha256 == .sha256 {
             (digest, mismatch) = (known, spec.checksum.flatMap { FileDigest.mismatch(known, $0) })
         } else {
-            let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
+            let file =
+                if let opened { opened } else {
+                    try await onFileThread { _ throws(JobError) in try target.openExisting() }
+                }
             let hashed = try await transfer.hash(
                 file.descriptor, file.path, 0..<file.status.size, after: FileDigest(for: spec.checksum))
             (digest, mismatch) = (hashed.sha256, hashed.mismatch)

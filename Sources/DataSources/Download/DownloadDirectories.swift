@@ -71,30 +71,30 @@ struct DownloadDirectories: Sendable {
         }
         let own = isSystemInstance ? [Substring(String(owner))] : []
         let isRelative = text.utf8.first != Self.slash
-        if let below = isRelative
+        let below =
+            isRelative
             ? components[...]
-            : Self.rest(
-                of: components, below: directory.components + own, orAt: isDirectory)
-        {
+            : Self.rest(of: components, below: directory.components + own, includingItself: isDirectory)
+        if let below {
             let ending = own.map { "/" + $0 }.joined()
             return made(directory.path + ending, directory.location + ending, below, isOwn: true)
         }
         if !isSystemInstance || !components.starts(with: directory.components) {
             for root in roots {
-                guard let below = Self.rest(of: components, below: root.components, orAt: isDirectory) else {
-                    continue
-                }
+                guard let below = Self.rest(of: components, below: root.components, includingItself: isDirectory)
+                else { continue }
                 return made(root.path, root.location, below, isOwn: false)
             }
         }
         throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")
     }
 
-    /// The names behind those of a directory; nil if they do not lead below it, or to itself (`orAt`).
+    /// The names behind those of a directory; nil if they lead elsewhere, or to the directory itself unless
+    /// `includingItself`.
     private static func rest(
-        of components: [Substring], below directory: [Substring], orAt: Bool
+        of components: [Substring], below directory: [Substring], includingItself: Bool
     ) -> ArraySlice<Substring>? {
-        components.starts(with: directory) && (orAt || components.count > directory.count)
+        components.starts(with: directory) && (includingItself || components.count > directory.count)
             ? components.dropFirst(directory.count) : nil
     }
 

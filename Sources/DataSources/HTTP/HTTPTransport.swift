@@ -49,32 +49,35 @@ final class HTTPTransport: Sendable {
     }
 
     private func exchange(_ request: OutgoingRequest, _ transfer: Transfer) async throws(JobError) -> IncomingResponse {
-        try request.check()
+        let head = try request.head()
         // A stopped transfer sends nothing more.
         try transfer.control.check()
         let key = ConnectionPool.Key(
             loop: ObjectIdentifier(transfer.loop), origin: request.url.origin, owner: transfer.owner)
         // A server may close an idle connection at the moment of its reuse.
         if let idle = pool.connection(key, mayBeStale: request.canBeSentTwice),
-            let response = try await exchange(request, on: idle, isReused: true, transfer)
+            let response = try await exchange(request, head, on: idle, isReused: true, transfer)
         {
             return response
         }
         let connection = try await connector.connect(to: request.url, key, transfer)
-        if let response = try await exchange(request, on: connection, isReused: false, transfer) { return response }
+        if let response = try await exchange(request, head, on: connection, isReused: false, transfer) {
+            return response
+        }
         preconditionFailure("Only a reused connection can turn out to be closed.")
     }
 
     /// Nil if a reused connection turned out to be closed, and the request can be sent again.
     private func exchange(
-        _ request: OutgoingRequest, on connection: ServerConnection, isReused: Bool, _ transfer: Transfer
+        _ request: OutgoingRequest, _ head: ByteBuffer, on connection: ServerConnection, isReused: Bool,
+        _ transfer: Transfer
     ) async throws(JobError) -> IncomingResponse? {
         let isPaced = settings.lowSpeed.seconds > 0 && !request.isPart
         let stream = ResponseStream(
             request.url, transfer.control, loop: transfer.loop,
             idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
             isPaced ? Pace(settings.lowSpeed) : nil)
-        connection.begin(request, stream, longestHeader: limits.header)
+        connection.begin(request, head, stream, longestHeader: limits.header)
         do {
             let head = try await stream.open()
             if request.proxy != nil, head.status == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }

@@ -41,7 +41,7 @@ final class IncomingResponse: Sendable {
     /// The first field with a name.
     func field(_ name: String) -> String? { head.headers.first(name: name) }
 
-    /// The reference in `Location`: percent-encoded unless it is UTF-8, as it leads where its bytes say.
+    /// The reference in `Location`, whose bytes count: those of a value that is not UTF-8 are percent-encoded.
     var location: String? {
         guard let bytes = head.headers.bytes(name: "Location") else { return nil }
         return String(validating: bytes, as: UTF8.self)
@@ -121,7 +121,7 @@ extension IncomingResponse {
             retryable: true)
     }
 
-    /// The error for an unsuccessful status, with the beginning of the body, where services tell the reason.
+    /// The error for an unsuccessful status, with the beginning of the body, in which services give the reason.
     func failure() async -> JobError {
         var bytes: [UInt8] = []
         let timer = stream.control.clock.scheduleTask(in: .seconds(2)) { [self] in close() }

@@ -101,28 +101,25 @@ struct OutgoingRequest: Sendable {
         return fields
     }
 
-    /// The head of the request, as it is sent.
-    var head: ByteBuffer {
-        var head = ByteBuffer(string: "\(method) \(proxy == nil ? url.target : url.description) HTTP/1.1\r\n")
-        for (name, value) in fields { head.writeString("\(name): \(value)\r\n") }
-        head.writeString("\r\n")
-        return head
-    }
-
     /// Whether sending the request twice has the same effect as once (RFC 9110, section 9.2.2).
     var canBeSentTwice: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(method) }
 
-    /// Refuses methods and fields that would change what the request means.
-    func check() throws(JobError) {
+    /// The head of the request, as it is sent; throws if the method or a field would change what the request means.
+    func head() throws(JobError) -> ByteBuffer {
         guard method != "CONNECT", method != "TRACE" || body == nil else {
             throw JobError(
                 .invalid, "\(SourceMessage.quoted(url)) cannot be asked for with \(method); correct the request.")
         }
+        let fields = fields
         let isValid = fields.allSatisfy { HeaderField.isToken($0.name) && HeaderField.flaw(ofValue: $0.value) == nil }
         guard HeaderField.isToken(method), isValid else {
             throw JobError(
                 .invalid, "The request for \(SourceMessage.quoted(url)) has invalid header fields; correct them.")
         }
+        var head = ByteBuffer(string: "\(method) \(proxy == nil ? url.target : url.description) HTTP/1.1\r\n")
+        for (name, value) in fields { head.writeString("\(name): \(value)\r\n") }
+        head.writeString("\r\n")
+        return head
     }
 
     /// Whether a redirect with `status` ends the request: only 307 and 308 make an upload repeat its file.

@@ -35,14 +35,14 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     // MARK: - Exchanges
 
-    /// Sends `request`; the response goes to `stream`.
-    func begin(_ request: OutgoingRequest, _ stream: ResponseStream, longestHeader: Int) {
+    /// Sends `request`, whose head is `head`; the response goes to `stream`.
+    func begin(_ request: OutgoingRequest, _ head: ByteBuffer, _ stream: ResponseStream, longestHeader: Int) {
         state.withLock {
             $0 = State(stream: stream, parser: AnswerParser(limit: longestHeader, isHead: request.method == "HEAD"))
         }
         stream.begin(on: self)
-        let head = channel.writeAndFlush(request.head)
-        guard let body = request.body, body.size > 0 else { return finishSending(stream, head) }
+        let sending = channel.writeAndFlush(head)
+        guard let body = request.body, body.size > 0 else { return finishSending(stream, sending) }
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
         case .file(let file): send(file, file.begin(), stream)

@@ -14,8 +14,8 @@ final class ServerConnector: Sendable {
     private let exceptions: ProxyExceptions
     private let pool: ConnectionPool
     private let shared: SharedServices
-    /// The TLS settings by the index of the client's certificate, or -1.
-    private let contexts = Mutex<[Int: NIOSSLContext]>([:])
+    /// The TLS settings by the index of the client's certificate; nil for none.
+    private let contexts = Mutex<[Int?: NIOSSLContext]>([:])
 
     init(
         _ settings: HTTPSettings, _ policy: AccessPolicy, _ pool: ConnectionPool, _ shared: SharedServices
@@ -29,7 +29,10 @@ final class ServerConnector: Sendable {
     }
 
     /// The proxy through which `url` is asked for.
-    func proxy(for url: RequestURL) -> ProxyAddress? { exceptions.include(url.host) ? nil : proxy }
+    func proxy(for url: RequestURL) -> ProxyAddress? {
+        guard let proxy, !exceptions.include(url.host) else { return nil }
+        return proxy
+    }
 
     /// Opens a connection to the server of `url`, ready for a request.
     func connect(
@@ -174,7 +177,7 @@ final class ServerConnector: Sendable {
 
     /// The TLS settings with the trusted certificates, which are read once, as that takes milliseconds.
     private func tlsContext(for url: RequestURL, _ owner: UInt32) async throws(JobError) -> NIOSSLContext {
-        let index = settings.clientCertificates.firstIndex { $0.applies(to: url, of: owner) } ?? -1
+        let index = settings.clientCertificates.firstIndex { $0.applies(to: url, of: owner) }
         if let context = contexts.withLock({ $0[index] }) { return context }
         do {
             let context = try await shared.ownFiles.run { [settings] () throws(any Error) in
@@ -183,7 +186,7 @@ final class ServerConnector: Sendable {
                 configuration.certificateVerification = .noHostnameVerification
                 configuration.minimumTLSVersion = .tlsv12
                 if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
-                if index >= 0 { settings.clientCertificates[index].configure(&configuration) }
+                if let index { settings.clientCertificates[index].configure(&configuration) }
                 configuration.applicationProtocols = ["http/1.1"]
                 return try NIOSSLContext(configuration: configuration)
             }
@@ -192,7 +195,9 @@ final class ServerConnector: Sendable {
         } catch {
             let file = settings.certificates.map { ", or correct \"\($0)\"" } ?? ""
             throw JobError(
-                .tls, "The trusted certificates could not be read (\(error)); install ca-certificates\(file).")
+                .tls,
+                "The trusted certificates could not be read (\(JobError.reason(ofTLS: error))); install ca-certificates\(file)."
+            )
         }
     }
 }

@@ -103,8 +103,8 @@ import Testing
                 : [.head("200 OK", [("Content-Length", "2")]), .send("ok")]
         }
         try await Workbench.run(against: script) { origin, bench in
-            let mirrors: JSON = ["mirrors": [.string(origin.url("/mirror"))]]
-            let result = try await bench.result(download(origin, "/gone", ["mirrors": mirrors["mirrors"] ?? .null]))
+            let result = try await bench.result(
+                download(origin, "/gone", ["mirrors": [.string(origin.url("/mirror"))]]))
             #expect(result["path"]?.string == bench.downloads + "/new/mirror")
             let error = try await bench.failure(download(origin, "/gone"))
             #expect(error.kind == .http && error.http?.status == 404)

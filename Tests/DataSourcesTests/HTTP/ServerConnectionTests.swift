@@ -29,7 +29,8 @@ import Testing
             let loop = channel.testingEventLoop
             let stream = ResponseStream(
                 request.url, TransferControl(loop), loop: loop, idleTimeout: .hours(1))
-            try await loop.submit { connection.begin(request, stream, longestHeader: 1000) }.get()
+            let head = try request.head()
+            try await loop.submit { connection.begin(request, head, stream, longestHeader: 1000) }.get()
             return stream
         }
     }
