@@ -17,11 +17,12 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
-    /// The room for connections that are accepted and not served yet.
+    /// The room for connections that are accepted and not served yet. It begins at zero and is filled in `init`, because a
+    /// semaphore traps if it is destroyed with less than it began with.
     private let arrivals = DispatchSemaphore(value: 0)
 
-    /// The most connections that are accepted and not served yet. Without a limit, connections that come and go without a
-    /// pause keep an event loop from ever looking at its sockets.
+    /// The most connections that are accepted and not served yet. Without a limit, clients that connect and disconnect without
+    /// a pause fill the queue of an event loop, so that it does not read its sockets.
     private static let mostArrivals = 16
 
     package init(

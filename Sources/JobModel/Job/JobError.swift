@@ -44,12 +44,12 @@ package struct JobError: Error, Sendable, Hashable {
     package struct HTTPStatus: Sendable, Hashable {
         package let status: Int
         package let reason: String
-        /// The beginning of the body, as text if it is any, otherwise in base64; nil if it is empty.
+        /// The beginning of the body, in base64 unless it is UTF-8; nil if it is empty.
         package private(set) var body: String?
-        /// `base64` in that case.
+        /// `base64` if the body is in base64.
         package private(set) var encoding: String?
 
-        /// The most bytes of a body that an error tells.
+        /// The most bytes of a body in an error.
         package static let longestBody = 4 << 10
 
         package init(status: Int, reason: String, body: [UInt8] = []) {

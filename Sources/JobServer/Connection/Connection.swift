@@ -191,6 +191,7 @@ final class Connection: Sendable {
 
     /// The approximate memory of a wait with its task, in bytes.
     private static let bytesPerWait = 2048
+
     /// The approximate memory of a job that a wait or watch names, in bytes: its id in the core, under the job and in
     /// the requested order, and in a watch among the unfinished jobs.
     static let bytesPerID = 192
