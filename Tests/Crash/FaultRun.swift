@@ -112,11 +112,10 @@ struct FaultRun {
 
     private func submit(_ specs: [JSON], to engine: Engine, _ ends: Ends) async throws -> [JobID] {
         let jobs = try specs.map { spec in
-            var job = try NewJob(engine.admission.spec(spec, from: Self.caller), engine.admission.limits)
             let subscription = engine.nextID()
             engine.register(ends, as: subscription, of: Self.caller.uid)
-            job.subscription = subscription
-            return job
+            return try NewJob(
+                engine.admission.spec(spec, from: Self.caller), engine.admission.limits, subscription: subscription)
         }
         guard case .submitted(let submitted) = await engine.ask(.submit(jobs), for: Self.caller) else { return [] }
         return try submitted.map { try $0.get().job }

@@ -64,7 +64,7 @@ final class InMemoryTransaction: JobTransaction {
 
     // MARK: Jobs
 
-    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+    func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) { try check() }
 
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()

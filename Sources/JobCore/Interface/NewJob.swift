@@ -1,7 +1,7 @@
 package import JobModel
 
-/// A job to submit, its spec checked by ``Admission``.
-package struct NewJob: Sendable {
+/// A job to submit, its spec checked by ``Admission``; an object, as it passes through several arrays.
+package final class NewJob: Sendable {
     /// The parts of a spec that the core's decisions depend on.
     package struct Terms: Sendable, Equatable {
         package let lasting: JobTerms
@@ -35,7 +35,7 @@ package struct NewJob: Sendable {
     /// The jobs that the spec waits for.
     package let jobs: [NamedJob]
     /// The subscription that reports the job's later changes.
-    package var subscription: SubscriptionID?
+    package let subscription: SubscriptionID?
 
     package init(
         terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,

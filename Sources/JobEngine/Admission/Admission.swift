@@ -188,7 +188,7 @@ package struct Admission: Sendable {
 }
 
 extension NewJob {
-    package init(_ admitted: Admission.Admitted, _ limits: JobLimits, subscription: SubscriptionID? = nil) {
+    package convenience init(_ admitted: Admission.Admitted, _ limits: JobLimits, subscription: SubscriptionID? = nil) {
         let spec = admitted.spec
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),

@@ -111,7 +111,7 @@ extension CoreInput {
 extension CoreRequest {
     fileprivate var size: Int {
         switch self {
-        case .submit(let jobs): jobs.reduce(0) { $0 + Int(clamping: $1.document.size) }
+        case .submit(let jobs): jobs.reduce(0) { $0 + Int(clamping: $1.document.size + JobRow.fixedSize) }
         case .setSchedule(let new): new.spec.count
         // Each is a row to be read.
         case .wait(let jobs): jobs.count * 64

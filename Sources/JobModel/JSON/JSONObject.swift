@@ -37,9 +37,13 @@ public struct JSONObject: Sendable {
     /// The value under `name`; assigning nil removes the member, assigning to a new name appends it.
     public subscript(name: String) -> JSON? {
         get {
-            // Comparing lengths first rules out nearly all other names.
+            // By index, as a closure would retain each member. Comparing lengths first rules out nearly all other names.
             let count = name.utf8.count
-            return members.last { $0.name.utf8.count == count && $0.name.hasSameBytes(as: name) }?.value
+            for index in members.indices.reversed()
+            where members[index].name.utf8.count == count && members[index].name.hasSameBytes(as: name) {
+                return members[index].value
+            }
+            return nil
         }
         set {
             guard let newValue else { return members.removeAll { $0.name.hasSameBytes(as: name) } }
@@ -99,10 +103,8 @@ extension String {
     /// Returns whether both have the same code points; `==` also accepts canonical equivalents.
     func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
-        guard count == other.utf8.count else { return false }
-        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
-        }
-        return isSame.flatMap(\.self) ?? utf8.elementsEqual(other.utf8)
+        guard count == other.utf8.count, self == other else { return false }
+        // A canonical equivalent of ASCII is longer.
+        return utf16.count == count || utf8.elementsEqual(other.utf8)
     }
 }

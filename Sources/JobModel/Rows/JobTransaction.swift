@@ -7,8 +7,8 @@ package protocol JobTransaction: AnyObject {
     // MARK: Jobs
 
     /// Loads the rows that the inputs of the round will read, with one query, and locks them in the order of their keys. A store
-    /// that reads a row in microseconds does nothing.
-    func load(_ keys: [RowKey]) throws(StoreError)
+    /// that reads a row in microseconds does nothing, and does not ask for them.
+    func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError)
     /// A job, even if it is being removed; nil if there is none.
     func job(_ id: JobID) throws(StoreError) -> JobRow?
     /// The spec or item of a job; nil if there is none.

@@ -95,7 +95,7 @@ extension Connection {
     /// The reason why no further call is executed now. All calls but waits are answered before the next.
     private func refusal(_ batch: Replies?) -> ProtocolError? {
         if batch?.isFull == true { return Replies.full }
-        let waits = state.withLock(\.waits.count)
+        let waits = state.withLock { $0.waits.count }
         guard waits > 0, waits >= limits.inFlight else { return nil }
         return .busy("This connection has \(waits) calls without an answer; wait for some of them.", retryAfter: 1)
     }

@@ -4,12 +4,12 @@
 /// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
 /// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
 /// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted` and `life` have everything
-/// that no query asks for (``JobColumns``). The columns of the key come first in a table without row ids, as the integrity
+/// that no query asks for (``JobColumns``). A spec or item is in `text`, or in `documents` if it is long. The columns of the key come first in a table without row ids, as the integrity
 /// check of SQLite 3.40 mistakes one column for another otherwise.
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 6
+    static let version: Int64 = 7
 
     static let tables = """
         CREATE TABLE jobs (
@@ -42,7 +42,9 @@ enum Schema {
             deadline INTEGER,
             finished_at INTEGER,
             life BLOB NOT NULL,
-            carried BLOB
+            carried BLOB,
+            is_item INTEGER NOT NULL,
+            text BLOB
         ) STRICT;
         CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source, parent, removing)
             WHERE parent IS NULL AND removing = 0;
@@ -64,7 +66,7 @@ enum Schema {
         CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key)
             WHERE key IS NOT NULL AND (keeps_key = 1 OR state < 4);
 
-        CREATE TABLE documents (job INTEGER PRIMARY KEY, is_item INTEGER NOT NULL, text BLOB NOT NULL) STRICT;
+        CREATE TABLE documents (job INTEGER PRIMARY KEY, text BLOB NOT NULL) STRICT;
         CREATE TABLE tags (
             owner INTEGER NOT NULL, tag TEXT NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (owner, tag, job)
         ) STRICT, WITHOUT ROWID;

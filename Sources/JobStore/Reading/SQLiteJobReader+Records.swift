@@ -50,7 +50,7 @@ extension SQLiteJobReader {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
-                SELECT checkpoints.job, jobs.owner, checkpoints.link, text, jobs.parent FROM checkpoints \
+                SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text, jobs.parent FROM checkpoints \
                 CROSS JOIN jobs ON jobs.id = checkpoints.job WHERE \(job == nil ? "" : "checkpoints.job = ?1 AND ")\
                 state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
                 """, job)

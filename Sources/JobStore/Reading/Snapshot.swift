@@ -14,9 +14,9 @@ struct Snapshot {
 
     /// Selects the columns of the row, the document, and the template of an item.
     static let select = """
-        SELECT \(JobColumns.selected), is_item, text, iif(is_item, \
+        SELECT \(JobColumns.selected), \(JobColumns.document), iif(is_item, \
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list), NULL) \
-        FROM jobs JOIN documents ON documents.job = id
+        FROM jobs
         """
 
     /// The job in the present row, and the bytes of its texts.

@@ -118,7 +118,7 @@ package struct StateVerification {
                 "waits for a time, but it is not known for which",
                 "id FROM jobs WHERE state = 0 AND waiting = 0 AND due IS NULL AND not_before IS NULL"
             ),
-            ("has no spec", "id FROM jobs WHERE id NOT IN (SELECT job FROM documents)"),
+            ("has no spec", "id FROM jobs WHERE text IS NULL AND id NOT IN (SELECT job FROM documents)"),
             (
                 "is a child of a job that is not there",
                 "id FROM jobs WHERE parent NOT IN (SELECT id FROM jobs) AND NOT EXISTS (SELECT 1 FROM work)"

@@ -8,6 +8,7 @@ enum JobColumns {
         case label, submitted
         case state, waiting, removing, awaited, crashes, version, link, host, runLife, due, notBefore, deadline
         case finishedAt, life, carried
+        case isItem, text
 
         /// Its name in SQL.
         var name: String {
@@ -16,13 +17,19 @@ enum JobColumns {
     }
 
     static let all = Column.allCases.map(\.name)
-    static let selected = all.joined(separator: ", ")
-    static let selectedCount = Int32(all.count)
+    private static let ofRow = Column.allCases.filter { $0.rawValue < Column.isItem.rawValue }
+    static let selected = ofRow.map(\.name).joined(separator: ", ")
+    static let selectedCount = Int32(ofRow.count)
+    /// What ``NewJobRow/Document/init(_:from:)`` reads.
+    static let document =
+        "is_item, coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
+    /// A longer spec or item is not in the row, so that changes of the row need not write it again; in bytes.
+    static let longestText = 1024
 
     /// Stores what changes in the row ?1. The parameters are those of a new row.
     static let update =
         "UPDATE jobs SET "
-        + Column.allCases.filter { $0.rawValue >= Column.state.rawValue }
+        + ofRow.filter { $0.rawValue >= Column.state.rawValue }
         .map { "\($0.name) = ?\($0.rawValue + 1)" }.joined(separator: ", ") + " WHERE id = ?1"
 
     /// Stores the terms in the row ?1.
@@ -33,8 +40,11 @@ enum JobColumns {
 
     // MARK: Writing
 
-    /// Binds a new row from the parameter behind `start` on.
-    static func bind(_ row: JobRow, digest: UInt64, to statement: PreparedStatement, behind start: Int32) {
+    /// Binds a new row from the parameter behind `start` on; `text` is that of its document.
+    static func bind(
+        _ row: JobRow, digest: UInt64, isItem: Bool, text: [UInt8]?, to statement: PreparedStatement,
+        behind start: Int32
+    ) {
         func bind(_ value: (some Bindable)?, _ column: Column) {
             statement.bind(value, at: start + column.rawValue + 1)
         }
@@ -56,6 +66,8 @@ enum JobColumns {
         bind(row.terms.keepsKey, .keepsKey)
         bind(row.label, .label)
         bind(submitted(row), .submitted)
+        bind(isItem, .isItem)
+        bind(text, .text)
         bindChanging(row, to: statement, behind: start)
     }
 

@@ -48,11 +48,10 @@ struct JobBuffer {
     mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     mutating func insert(_ new: NewJobRow, as id: JobID) {
-        var row = new.row
-        row.id = id
-        if let key = row.key { keys[.key(owner: row.owner, key)] = id }
-        note(row, isReady: row.isReady)
-        let entry = Entry(row, .insert, document: new.document, digest: new.digest)
+        let entry = Entry(new.row, .insert, document: new.document, digest: new.digest)
+        entry.row.id = id
+        if let key = new.row.key { keys[.key(owner: new.row.owner, key)] = id }
+        note(new.row, isReady: new.row.isReady)
         entries[id] = entry
         changed.append(entry)
     }

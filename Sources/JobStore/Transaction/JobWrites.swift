@@ -15,7 +15,7 @@ final class JobWrites {
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
         jobs = try RowInserts(into: "jobs", JobColumns.all, on: connection)
-        documents = try RowInserts(into: "documents", ["job", "is_item", "text"], on: connection)
+        documents = try RowInserts(into: "documents", ["job", "text"], on: connection)
         tags = try RowInserts("INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], on: connection)
         blobs = try RowInserts(
             "INSERT OR IGNORE", into: "blobs", ["life", "number", "size", "job", "list_link"], on: connection)
@@ -32,22 +32,20 @@ final class JobWrites {
     }
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
+        var long: [(job: JobID, text: [UInt8])] = []
         try jobs.insert(new) { entry, statement, start in
-            JobColumns.bind(entry.row, digest: entry.digest, to: statement, behind: start)
+            let (isItem, text) = entry.document?.stored ?? (false, [])
+            let isLong = text.count > JobColumns.longestText
+            if isLong { long.append((entry.row.id, text)) }
+            JobColumns.bind(
+                entry.row, digest: entry.digest, isItem: isItem, text: isLong ? nil : text, to: statement,
+                behind: start)
         }
-        try documents.insert(new) { entry, statement, start in
-            statement.bind(entry.row.id, at: start + 1)
-            switch entry.document {
-            case .spec(let text):
-                statement.bind(false, at: start + 2)
-                statement.bind(text, at: start + 3)
-            case .item(let value):
-                statement.bind(true, at: start + 2)
-                statement.bind(value.encoded, at: start + 3)
-            case nil: break
-            }
+        try documents.insert(long) { document, statement, start in
+            statement.bind(document.job, at: start + 1)
+            statement.bind(document.text, at: start + 2)
         }
-        try insertTags(of: new.map(\.row))
+        try insertTags(of: new.filter { !$0.row.terms.tags.isEmpty }.map(\.row))
         for entry in new {
             try insert(entry.row.references, of: entry.row.id)
             if case .item(.file(let blob)) = entry.document { try insert([blob], of: entry.row.id) }

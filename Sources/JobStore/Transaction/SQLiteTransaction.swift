@@ -31,7 +31,7 @@ final class SQLiteTransaction: JobTransaction {
             SELECT id, digest FROM jobs INDEXED BY jobs_by_key \
             WHERE owner = ?1 AND key = ?2 AND key IS NOT NULL AND (keeps_key = 1 OR state < 4)
             """)
-        selectDocument = try connection.prepare("SELECT is_item, text FROM documents WHERE job = ?1")
+        selectDocument = try connection.prepare("SELECT \(JobColumns.document) FROM jobs WHERE id = ?1")
     }
 
     // MARK: The round
@@ -82,7 +82,7 @@ final class SQLiteTransaction: JobTransaction {
     // MARK: Jobs
 
     /// A row is read in microseconds.
-    func load(_ keys: [RowKey]) throws(StoreError) { try check() }
+    func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) { try check() }
 
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()
@@ -188,9 +188,17 @@ final class SQLiteTransaction: JobTransaction {
 
 extension NewJobRow.Document {
     /// What the columns `is_item` and `text` hold.
+    var stored: (isItem: Bool, text: [UInt8]) {
+        switch self {
+        case .spec(let text): (false, text)
+        case .item(let value): (true, value.encoded)
+        }
+    }
+
     init(_ row: PreparedStatement, from column: Int32) throws(DamagedRow) {
         if row.integer(column) == 0 {
-            self = .spec(row.bytes(column + 1) ?? [])
+            guard let text = row.bytes(column + 1) else { throw DamagedRow() }
+            self = .spec(text)
         } else if let item = try row.value(column + 1) {
             self = .item(item)
         } else {

@@ -190,21 +190,20 @@ final class CoreDriver {
 
     /// Submits a job and returns its id.
     func submit(_ spec: JSON, as uid: UInt32 = 1, host: String? = nil, watch: SubscriptionID? = nil) throws -> JobID {
-        var job = try new(spec, host: host)
-        job.subscription = watch
+        let job = try new(spec, host: host, watch: watch)
         guard case .submitted(let jobs)? = ask(.submit([job]), as: uid) else {
             throw Failure(message: "The submission got another answer.")
         }
         return try jobs[0].get().job
     }
 
-    func new(_ json: JSON, host: String? = nil) throws -> NewJob {
+    func new(_ json: JSON, host: String? = nil, watch: SubscriptionID? = nil) throws -> NewJob {
         var reader = JobSpecReader(limits: JobLimits())
         let spec = try reader.spec(json)
         let text = spec.text ?? json.utf8
         return NewJob(
             terms: NewJob.Terms(spec, host: host), document: .spec(text),
-            digest: UInt64(bitPattern: Int64(json.description.count)), jobs: reader.jobs)
+            digest: UInt64(bitPattern: Int64(json.description.count)), jobs: reader.jobs, subscription: watch)
     }
 
     func row(_ job: JobID) throws -> JobRow {

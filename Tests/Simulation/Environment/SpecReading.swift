@@ -58,7 +58,7 @@ enum SpecReading {
     }
 
     /// Returns a job as a server would submit it; nil if the server would refuse its spec.
-    static func job(_ json: JSON, _ limits: JobLimits) -> NewJob? {
+    static func job(_ json: JSON, _ limits: JobLimits, _ subscription: SubscriptionID? = nil) -> NewJob? {
         var reader = JobSpecReader(limits: limits)
         guard let spec = try? reader.spec(json), let text = spec.text else { return nil }
         var immediate: Carried?
@@ -67,7 +67,8 @@ enum SpecReading {
         }
         return NewJob(
             terms: NewJob.Terms(spec, host: host(of: spec)), document: .spec(text),
-            digest: spec.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs)
+            digest: spec.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs,
+            subscription: subscription)
     }
 
     private static func digest(_ text: [UInt8]) -> UInt64 {

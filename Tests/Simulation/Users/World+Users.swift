@@ -134,11 +134,11 @@ extension World {
 
     private func newJob(_ json: JSON, _ user: User, watched: Bool) -> NewJob? {
         // The server refuses malformed specs before they reach the core.
-        guard var new = SpecReading.job(json, scenario.settings.limits) else { return nil }
+        let subscription = watched ? lastSubscription + 1 : nil
+        guard let new = SpecReading.job(json, scenario.settings.limits, subscription) else { return nil }
         guard watched else { return new }
         lastSubscription += 1
         user.subscriptions.append(lastSubscription)
-        new.subscription = lastSubscription
         return new
     }
 
