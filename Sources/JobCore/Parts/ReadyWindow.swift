@@ -20,8 +20,8 @@ struct ReadyWindow {
     /// Some jobs after the horizon.
     private var around: [ReadyRow] = []
     private var horizon: Horizon
-    /// The hosts that were full when a read found no job to start after the horizon; nil if one may have room now.
-    private var closed: Set<String>?
+    /// All jobs after the horizon but those of ``around`` are for these hosts, as a read has found; nil if unknown.
+    private var hostsBehind: Set<String>?
     private var hosts: [String: Int] = [:]
 
     /// Creates the window of an owner; `hasStored` if the store has ready jobs not read yet.
@@ -35,10 +35,11 @@ struct ReadyWindow {
 
     /// Adds a job that became ready; a job after the horizon stays in the store.
     mutating func insert(_ row: ReadyRow) {
-        closed = nil
         switch horizon {
         case .start: return
-        case .after(let last) where row.position > last: return
+        case .after(let last) where row.position > last:
+            if row.host.map({ hostsBehind?.contains($0) == true }) != true { hostsBehind = nil }
+            return
         case .after, .end: break
         }
         let index = entries.firstIndex { row.position < $0.position } ?? entries.endIndex
@@ -48,6 +49,7 @@ struct ReadyWindow {
         guard entries.count > 2 * Self.size else { return }
         for row in entries[Self.size...] { count(row, -1) }
         entries.removeSubrange(Self.size...)
+        hostsBehind = nil
         if let last = entries.last { horizon = .after(last.position) }
     }
 
@@ -59,9 +61,6 @@ struct ReadyWindow {
         }
     }
 
-    /// Notes that a host may have room now; nil for any host.
-    mutating func reopen(_ host: String?) { if host.map({ closed?.contains($0) == true }) ?? true { closed = nil } }
-
     /// Whether loaded jobs wait for hosts.
     var waitsForHosts: Bool { !hosts.isEmpty }
 
@@ -72,7 +71,7 @@ struct ReadyWindow {
         read: (ReadyPosition?, Set<String>, Int) throws(StoreError) -> [ReadyRow]
     ) throws(StoreError) -> ReadyRow? {
         while true {
-            if let index = entries.firstIndex(where: { isOpen($0.host) }) {
+            if let index = Self.first(in: entries, isOpen) {
                 let row = entries.remove(at: index)
                 count(row, -1)
                 return row
@@ -80,19 +79,31 @@ struct ReadyWindow {
             guard horizon != .end, entries.count < Self.size else { break }
             try extend(read)
         }
-        guard horizon != .end, closed == nil else { return nil }
+        guard horizon != .end else { return nil }
         if let row = takeAround(isOpen) { return row }
-        for row in around { count(row, -1) }
         let hosts = closedHosts()
+        // One owner may have very many jobs for a full host, which no read should pass over again and again.
+        if let hostsBehind, hostsBehind.isSubset(of: hosts) { return nil }
+        for row in around { count(row, -1) }
         around = try read(position, hosts, Self.aroundSize)
         for row in around { count(row, 1) }
-        let row = takeAround(isOpen)
-        if row == nil { closed = hosts }
-        return row
+        hostsBehind = around.count < Self.aroundSize ? hosts : nil
+        return takeAround(isOpen)
+    }
+
+    /// Returns the index of the first job that may start. Neighbours often have the same host, which is asked about once.
+    private static func first(in rows: [ReadyRow], _ isOpen: (String?) -> Bool) -> Int? {
+        var closed: String?
+        return rows.firstIndex { row in
+            if let closed, row.host == closed { return false }
+            if isOpen(row.host) { return true }
+            closed = row.host
+            return false
+        }
     }
 
     private mutating func takeAround(_ isOpen: (String?) -> Bool) -> ReadyRow? {
-        guard let index = around.firstIndex(where: { isOpen($0.host) }) else { return nil }
+        guard let index = Self.first(in: around, isOpen) else { return nil }
         let row = around.remove(at: index)
         count(row, -1)
         return row

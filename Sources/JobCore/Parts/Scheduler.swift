@@ -82,20 +82,12 @@ final class Scheduler {
             queues[settings.name] = Queue(settings, perUser: perUser)
             names = queues.keys.sorted()
         }
-        opened(nil)
+        hasChanged = true
     }
 
     func has(queue name: String) -> Bool { queues[name] != nil }
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
-
-    /// Notes that a host may have room for an owner; nil for any host.
-    /// Only then do windows read the store again: one owner may have very many jobs for a full host, another many that
-    /// start.
-    private func opened(_ host: String?) {
-        hasChanged = true
-        for queue in queues.values { for share in queue.shares.values { share.window.reopen(host) } }
-    }
 
     // MARK: - Ready jobs
 
@@ -129,7 +121,6 @@ final class Scheduler {
         guard let queue = queues[row.queue], let share = queue.shares[row.owner] else { return }
         share.window.remove(row.position)
         drop(share, of: row.owner, in: queue)
-        if let host = row.host { opened(host) }
         hasChanged = true
     }
 
@@ -148,14 +139,14 @@ final class Scheduler {
 
     /// Prepares the turns of a round.
     func beginTurns() {
-        if hasFilled { opened(nil) }
+        if hasFilled { hasChanged = true }
         hasFilled = false
     }
 
     /// Returns the next job that may start, with its slot and permit.
     func next(in transaction: any JobTransaction, at now: SteadyTime) throws(StoreError) -> Turn? {
         self.now = now
-        if hosts.endPauses(at: now) { opened(nil) }
+        if hosts.endPauses(at: now) { hasChanged = true }
         if let next = nextStart, next <= now {
             nextStart = nil
             hasChanged = true
@@ -197,8 +188,6 @@ final class Scheduler {
             noteStart(in: queue)
             if let host = row.host {
                 hosts.acquire(1, host, for: owner)
-                // Owners with more permits no longer wait for this one.
-                opened(host)
             }
             if !queue.hasRoom || share.running == queue.perUser {
                 hasFilled = hasFilled || queue.shares.values.contains(where: \.window.waitsForHosts)
@@ -260,7 +249,7 @@ final class Scheduler {
 
     func release(_ count: Int, _ host: String, _ owner: UInt32) {
         hosts.release(count, host, of: owner)
-        opened(host)
+        hasChanged = true
     }
 
     /// Starts the next link of a job in its slot; returns false if the queue shrank meanwhile, or its start rate forbids it.
@@ -278,7 +267,7 @@ final class Scheduler {
     func acquire(_ host: String, for owner: UInt32, atMost count: Int, despitePause: Bool = false) -> Int {
         guard isOpen(host, for: owner, despitePause: despitePause) else { return 0 }
         hosts.acquire(1, host, for: owner)
-        opened(host)
+        hasChanged = true
         return 1 + acquireSpare(host, for: owner, atMost: count - 1)
     }
 

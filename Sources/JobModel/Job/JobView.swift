@@ -65,9 +65,20 @@ package struct JobView: Sendable {
 
     /// Returns the job object as JSON text: as much of `detail` as fits into `room` bytes, but at least the least.
     package func text(_ detail: JobDetail, within room: Int) -> [UInt8] {
-        var text = json(detail).utf8
-        for lesser in detail.lesser where text.count > room { text = json(lesser).utf8 }
+        var text = text(detail)
+        for lesser in detail.lesser where text.count > room { text = self.text(lesser) }
         return text
+    }
+
+    /// A result is not parsed only to be written again.
+    private func text(_ detail: JobDetail) -> [UInt8] {
+        guard detail.hasResult, let result else { return json(detail).utf8 }
+        var rest = self
+        rest.result = nil
+        rest.resultSize = nil
+        var text = rest.json(detail).utf8
+        text.removeLast()
+        return text + Array(",\"result\":".utf8) + result + [UInt8(ascii: "}")]
     }
 
     /// Returns the job object of the wire contract, credentials masked.

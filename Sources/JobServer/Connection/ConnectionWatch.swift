@@ -28,6 +28,8 @@ final class ConnectionWatch: JobSubscriber {
     var isSettled: Bool { outbox.isSettled(watch: number) }
 
     func receive(_ update: JobUpdate) {
+        // Written before the outbox is locked, so that its event loop does not wait for that.
+        if case .event(let event) = update { _ = event.body }
         if outbox.send(update, watch: number) { settled() }
     }
 
