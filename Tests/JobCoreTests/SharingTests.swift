@@ -52,6 +52,18 @@ import Testing
         #expect(owners(driver) == [1: 2])
     }
 
+    @Test func jobForAnotherHost_starts_behindManyForAFullOne() throws {
+        let driver = try driver(slots: 4, perHost: 1)
+        for _ in 0..<300 { _ = try driver.submit(url(), as: 1, host: "h:80") }
+        #expect(driver.live.count == 1)
+        // By now it is known that all jobs behind the window are for the full host.
+        for _ in 0..<2 {
+            let other = try driver.submit(url(), as: 1, host: "other:80")
+            #expect(driver.live.values.contains { $0.job == other })
+            try driver.succeed(other)
+        }
+    }
+
     @Test func host_isSharedAmongOwners_howeverSlowOnesTransfersAre() throws {
         let driver = try driver(slots: 64, perHost: 6)
         for _ in 0..<12 { _ = try driver.submit(url(), as: 1, host: "h:80") }
