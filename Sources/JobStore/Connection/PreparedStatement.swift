@@ -2,8 +2,8 @@ import CSQLite
 import JobModel
 
 /// A prepared statement that is bound, run and read without boxing its values.
-final class PreparedStatement {
-    fileprivate let pointer: OpaquePointer
+final class PreparedStatement: StoredColumns {
+    private let pointer: OpaquePointer
     private unowned let connection: SQLiteConnection
 
     init(_ sql: String, on connection: SQLiteConnection) throws(StoreError) {
@@ -25,10 +25,8 @@ final class PreparedStatement {
         for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index) + 1) }
     }
 
-    func bind(_ value: (some Bindable)?, at index: Int32) { value?.bind(to: self, at: index) }
-
     /// Tells SQLite to copy what is bound; C writes it as a cast that Swift does not import.
-    fileprivate static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+    private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     // MARK: Running
 
@@ -85,10 +83,6 @@ final class PreparedStatement {
 
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
-    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
-
-    func time(_ column: Int32) -> Timestamp? { optionalInteger(column).map(Timestamp.init(milliseconds:)) }
-
     func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(pointer, column) else { return nil }
         return String(
@@ -96,63 +90,34 @@ final class PreparedStatement {
             as: UTF8.self)
     }
 
-    /// The bytes of a blob; 0 for NULL.
     func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
 
-    /// Reads the bytes of a blob or text where they are; those of NULL are none.
     func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         let start = sqlite3_column_blob(pointer, column)
         return try read(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
     }
-
-    func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
 }
 
-/// What can be bound to a parameter.
-protocol Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32)
-}
+extension PreparedStatement: Bindings {
+    func bind(integer: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, integer) }
 
-extension Bindable where Self: BinaryInteger {
-    func bind(to statement: PreparedStatement, at index: Int32) {
-        sqlite3_bind_int64(statement.pointer, index, Int64(self))
-    }
-}
-
-extension Int64: Bindable {}
-extension Int: Bindable {}
-extension UInt32: Bindable {}
-
-extension Bool: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { (self ? 1 : 0).bind(to: statement, at: index) }
-}
-
-extension Timestamp: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) { milliseconds.bind(to: statement, at: index) }
-}
-
-extension String: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) {
-        var text = self
+    func bind(text: String, at index: Int32) {
+        var text = text
         text.withUTF8 { utf8 in
-            let (pointer, count) = (statement.pointer, UInt64(utf8.count))
+            let count = UInt64(utf8.count)
             utf8.withMemoryRebound(to: CChar.self) { text in
-                _ = sqlite3_bind_text64(
-                    pointer, index, text.baseAddress, count, PreparedStatement.copied, UInt8(SQLITE_UTF8))
+                _ = sqlite3_bind_text64(pointer, index, text.baseAddress, count, Self.copied, UInt8(SQLITE_UTF8))
             }
         }
     }
-}
 
-extension [UInt8]: Bindable {
-    func bind(to statement: PreparedStatement, at index: Int32) {
+    func bind(bytes: [UInt8], at index: Int32) {
         // SQLite takes a null pointer for NULL.
-        if isEmpty { return _ = sqlite3_bind_zeroblob(statement.pointer, index, 0) }
-        withUnsafeBytes { bytes in
-            _ = sqlite3_bind_blob64(
-                statement.pointer, index, bytes.baseAddress, UInt64(count), PreparedStatement.copied)
+        if bytes.isEmpty { return _ = sqlite3_bind_zeroblob(pointer, index, 0) }
+        bytes.withUnsafeBytes { bytes in
+            _ = sqlite3_bind_blob64(pointer, index, bytes.baseAddress, UInt64(bytes.count), Self.copied)
         }
     }
 }

@@ -1,6 +1,6 @@
 import CSQLite
 import Glibc
-import JobModel
+package import JobModel
 
 /// The error of a call of SQLite.
 struct SQLiteFailure: Error, CustomStringConvertible {
@@ -55,7 +55,7 @@ extension StoreError {
             isLasting: true)
     }
 
-    static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }
+    package static var closed: StoreError { StoreError(.closed, "The job store is closed; start deferd again.") }
 
     /// Whether a system call failed because of the path or its permissions, not of the state of the disk.
     static func isLasting(_ number: Int32) -> Bool {

@@ -1,5 +1,5 @@
 import SystemPackage
-import JobModel
+package import JobModel
 import Glibc
 import Synchronization
 
@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The lock's file records clean stops, in room that it has from the start, so that one on a full disk does not look like
 /// a crash.
-final class StateDirectory: Sendable {
+package final class StateDirectory: Sendable {
     let path: String
     /// The last life that ended cleanly; 0 if none did.
     let lastCleanLife: Int64
@@ -18,10 +18,10 @@ final class StateDirectory: Sendable {
     /// A copy of the state that is being made.
     var backup: String { path + "/deferd.backup" }
     /// The engine's files for values that are too long for a row.
-    var blobs: String { path + "/bodies" }
+    package var blobs: String { path + "/bodies" }
 
     /// Makes the directory if it is missing, and locks it.
-    init(_ path: String) throws(StoreError) {
+    package init(_ path: String) throws(StoreError) {
         self.path = path
         try Self.make(path)
         let file = path + "/deferd.lock"
@@ -56,7 +56,7 @@ final class StateDirectory: Sendable {
     }
 
     /// Lets another daemon use the directory.
-    func unlock() {
+    package func unlock() {
         lock.withLock { lock in
             if let open = lock {
                 // A program that is being started shares the open file, and with it the lock.

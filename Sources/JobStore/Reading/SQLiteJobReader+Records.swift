@@ -77,10 +77,3 @@ extension SQLiteJobReader {
         }
     }
 }
-
-extension BlobReference {
-    /// The file in the present row of a statement that selects its life, number and size.
-    init(_ row: PreparedStatement) {
-        self.init(life: row.integer(0), number: row.integer(1), size: row.integer(2))
-    }
-}

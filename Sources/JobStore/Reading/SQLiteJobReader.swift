@@ -91,23 +91,3 @@ package final class SQLiteJobReader: JobReader {
         }
     }
 }
-
-/// Jobs that are in memory together, within a bound.
-struct SnapshotPage {
-    private static let largest = 2 << 20
-
-    private(set) var jobs: [StoredJob] = []
-    private var size = 0
-    private let limit: Int
-
-    init(limit: Int) { self.limit = limit }
-
-    var isFull: Bool { size >= Self.largest }
-    var left: Int { limit - jobs.count }
-    var mayGrow: Bool { left > 0 && !isFull }
-
-    mutating func append(_ job: StoredJob, size: Int) {
-        jobs.append(job)
-        self.size += size
-    }
-}

@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// Writes the parts of a row that no query asks for: whole numbers take as few bytes as they need.
 struct ByteWriter {
@@ -68,7 +68,9 @@ struct ByteWriter {
 }
 
 /// A row, or the bytes in one, make no sense.
-struct DamagedRow: Error {}
+package struct DamagedRow: Error {
+    package init() {}
+}
 
 /// Reads what ``ByteWriter`` wrote.
 struct ByteReader {
@@ -163,7 +165,7 @@ extension Int64 {
 }
 
 extension Carried {
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         var writer = ByteWriter(reserving: Int(size) + 8)
         writer.carried(self)
         return writer.bytes
@@ -171,22 +173,22 @@ extension Carried {
 }
 
 extension StoredValue {
-    var encoded: [UInt8] { Carried.success(self).encoded }
+    package var encoded: [UInt8] { Carried.success(self).encoded }
 }
 
 /// Values of the present row, which may be damaged.
-extension PreparedStatement {
-    func owner(_ column: Int32) throws(DamagedRow) -> UInt32 {
+extension StoredColumns {
+    package func owner(_ column: Int32) throws(DamagedRow) -> UInt32 {
         guard let owner = UInt32(exactly: integer(column)) else { throw DamagedRow() }
         return owner
     }
 
-    func state(_ column: Int32) throws(DamagedRow) -> JobState {
+    package func state(_ column: Int32) throws(DamagedRow) -> JobState {
         guard let state = JobState(code: integer(column)) else { throw DamagedRow() }
         return state
     }
 
-    func count(_ column: Int32) throws(DamagedRow) -> Int { try integer(column).asCount() }
+    package func count(_ column: Int32) throws(DamagedRow) -> Int { try integer(column).asCount() }
 
     /// What `read` makes of all bytes of a column.
     func decoded<Value>(
@@ -200,12 +202,12 @@ extension PreparedStatement {
         }
     }
 
-    func carried(_ column: Int32) throws(DamagedRow) -> Carried? {
+    package func carried(_ column: Int32) throws(DamagedRow) -> Carried? {
         if isNull(column) { return nil }
         return try decoded(column) { reader throws(DamagedRow) in try reader.carried() }
     }
 
-    func value(_ column: Int32) throws(DamagedRow) -> StoredValue? {
+    package func value(_ column: Int32) throws(DamagedRow) -> StoredValue? {
         switch try carried(column) {
         case nil: nil
         case .success(let value): value

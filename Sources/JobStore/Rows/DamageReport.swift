@@ -1,9 +1,9 @@
-import JobModel
+package import JobModel
 import Synchronization
 
 /// Reports damaged rows, each once.
-final class DamageReport: Sendable {
-    enum Row: Hashable {
+package final class DamageReport: Sendable {
+    package enum Row: Hashable {
         case job(JobID)
         /// A row of another table, as the subject of a sentence.
         case other(String)
@@ -16,17 +16,17 @@ final class DamageReport: Sendable {
     private let known = Mutex<Set<Row>>([])
     private let errors = Mutex<Set<String>>([])
 
-    init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
+    package init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
 
     /// What `read` reads of a row; nil, after a report, if that is damaged.
-    func legible<Value>(_ row: @autoclosure () -> Row, _ read: () throws(DamagedRow) -> Value) -> Value? {
+    package func legible<Value>(_ row: @autoclosure () -> Row, _ read: () throws(DamagedRow) -> Value) -> Value? {
         do { return try read() } catch {
             tell(of: row())
             return nil
         }
     }
 
-    func tell(of row: Row) {
+    package func tell(of row: Row) {
         let name =
             switch row {
             case .job(let job): "Job \(job)"
@@ -37,9 +37,9 @@ final class DamageReport: Sendable {
     }
 
     /// Reports that SQLite cannot read pages of the database.
-    func tell(_ error: StoreError) {
+    package func tell(_ error: StoreError) {
         if errors.withLock({ $0.count < Self.most && $0.insert(error.message).inserted }) { report(error) }
     }
 
-    func isKnown(_ row: Row) -> Bool { known.withLock { $0.contains(row) } }
+    package func isKnown(_ row: Row) -> Bool { known.withLock { $0.contains(row) } }
 }

@@ -1,7 +1,7 @@
-import JobModel
+package import JobModel
 
 /// How a job is written into a row of the table `jobs`.
-enum JobColumns {
+package enum JobColumns {
     /// The columns in the order of the table; of those before `state`, only the terms can be replaced.
     private enum Column: Int32, CaseIterable {
         case id, owner, queue, source, priority, key, digest, parent, parentLink, list, parentIndex, createdAt, keepsKey
@@ -16,10 +16,10 @@ enum JobColumns {
         }
     }
 
-    static let all = Column.allCases.map(\.name)
+    package static let all = Column.allCases.map(\.name)
     private static let ofRow = Column.allCases.filter { $0.rawValue < Column.isItem.rawValue }
-    static let selected = ofRow.map(\.name).joined(separator: ", ")
-    static let selectedCount = Int32(ofRow.count)
+    package static let selected = ofRow.map(\.name).joined(separator: ", ")
+    package static let selectedCount = Int32(ofRow.count)
     /// What ``NewJobRow/Document/init(_:from:)`` reads.
     static let document =
         "is_item, coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
@@ -41,8 +41,8 @@ enum JobColumns {
     // MARK: Writing
 
     /// Binds a new row from the parameter behind `start` on; `text` is that of its document.
-    static func bind(
-        _ row: JobRow, digest: UInt64, isItem: Bool, text: [UInt8]?, to statement: PreparedStatement,
+    package static func bind(
+        _ row: JobRow, digest: UInt64, isItem: Bool, text: [UInt8]?, to statement: some Bindings,
         behind start: Int32
     ) {
         func bind(_ value: (some Bindable)?, _ column: Column) {
@@ -72,7 +72,7 @@ enum JobColumns {
     }
 
     /// Binds the id and what changes.
-    static func bindChanging(_ row: JobRow, to statement: PreparedStatement, behind start: Int32 = 0) {
+    package static func bindChanging(_ row: JobRow, to statement: some Bindings, behind start: Int32 = 0) {
         func bind(_ value: (some Bindable)?, _ column: Column) {
             statement.bind(value, at: start + column.rawValue + 1)
         }
@@ -94,7 +94,7 @@ enum JobColumns {
         bind(row.carried?.encoded, .carried)
     }
 
-    static func submitted(_ row: JobRow) -> [UInt8] {
+    package static func submitted(_ row: JobRow) -> [UInt8] {
         var writer = ByteWriter(reserving: 64)
         writer.byte(form)
         writer.number(row.specSize)
@@ -145,15 +145,15 @@ enum JobColumns {
     // MARK: Reading
 
     /// The id in the present row of a statement that selects ``selected``.
-    static func id(_ row: PreparedStatement) -> JobID { row.integer(Column.id.rawValue) }
+    package static func id(_ row: some StoredColumns) -> JobID { row.integer(Column.id.rawValue) }
 
     /// The bytes of its blobs.
-    static func size(_ row: PreparedStatement) -> Int {
+    package static func size(_ row: some StoredColumns) -> Int {
         [Column.submitted, .life, .carried].reduce(0) { $0 + row.size($1.rawValue) }
     }
 
     /// The job in the present row of a statement that selects ``selected``.
-    static func row(_ row: PreparedStatement) throws(DamagedRow) -> JobRow {
+    package static func row(_ row: some StoredColumns) throws(DamagedRow) -> JobRow {
         func number(_ column: Column) -> Int64 { row.integer(column.rawValue) }
         func count(_ column: Column) throws(DamagedRow) -> Int { try row.count(column.rawValue) }
         var job = try submitted(row)
@@ -181,7 +181,7 @@ enum JobColumns {
     }
 
     /// The job with what never changes, and its state.
-    private static func submitted(_ row: PreparedStatement) throws(DamagedRow) -> JobRow {
+    private static func submitted(_ row: some StoredColumns) throws(DamagedRow) -> JobRow {
         guard let queue = row.text(Column.queue.rawValue) else { throw DamagedRow() }
         let (owner, state) = (try row.owner(Column.owner.rawValue), try row.state(Column.state.rawValue))
         let (link, index) = (try row.count(Column.parentLink.rawValue), try row.count(Column.parentIndex.rawValue))
@@ -249,7 +249,7 @@ enum JobColumns {
 
 extension JobRow {
     /// The files that its row names.
-    var references: [BlobReference] {
+    package var references: [BlobReference] {
         var found = blobs.map(\.blob)
         if let blob = carried?.blob { found.append(blob) }
         if let blob = failedLink?.incoming?.blob { found.append(blob) }

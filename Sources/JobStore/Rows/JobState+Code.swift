@@ -1,8 +1,8 @@
-import JobModel
+package import JobModel
 
 extension JobState {
     /// Its number in the database, which never changes.
-    var code: Int64 {
+    package var code: Int64 {
         switch self {
         case .scheduled: 0
         case .queued: 1
@@ -15,7 +15,7 @@ extension JobState {
     }
 
     /// The state of this number; nil if there is none.
-    init?(code: Int64) {
+    package init?(code: Int64) {
         guard let state = Self.allCases.first(where: { $0.code == code }) else { return nil }
         self = state
     }

@@ -1,17 +1,17 @@
-import JobModel
+package import JobModel
 
 /// Writes schedules into rows of the table `schedules`, and reads them.
-enum ScheduleColumns {
-    private static let columns = """
+package enum ScheduleColumns {
+    package static let columns = """
         owner, name, groups, calendar, zone, every, catch_up, overlap, is_suspended, set_at, done_until, last_time, \
         last_job, submitted, skipped, waiting, spec_size, next, version
         """
 
     /// The number of columns that ``row(_:)`` reads.
-    static let count: Int32 = 19
-    static let select = "SELECT \(columns) FROM schedules"
+    package static let count: Int32 = 19
+    package static let select = "SELECT \(columns) FROM schedules"
     /// With the spec and the state of the last job behind the other columns.
-    static let selectWhole = """
+    package static let selectWhole = """
         SELECT \(columns), spec, (SELECT state FROM jobs WHERE id = last_job AND removing = 0) FROM schedules
         """
     /// Keeps the stored spec if it is given none.
@@ -21,7 +21,7 @@ enum ScheduleColumns {
         coalesce(?21, (SELECT spec FROM schedules WHERE owner = ?1 AND name = ?2)))
         """
 
-    static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
+    package static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
         let schedule = row.schedule
         var timing: [(any Bindable)?]
         switch schedule.timing {
@@ -38,12 +38,12 @@ enum ScheduleColumns {
     }
 
     /// The subject of a sentence about the schedule in the present row.
-    static func name(_ row: PreparedStatement) -> String {
+    package static func name(_ row: some StoredColumns) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
     }
 
     /// The schedule in the present row of a statement that begins with ``select``.
-    static func row(_ row: PreparedStatement) throws(DamagedRow) -> ScheduleRow {
+    package static func row(_ row: some StoredColumns) throws(DamagedRow) -> ScheduleRow {
         guard let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
             let catchUp = row.text(6).flatMap(ScheduleCatchUp.init(rawValue:)),
             let overlap = row.text(7).flatMap(ScheduleOverlap.init(rawValue:)), let timing = timing(row),
@@ -70,7 +70,7 @@ enum ScheduleColumns {
         return found
     }
 
-    private static func timing(_ row: PreparedStatement) -> ScheduleTiming? {
+    private static func timing(_ row: some StoredColumns) -> ScheduleTiming? {
         if let every = row.optionalInteger(5) {
             return (1...ScheduleTiming.longest).contains(every) ? .every(every) : nil
         }

@@ -1,8 +1,8 @@
-import JobModel
+package import JobModel
 
 /// The jobs that a round has read or changed, as they are now.
-struct JobBuffer {
-    enum Change {
+package struct JobBuffer {
+    package enum Change {
         case none
         case insert
         case update
@@ -10,12 +10,12 @@ struct JobBuffer {
     }
 
     /// A class, as moving a row costs as much as finding it.
-    final class Entry {
-        fileprivate(set) var row: JobRow
-        fileprivate(set) var change: Change
+    package final class Entry {
+        package fileprivate(set) var row: JobRow
+        package fileprivate(set) var change: Change
         /// Of a job that is not in the database yet.
-        fileprivate(set) var document: NewJobRow.Document?
-        let digest: UInt64
+        package fileprivate(set) var document: NewJobRow.Document?
+        package let digest: UInt64
 
         fileprivate init(_ row: JobRow, _ change: Change, document: NewJobRow.Document? = nil, digest: UInt64 = 0) {
             self.row = row
@@ -26,28 +26,32 @@ struct JobBuffer {
     }
 
     /// What a query selects jobs by.
-    enum Selection: Hashable {
+    package enum Selection: Hashable {
         case ready(queue: String, owner: UInt32)
         case children(of: JobID)
     }
 
-    private(set) var entries: [JobID: Entry] = [:]
+    package init() {}
+
+    package private(set) var entries: [JobID: Entry] = [:]
     /// Those whose change is not in the database, in no order.
-    private(set) var changed: [Entry] = []
+    package private(set) var changed: [Entry] = []
     private var keys: [RowKey: JobID] = [:]
     /// The selections that differ in the database.
     private var selections: Set<Selection> = []
 
-    func isChanged(_ selection: Selection?) -> Bool {
+    package func isChanged(_ selection: Selection?) -> Bool {
         if let selection { selections.contains(selection) } else { !changed.isEmpty }
     }
 
     /// The job that has a key and is not in the database yet.
-    func holder(of key: String, owner: UInt32) -> Entry? { keys[.key(owner: owner, key)].flatMap { entries[$0] } }
+    package func holder(of key: String, owner: UInt32) -> Entry? {
+        keys[.key(owner: owner, key)].flatMap { entries[$0] }
+    }
 
-    mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
+    package mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
-    mutating func insert(_ new: NewJobRow, as id: JobID) {
+    package mutating func insert(_ new: NewJobRow, as id: JobID) {
         let entry = Entry(new.row, .insert, document: new.document, digest: new.digest)
         entry.row.id = id
         if let key = new.row.key { keys[.key(owner: new.row.owner, key)] = id }
@@ -56,7 +60,7 @@ struct JobBuffer {
         changed.append(entry)
     }
 
-    mutating func update(_ row: JobRow) {
+    package mutating func update(_ row: JobRow) {
         guard let entry = entries[row.id] else {
             note(row, isReady: true)
             let entry = Entry(row, .update)
@@ -71,7 +75,7 @@ struct JobBuffer {
         entry.row = row
     }
 
-    mutating func delete(_ row: JobRow) {
+    package mutating func delete(_ row: JobRow) {
         guard let entry = entries[row.id] else { return }
         if let key = row.key { keys[.key(owner: row.owner, key)] = nil }
         note(row, isReady: row.isReady)
@@ -90,7 +94,7 @@ struct JobBuffer {
     }
 
     /// What is here is in the database.
-    mutating func flushed() {
+    package mutating func flushed() {
         for entry in changed {
             if entry.change == .delete { entries[entry.row.id] = nil }
             entry.change = .none
@@ -101,7 +105,7 @@ struct JobBuffer {
         selections.removeAll(keepingCapacity: true)
     }
 
-    mutating func removeAll() {
+    package mutating func removeAll() {
         entries.removeAll(keepingCapacity: entries.count < 4096)
         changed.removeAll(keepingCapacity: true)
         (keys, selections) = ([:], [])

@@ -1,9 +1,7 @@
-import JobModel
+package import JobModel
 
 extension SQLiteTransaction {
-    private static let columns = """
-        job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes
-        """
+    private static let columns = ListRow.columns
 
     func list(of job: JobID) throws(StoreError) -> ListRow? {
         try check()
@@ -63,15 +61,25 @@ extension SQLiteTransaction {
             """
             INSERT OR REPLACE INTO lists (\(Self.columns)) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-            """, list.job, list.id, list.link, list.phase.rawValue, list.mode.rawValue, list.concurrency, list.total,
-            list.made, list.ended, list.failed, list.decided, list.admitted, list.bytes
+            """, list.values
         ).run()
     }
 }
 
 extension ListRow {
-    /// The list in the present row.
-    fileprivate init(_ row: PreparedStatement) throws(DamagedRow) {
+    package static let columns =
+        "job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes"
+
+    /// The values of ``columns``.
+    package var values: [(any Bindable)?] {
+        [
+            job, id, link, phase.rawValue, mode.rawValue, concurrency, total, made, ended, failed, decided, admitted,
+            bytes,
+        ]
+    }
+
+    /// The list in the present row of a statement that selects ``columns`` and its template.
+    package init(_ row: some StoredColumns) throws(DamagedRow) {
         guard let phase = Phase(rawValue: Int(row.integer(3))), let mode = row.text(4).flatMap(ListMode.init(rawValue:))
         else { throw DamagedRow() }
         self.init(

@@ -30,22 +30,9 @@ extension SQLiteTransaction {
         ).run()
     }
 
-    private static let queueColumns =
-        "name, concurrency, per_user, is_suspended, start_count, start_milliseconds, byte_rate"
-
     func queues() throws(StoreError) -> [String: QueueOverrides] {
-        let rows = try statement("SELECT \(Self.queueColumns) FROM queues").rows {
-            row throws(StoreError) -> (String, QueueOverrides) in
-            func number(_ column: Int32) -> Int? { row.optionalInteger(column).map(Int.init) }
-            var overrides = QueueOverrides()
-            overrides.concurrency = number(1)
-            overrides.perUser = number(2)
-            overrides.isSuspended = number(3).map { $0 != 0 }
-            if let count = number(4), let milliseconds = number(5) {
-                overrides.startRate = StartRate(count: count, seconds: Double(milliseconds) / 1000)
-            }
-            overrides.byteRate = number(6)
-            return (row.text(0) ?? "", overrides)
+        let rows = try statement("SELECT \(QueueOverrides.columns) FROM queues").rows { row throws(StoreError) in
+            (row.text(0) ?? "", QueueOverrides(row))
         }
         return Dictionary(rows) { $1 }
     }
@@ -55,23 +42,16 @@ extension SQLiteTransaction {
             try statement("DELETE FROM queues WHERE name = ?1", name).run()
             return
         }
-        let rate = overrides.startRate
         try statement(
-            "INSERT OR REPLACE INTO queues (\(Self.queueColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            name, overrides.concurrency, overrides.perUser, overrides.isSuspended, rate?.count,
-            rate.map { Int64(($0.seconds * 1000).rounded()) }, overrides.byteRate
+            "INSERT OR REPLACE INTO queues (\(QueueOverrides.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            [name] + overrides.values
         ).run()
     }
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
         let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
             row throws(StoreError) in
-            damage.legible(.other("A count of jobs")) { () throws(DamagedRow) -> (CountKey, CountValue) in
-                let key = CountKey(owner: try row.owner(0), queue: row.text(1) ?? "", state: try row.state(2))
-                // Sums of the numbers in a damaged file must not overflow.
-                guard (0...1 << 56).contains(row.integer(4)) else { throw DamagedRow() }
-                return (key, CountValue(jobs: try row.count(3), bytes: row.integer(4)))
-            }
+            damage.legible(.other("A count of jobs")) { () throws(DamagedRow) in try CountKey.count(row) }
         }
         return Dictionary(counts) { $1 }
     }
@@ -92,7 +72,7 @@ extension SQLiteTransaction {
         }
     }
 
-    private static let selectWork = "SELECT id, kind, job, owner, list, position, payload FROM work"
+    private static let selectWork = "SELECT \(WorkRow.columns) FROM work"
 
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow] {
         try statement("\(Self.selectWork) WHERE id > ?1 ORDER BY id", after).rows(atMost: limit, work)
@@ -124,12 +104,7 @@ extension SQLiteTransaction {
 
     func endWork(_ id: Int64) throws(StoreError) { try statement("DELETE FROM work WHERE id = ?1", id).run() }
 
-    private func work(_ row: PreparedStatement) throws(StoreError) -> WorkRow? {
-        damage.legible(.other("The piece of work \(row.integer(0))")) { () throws(DamagedRow) in
-            guard let kind = WorkRow.Kind(rawValue: Int(row.integer(1))) else { throw DamagedRow() }
-            return WorkRow(
-                id: row.integer(0), kind: kind, job: row.integer(2), owner: try row.owner(3), list: row.integer(4),
-                position: row.integer(5), payload: row.bytes(6) ?? [])
-        }
+    private func work(_ row: PreparedStatement) -> WorkRow? {
+        damage.legible(.other("The piece of work \(row.integer(0))")) { () throws(DamagedRow) in try WorkRow(row) }
     }
 }

@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// A round's transaction. What is written is kept in buffers, sorted and written before a query that it may concern, and
 /// at the commit; so a job that is submitted and started in one round is one row written once.
@@ -188,14 +188,14 @@ final class SQLiteTransaction: JobTransaction {
 
 extension NewJobRow.Document {
     /// What the columns `is_item` and `text` hold.
-    var stored: (isItem: Bool, text: [UInt8]) {
+    package var stored: (isItem: Bool, text: [UInt8]) {
         switch self {
         case .spec(let text): (false, text)
         case .item(let value): (true, value.encoded)
         }
     }
 
-    init(_ row: PreparedStatement, from column: Int32) throws(DamagedRow) {
+    package init(_ row: some StoredColumns, from column: Int32) throws(DamagedRow) {
         if row.integer(column) == 0 {
             guard let text = row.bytes(column + 1) else { throw DamagedRow() }
             self = .spec(text)

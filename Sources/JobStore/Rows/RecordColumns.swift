@@ -1,0 +1,56 @@
+package import JobModel
+
+extension QueueOverrides {
+    package static let columns =
+        "name, concurrency, per_user, is_suspended, start_count, start_milliseconds, byte_rate"
+
+    /// The values of ``columns`` behind the name.
+    package var values: [(any Bindable)?] {
+        [
+            concurrency, perUser, isSuspended, startRate?.count,
+            startRate.map { Int64(($0.seconds * 1000).rounded()) }, byteRate,
+        ]
+    }
+
+    /// The settings in the present row of a statement that selects ``columns``.
+    package init(_ row: some StoredColumns) {
+        func number(_ column: Int32) -> Int? { row.optionalInteger(column).map(Int.init) }
+        self.init()
+        concurrency = number(1)
+        perUser = number(2)
+        isSuspended = number(3).map { $0 != 0 }
+        if let count = number(4), let milliseconds = number(5) {
+            startRate = StartRate(count: count, seconds: Double(milliseconds) / 1000)
+        }
+        byteRate = number(6)
+    }
+}
+
+extension CountKey {
+    /// The count in the present row of a statement that selects owner, queue, state, jobs and bytes.
+    package static func count(_ row: some StoredColumns) throws(DamagedRow) -> (CountKey, CountValue) {
+        let key = CountKey(owner: try row.owner(0), queue: row.text(1) ?? "", state: try row.state(2))
+        // Sums of the numbers in a damaged file must not overflow.
+        guard (0...1 << 56).contains(row.integer(4)) else { throw DamagedRow() }
+        return (key, CountValue(jobs: try row.count(3), bytes: row.integer(4)))
+    }
+}
+
+extension WorkRow {
+    package static let columns = "id, kind, job, owner, list, position, payload"
+
+    /// The piece of work in the present row of a statement that selects ``columns``.
+    package init(_ row: some StoredColumns) throws(DamagedRow) {
+        guard let kind = Kind(rawValue: Int(row.integer(1))) else { throw DamagedRow() }
+        self.init(
+            id: row.integer(0), kind: kind, job: row.integer(2), owner: try row.owner(3), list: row.integer(4),
+            position: row.integer(5), payload: row.bytes(6) ?? [])
+    }
+}
+
+extension BlobReference {
+    /// The file in the present row of a statement that selects its life, number and size.
+    package init(_ row: some StoredColumns) {
+        self.init(life: row.integer(0), number: row.integer(1), size: row.integer(2))
+    }
+}

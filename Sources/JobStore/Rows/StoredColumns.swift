@@ -1,0 +1,68 @@
+package import JobModel
+
+/// The columns of the present row of a statement's result.
+package protocol StoredColumns {
+    func isNull(_ column: Int32) -> Bool
+    func integer(_ column: Int32) -> Int64
+    func text(_ column: Int32) -> String?
+    /// The bytes of a blob; 0 for NULL.
+    func size(_ column: Int32) -> Int
+    /// Reads the bytes of a blob or text where they are; those of NULL are none.
+    func withBytes<Value, Failure>(
+        _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
+    ) throws(Failure) -> Value
+}
+
+extension StoredColumns {
+    package func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    package func time(_ column: Int32) -> Timestamp? { optionalInteger(column).map(Timestamp.init(milliseconds:)) }
+
+    package func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
+}
+
+/// Takes the values of parameters; one that is not bound is NULL.
+package protocol Bindings: AnyObject {
+    func bind(integer: Int64, at index: Int32)
+    func bind(text: String, at index: Int32)
+    func bind(bytes: [UInt8], at index: Int32)
+}
+
+extension Bindings {
+    package func bind(_ value: (some Bindable)?, at index: Int32) { value?.bind(to: self, at: index) }
+}
+
+/// What can be bound to a parameter.
+package protocol Bindable {
+    func bind(to parameters: some Bindings, at index: Int32)
+}
+
+extension Bindable where Self: BinaryInteger {
+    package func bind(to parameters: some Bindings, at index: Int32) {
+        parameters.bind(integer: Int64(self), at: index)
+    }
+}
+
+extension Int64: Bindable {}
+extension Int: Bindable {}
+extension UInt32: Bindable {}
+
+extension Bool: Bindable {
+    package func bind(to parameters: some Bindings, at index: Int32) {
+        parameters.bind(integer: self ? 1 : 0, at: index)
+    }
+}
+
+extension Timestamp: Bindable {
+    package func bind(to parameters: some Bindings, at index: Int32) {
+        parameters.bind(integer: milliseconds, at: index)
+    }
+}
+
+extension String: Bindable {
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(text: self, at: index) }
+}
+
+extension [UInt8]: Bindable {
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(bytes: self, at: index) }
+}
