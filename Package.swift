@@ -15,6 +15,16 @@ let ours: [SwiftSetting] =
 let allocator: [LinkerSetting] =
     FileManager.default.fileExists(atPath: "/usr/include/jemalloc/jemalloc.h") ? [.linkedLibrary("jemalloc")] : []
 
+/// Whether libpq's development files are installed (`.ci/prepare` installs them); deferd has no PostgreSQL otherwise.
+let hasPostgreSQL = FileManager.default.fileExists(atPath: "/usr/include/postgresql/libpq-fe.h")
+let postgreSQL: [Target.Dependency] = hasPostgreSQL ? ["PostgreSQLStore"] : []
+let postgreSQLTargets: [Target] =
+    hasPostgreSQL
+    ? [
+        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .target(name: "PostgreSQLStore", dependencies: ["CPostgreSQL", "JobModel", "JobStore"], swiftSettings: ours),
+    ] : []
+
 /// Builds of DeferredKit for its tests: `DEFERRED_YIELDS=1` yields threads at its locks, and `DEFERRED_DEFECT=name`
 /// adds a defect that the tests must find (`make test-yields`, `make test-defects`).
 let trials: [SwiftSetting] =
@@ -120,7 +130,7 @@ let package = Package(
                 "MetricsRegistry", "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
                 arguments, log, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-            ] + nio,
+            ] + nio + postgreSQL,
             swiftSettings: ours,
             linkerSettings: allocator
         ),
@@ -199,7 +209,7 @@ let package = Package(
             swiftSettings: ours),
         .testTarget(
             name: "JobStoreTests",
-            dependencies: ["CSQLite", "InMemoryStore", "JobModel", "JobStore", "TestSupport"],
+            dependencies: ["CSQLite", "InMemoryStore", "JobModel", "JobStore", "TestSupport"] + postgreSQL,
             swiftSettings: ours),
         .testTarget(
             name: "JobEngineTests",
@@ -239,5 +249,5 @@ let package = Package(
             name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],
             swiftSettings: ours
         ),
-    ]
+    ] + postgreSQLTargets
 )

@@ -6,21 +6,12 @@ import Testing
 
 /// What clients and runs read beside rounds.
 @Suite struct JobReaderTests {
-    private let store: SQLiteStore
-    private let rounds: StoreUnderTest
-    private var reader: any JobReader { store.reader }
-
-    init() throws {
-        let directory = try TemporaryDirectory()
-        store = try SQLiteStore(path: directory.path)
-        rounds = StoreUnderTest(store, directory)
-    }
-
     private func child(of job: JobID, list: Int64 = 1, _ index: Int, _ state: JobState = .queued) -> JobRow {
         .sample(state: state, parent: JobRow.Parent(job: job, link: 0, list: list, index: index, depth: 1))
     }
 
-    @Test func givesAJobWithWhatItIsMadeOf() throws {
+    @Test(arguments: StoreKind.readable) func givesAJobWithWhatItIsMadeOf(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let parent = try #require(try rounds.insert([.sample(state: .running)]).first)
         let template = StoredValue.inline(Array("{\"x\":1}".utf8))
         let item = NewJobRow.Document.item(.inline(Array("5".utf8)))
@@ -38,7 +29,8 @@ import Testing
         #expect(try reader.jobs([parent + 1, 99, parent]).map(\.row.id) == [parent + 1, parent])
     }
 
-    @Test func hidesAllBelowARemovedRoot() throws {
+    @Test(arguments: StoreKind.readable) func hidesAllBelowARemovedRoot(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let root = try #require(try rounds.insert([.sample(tags: ["t"])]).first)
         let middle = try #require(try rounds.insert([child(of: root, 0)]).first)
         let leaf = try #require(try rounds.insert([child(of: middle, list: 2, 0)]).first)
@@ -59,7 +51,8 @@ import Testing
         #expect(try reader.page(filter).jobs.isEmpty)
     }
 
-    @Test func listsByEachPartOfAFilter() throws {
+    @Test(arguments: StoreKind.readable) func listsByEachPartOfAFilter(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let ids = try rounds.insert([
             .sample(owner: 1, queue: "a", tags: ["t"]), .sample(owner: 2, queue: "b", tags: ["t", "u"], source: .json),
             .sample(owner: 1, state: .failed, queue: "b"), .sample(owner: 1, queue: "a", source: .json),
@@ -87,8 +80,9 @@ import Testing
     }
 
     /// More than one snapshot looks at.
-    @Test(arguments: [JobFilter.Order.newest, .oldest])
-    func findsRareJobsAmongManyOfATagOrAParent(_ order: JobFilter.Order) throws {
+    @Test(arguments: StoreKind.readable, [JobFilter.Order.newest, .oldest])
+    func findsRareJobsAmongManyOfATagOrAParent(_ kind: StoreKind, order: JobFilter.Order) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let parent = try #require(try rounds.insert([.sample(owner: 1, state: .running)]).first)
         var rare: (tagged: [JobID], children: [JobID]) = ([], [])
         try rounds.round { transaction in
@@ -124,6 +118,9 @@ import Testing
     }
 
     @Test func readsThroughIndexesAndSortsNothing() throws {
+        let directory = try TemporaryDirectory()
+        let store = try SQLiteStore(path: directory.path)
+        let (rounds, reader) = (StoreUnderTest(store, directory), store.reader)
         // The children of a job that is not there are not looked for.
         try rounds.insert([.sample(owner: 1, tags: ["t"])])
         for order in [JobFilter.Order.newest, .oldest] {
@@ -176,7 +173,8 @@ import Testing
         }
     }
 
-    @Test func endsAPageThatIsFull() throws {
+    @Test(arguments: StoreKind.readable) func endsAPageThatIsFull(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let text = [UInt8](repeating: 32, count: 1 << 20)
         try rounds.round { transaction in
             _ = try transaction.insert((0..<4).map { _ in NewJobRow(row: .sample(), document: .spec(text)) })
@@ -187,7 +185,8 @@ import Testing
         #expect(try reader.jobs([1, 2, 3]).count == 2)
     }
 
-    @Test func givesOutcomesOfChildrenByIndex() throws {
+    @Test(arguments: StoreKind.readable) func givesOutcomesOfChildrenByIndex(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let ended = child(of: 1, 1, .succeeded).with { $0.carried = .success(.inline(Array("7".utf8))) }
         let ids = try rounds.insert([child(of: 1, 0), ended, child(of: 1, 2, .failed), child(of: 1, list: 2, 1)])
         let found = try reader.outcomes(of: 1, list: 1, from: 1, limit: 10)
@@ -198,7 +197,8 @@ import Testing
         #expect(try reader.outcomes(of: 1, list: 1, from: 0, limit: 1).map(\.index) == [0])
     }
 
-    @Test func givesSchedulesWithoutLongSpecs() throws {
+    @Test(arguments: StoreKind.readable) func givesSchedulesWithoutLongSpecs(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let job = try #require(try rounds.insert([.sample(state: .failed)]).first)
         func schedule(_ name: String, owner: UInt32, size: Int) -> ScheduleRow {
             var schedule = Schedule(
@@ -230,7 +230,8 @@ import Testing
         #expect(try reader.schedule(rows[2].schedule.key)?.spec == nil)
     }
 
-    @Test func givesTransfersDownloadsAndBlobs() throws {
+    @Test(arguments: StoreKind.readable) func givesTransfersDownloadsAndBlobs(_ kind: StoreKind) throws {
+        let (rounds, reader) = try kind.makeReadable()
         let blob = BlobReference(life: 3, number: 4, size: 5)
         let templateBlob = BlobReference(life: 3, number: 1, size: 6)
         let ids = try rounds.insert([

@@ -4,29 +4,66 @@ import JobStore
 import TestSupport
 import Testing
 
+#if canImport(PostgreSQLStore)
+    import PostgreSQLStore
+#endif
+
 /// What the suite runs against.
 enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
     case sqlite
     case memory
+    case postgresql
 
     var testDescription: String { rawValue }
 
+    /// Without PostgreSQL where that is not installed.
+    static let allCases: [StoreKind] = [.memory] + readable
+    /// Those with a reader.
+    static let readable: [StoreKind] = [.sqlite] + (PostgreSQLCluster.shared == nil ? [] : [.postgresql])
+
     func make() throws -> StoreUnderTest {
-        guard self == .sqlite else { return StoreUnderTest(InMemoryStore()) }
         let directory = try TemporaryDirectory()
-        return StoreUnderTest(try SQLiteStore(path: directory.path), directory)
+        switch self {
+        case .memory: return StoreUnderTest(InMemoryStore())
+        case .sqlite:
+            let store = try SQLiteStore(path: directory.path)
+            return StoreUnderTest(store, directory, reader: store.reader)
+        case .postgresql:
+            #if canImport(PostgreSQLStore)
+                let store = try PostgreSQLStore(
+                    PostgreSQLSettings(
+                        address: #require(PostgreSQLCluster.shared).makeDatabase(), statementTimeout: 20),
+                    path: directory.path, node: "test")
+                return StoreUnderTest(store, directory, reader: store.reader)
+            #else
+                throw StoreError(.closed, "This build has no PostgreSQL; install libpq-dev.")
+            #endif
+        }
+    }
+
+    /// A store, and its reader.
+    func makeReadable() throws -> (store: StoreUnderTest, reader: any JobReader) {
+        let store = try make()
+        return (store, try #require(store.reader))
+    }
+}
+
+@Suite struct PostgreSQLPresenceTests {
+    @Test(.enabled(if: PostgreSQLCluster.programs != nil, "PostgreSQL is not installed; its store is not tested."))
+    func isInstalled_whereItsStoreIsTested() throws {
+        #expect(StoreKind.allCases.contains(.postgresql))
     }
 }
 
 /// A new store, with what a test does with it.
 final class StoreUnderTest {
     let store: any JobStore
+    let reader: (any JobReader)?
     /// Gone with it.
     private let directory: TemporaryDirectory?
 
-    init(_ store: any JobStore, _ directory: TemporaryDirectory? = nil) {
-        self.store = store
-        self.directory = directory
+    init(_ store: any JobStore, _ directory: TemporaryDirectory? = nil, reader: (any JobReader)? = nil) {
+        (self.store, self.directory, self.reader) = (store, directory, reader)
     }
 
     /// Runs `body` in a round that is to be committed, and gives what it gives.

@@ -132,7 +132,8 @@ package enum RoundEnd: Sendable {
     case committed
     /// It changed nothing.
     case undone(StoreError)
-    /// Its fate is unknown until a later round is committed: then it has changed nothing, and never will.
+    /// Its fate is unknown until ``JobStore/settle()`` tells it. A store that cannot tell settles it with the next round that
+    /// it commits: then it has changed nothing, and never will.
     case unknown(StoreError)
 }
 
@@ -141,4 +142,13 @@ package protocol JobStore: AnyObject {
     /// Runs `body` in a transaction and commits it with one fsync, or none if it wrote nothing. One thread at a time calls
     /// this.
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd
+    /// The end of the last round whose fate was unknown; nil as long as that is so. Rounds before it is known are undone.
+    func settle() -> RoundEnd?
+    /// Whether ``settle()`` will tell.
+    var tellsFates: Bool { get }
+}
+
+extension JobStore {
+    package func settle() -> RoundEnd? { nil }
+    package var tellsFates: Bool { false }
 }

@@ -1,0 +1,267 @@
+import CPostgreSQL
+import Dispatch
+import Glibc
+import JobModel
+import JobStore
+
+/// A session of PostgreSQL in pipeline mode: writes are queued without waiting for their results, and a query waits for all.
+///
+/// It is unchecked as its owners let one thread at a time use it.
+final class PostgreSQLConnection: @unchecked Sendable {
+    /// What was sent and not answered, in order.
+    private enum Pending {
+        case preparation(sql: String)
+        /// A statement, the number of rows that it must change, and whether its own rows are asked for.
+        case statement(changes: Int?, isWanted: Bool)
+        case synchronization
+    }
+
+    /// A server's process, which no other has the name of.
+    struct Process {
+        let id: Int32
+        let start: String
+    }
+
+    private let pointer: OpaquePointer
+    private let settings: PostgreSQLSettings
+    /// The code of its errors.
+    private let errors: StoreError.Code
+    /// The subject of a sentence about the database.
+    let name: String
+    private(set) var process = Process(id: 0, start: "")
+    private(set) var isBroken = false
+    private var pending: [Pending] = []
+    /// The names of prepared statements.
+    private var statements: [String: String] = [:]
+    private var number = 0
+    private static let mostStatements = 500
+
+    // MARK: Opening
+
+    init(_ settings: PostgreSQLSettings, errors: StoreError.Code) throws(StoreError) {
+        (self.settings, self.errors) = (settings, errors)
+        let keywords = ["dbname", "client_encoding", "application_name"]
+        let values = [settings.address, "UTF8", "deferd"]
+        let opened = withStrings(keywords) { keywords in
+            withStrings(values) { values in PQconnectStartParams(keywords, values, 1) }
+        }
+        guard let opened else { throw StoreError(errors, "libpq has no memory for a connection.") }
+        pointer = opened
+        let host = PQhost(opened).map { String(cString: $0) } ?? ""
+        name = "PostgreSQL at \(host.isEmpty ? "its socket" : host)"
+        // Then a refusal says its SQLSTATE, whatever the server's language is.
+        PQsetErrorVerbosity(opened, PQERRORS_SQLSTATE)
+        PQsetNoticeProcessor(opened, { _, _ in }, nil)
+        let end = deadline
+        try connect(until: end)
+        PQsetErrorVerbosity(opened, PQERRORS_DEFAULT)
+        try begin(until: end)
+    }
+
+    deinit { PQfinish(pointer) }
+
+    private func connect(until end: UInt64) throws(StoreError) {
+        var next = PGRES_POLLING_WRITING
+        while PQstatus(pointer) != CONNECTION_BAD {
+            try poll(next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: end)
+            next = PQconnectPoll(pointer)
+            if next == PGRES_POLLING_OK { return }
+            if next == PGRES_POLLING_FAILED { break }
+        }
+        isBroken = true
+        let message = message
+        // libpq's own errors have no SQLSTATE.
+        let words = message.split(whereSeparator: { $0.isWhitespace || $0 == ":" })
+        let code = words.last.map(String.init) ?? ""
+        let isState = message.contains("FATAL") && code.utf8.count == 5
+        throw StoreError(
+            errors,
+            PostgreSQLFailure(
+                code: isState ? code : "08006", message: isState ? Self.reason(code) : message), at: name)
+    }
+
+    private static func reason(_ code: String) -> String {
+        switch code {
+        case "28P01", "28000": "it refused the role or its password"
+        case "3D000": "it has no such database"
+        case "57P03": "it is starting or stopping"
+        case "53300": "it has too many connections"
+        default: "it refused the connection: SQLSTATE \(code)"
+        }
+    }
+
+    /// Sets up the session.
+    private func begin(until end: UInt64) throws(StoreError) {
+        PQsetnonblocking(pointer, 1)
+        guard PQsendQuery(pointer, settings.session) == 1 else { throw broken(message) }
+        var failed: StoreError?
+        while let result = try next(until: end) {
+            if PQresultStatus(result) == PGRES_FATAL_ERROR { failed = failed ?? failure(result) }
+            if PQntuples(result) > 0, let start = PQgetvalue(result, 0, 0) {
+                process = Process(id: PQbackendPID(pointer), start: String(cString: start))
+            }
+            PQclear(result)
+        }
+        if let failed { throw failed }
+        guard PQenterPipelineMode(pointer) == 1 else { throw broken(message) }
+    }
+
+    // MARK: Statements
+
+    /// Queues a statement. With `changes`, it fails if it changes another number of rows.
+    func send(
+        _ sql: String, _ parameters: [PostgreSQLParameter] = [], changes: Int? = nil, isWanted: Bool = false
+    ) throws(StoreError) {
+        let statement = if let known = statements[sql] { known } else { try prepare(sql, parameters) }
+        // An empty value is not NULL, and needs an address too.
+        var bytes: [UInt8] = []
+        for case let value? in parameters.map(\.bytes) { bytes += value }
+        bytes.append(0)
+        let lengths = parameters.map { Int32($0.bytes?.count ?? 0) }
+        let ones = [Int32](repeating: 1, count: parameters.count)
+        let isSent = bytes.withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { buffer in
+                var offset = 0
+                let values = parameters.map { parameter -> UnsafePointer<CChar>? in
+                    guard let bytes = parameter.bytes else { return nil }
+                    defer { offset += bytes.count }
+                    return buffer.baseAddress.map { $0 + offset }
+                }
+                return PQsendQueryPrepared(pointer, statement, Int32(parameters.count), values, lengths, ones, 1)
+            }
+        }
+        guard isSent == 1 else { throw broken(message) }
+        pending.append(.statement(changes: changes, isWanted: isWanted))
+    }
+
+    private func prepare(_ sql: String, _ parameters: [PostgreSQLParameter]) throws(StoreError) -> String {
+        // Filters of lists combine freely; the last ones are prepared each time.
+        let name = statements.count < Self.mostStatements ? "s\(number)" : ""
+        number += 1
+        let types = parameters.map(\.type)
+        guard PQsendPrepare(pointer, name, sql, Int32(types.count), types) == 1 else { throw broken(message) }
+        if !name.isEmpty { statements[sql] = name }
+        pending.append(.preparation(sql: sql))
+        return name
+    }
+
+    /// The rows of a query, once all that was sent before is carried out.
+    func rows(_ sql: String, _ parameters: [PostgreSQLParameter] = []) throws(StoreError) -> PostgreSQLRows {
+        try send(sql, parameters, isWanted: true)
+        guard let rows = try finish().last else { throw broken("a query was not answered") }
+        return rows
+    }
+
+    /// Waits until all that was sent is carried out; gives the wanted rows.
+    func finish() throws(StoreError) -> [PostgreSQLRows] {
+        try synchronize()
+        let end = deadline
+        var found: [PostgreSQLRows] = []
+        var failed: StoreError?
+        let all = pending
+        pending = []
+        for expected in all {
+            guard let result = try next(until: end) else { throw broken("its answers are out of order") }
+            // Clears the result when it is not wanted.
+            let rows = PostgreSQLRows(result)
+            let status = PQresultStatus(result)
+            if case .synchronization = expected {
+                guard status == PGRES_PIPELINE_SYNC else { throw broken(message) }
+                continue
+            }
+            if status == PGRES_FATAL_ERROR, failed == nil { failed = failure(result) }
+            switch expected {
+            case .preparation(let sql): if status != PGRES_COMMAND_OK { statements[sql] = nil }
+            case .statement(let changes, let isWanted):
+                if status == PGRES_TUPLES_OK, isWanted { found.append(rows) }
+                if let changes, failed == nil, Int(String(cString: PQcmdTuples(result))) != changes {
+                    failed = StoreError(errors, "\(name): a row that is to be changed is not there.")
+                }
+            case .synchronization: break
+            }
+            if isBroken { break }
+            if try next(until: end) != nil { throw broken("its answers are out of order") }
+        }
+        if let failed { throw failed }
+        return found
+    }
+
+    /// Has the server carry out what was sent, without waiting for it.
+    func synchronize() throws(StoreError) {
+        guard !isBroken else { throw broken("the connection is closed") }
+        guard PQpipelineSync(pointer) == 1 else { throw broken(message) }
+        pending.append(.synchronization)
+        if PQflush(pointer) < 0 { throw broken(message) }
+    }
+
+    /// Whether the server has closed the session while nothing was asked.
+    func checkIdle() -> Bool {
+        var descriptor = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
+        if !isBroken, pending.isEmpty, Glibc.poll(&descriptor, 1, 0) > 0 {
+            if PQconsumeInput(pointer) == 0 || PQstatus(pointer) == CONNECTION_BAD { isBroken = true }
+            // A notice of the end comes before it.
+            if !isBroken, descriptor.revents & Int16(POLLHUP | POLLERR) != 0 { isBroken = true }
+        }
+        return !isBroken
+    }
+
+    // MARK: Waiting
+
+    private var deadline: UInt64 {
+        // The server gives up a statement first.
+        DispatchTime.now().uptimeNanoseconds + UInt64(settings.milliseconds + 500) * 1_000_000
+    }
+
+    /// The next result; nil at the end of those of a statement.
+    private func next(until end: UInt64) throws(StoreError) -> OpaquePointer? {
+        while true {
+            let left = PQflush(pointer)
+            if left < 0 { throw broken(message) }
+            if PQisBusy(pointer) == 0 { return PQgetResult(pointer) }
+            try poll(left == 1 ? POLLIN | POLLOUT : POLLIN, until: end)
+            if PQconsumeInput(pointer) == 0 { throw broken(message) }
+        }
+    }
+
+    private func poll(_ events: Int32, until end: UInt64) throws(StoreError) {
+        while true {
+            let now = DispatchTime.now().uptimeNanoseconds
+            guard now < end else { throw broken("it did not answer in time") }
+            var descriptor = pollfd(fd: PQsocket(pointer), events: Int16(events), revents: 0)
+            let count = Glibc.poll(&descriptor, 1, Int32((end - now) / 1_000_000 + 1))
+            if count > 0 { return }
+            if count < 0, errno != EINTR { throw broken("poll failed") }
+        }
+    }
+
+    // MARK: Errors
+
+    private var message: String {
+        let text = String(cString: PQerrorMessage(pointer)).split(separator: "\n").first.map(String.init) ?? ""
+        return text.isEmpty ? "the connection broke" : text
+    }
+
+    private func broken(_ message: String) -> StoreError {
+        isBroken = true
+        return StoreError(errors, PostgreSQLFailure(code: "08006", message: message), at: name)
+    }
+
+    private func failure(_ result: OpaquePointer) -> StoreError {
+        func field(_ letter: Unicode.Scalar) -> String? {
+            PQresultErrorField(result, Int32(letter.value)).map { String(cString: $0) }
+        }
+        let failure = PostgreSQLFailure(code: field("C") ?? "08006", message: field("M") ?? message)
+        if failure.endsSession || PQstatus(pointer) == CONNECTION_BAD { isBroken = true }
+        return StoreError(errors, failure, at: name)
+    }
+}
+
+/// Runs `body` with a list of C strings that ends with a null pointer.
+private func withStrings<Value>(
+    _ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Value
+) -> Value {
+    let copies = texts.map { strdup($0) }
+    defer { for copy in copies { free(copy) } }
+    let list = copies.map { UnsafePointer<CChar>($0) } + [nil]
+    return list.withUnsafeBufferPointer { body($0.baseAddress) }
+}

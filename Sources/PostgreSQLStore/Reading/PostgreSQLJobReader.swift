@@ -1,0 +1,189 @@
+import Dispatch
+package import JobModel
+import JobStore
+import Synchronization
+
+/// Reads for clients and runs, each call in one snapshot on one of a few connections.
+package final class PostgreSQLJobReader: JobReader {
+    private struct Pool {
+        var free: [PostgreSQLConnection] = []
+        var isClosed = false
+    }
+
+    let damage: DamageReport
+    private let settings: PostgreSQLSettings
+    private let pool = Mutex(Pool())
+    private let permits = DispatchSemaphore(value: PostgreSQLJobReader.connections)
+    private static let connections = 3
+
+    init(_ settings: PostgreSQLSettings, _ damage: DamageReport) {
+        (self.settings, self.damage) = (settings, damage)
+    }
+
+    /// Later reads fail.
+    func close() {
+        pool.withLock { pool in
+            pool.isClosed = true
+            pool.free = []
+        }
+    }
+
+    /// Runs `body` in one snapshot, on a connection that no other thread uses.
+    func read<Value>(
+        _ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        permits.wait()
+        defer { permits.signal() }
+        let idle = try pool.withLock { (pool) throws(StoreError) in
+            if pool.isClosed { throw StoreError.closed }
+            return pool.free.popLast()
+        }
+        if let idle, idle.checkIdle() { return try read(idle, body) }
+        return try read(try PostgreSQLConnection(settings, errors: .read), body)
+    }
+
+    private func read<Value>(
+        _ connection: PostgreSQLConnection, _ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        var snapshot = PostgreSQLSnapshot(connection, damage)
+        // One that has failed is closed.
+        try connection.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        let value = try body(&snapshot)
+        try connection.send("COMMIT")
+        _ = try connection.finish()
+        pool.withLock { if !$0.isClosed { $0.free.append(connection) } }
+        return value
+    }
+
+    // MARK: Jobs
+
+    package func job(_ id: JobID) throws(StoreError) -> StoredJob? { try jobs([id]).first }
+
+    package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
+        try read { snapshot throws(StoreError) in
+            var page = SnapshotPage(limit: ids.count)
+            try snapshot.add(ids, to: &page)
+            return page.jobs
+        }
+    }
+
+    package func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
+        try read { snapshot throws(StoreError) in try snapshot.standings(of: ids) }
+    }
+
+    package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
+        try read { snapshot throws(StoreError) in
+            var page = SnapshotPage(limit: filter.limit)
+            try snapshot.add(try snapshot.ids(filter), to: &page)
+            return (page.jobs, page.isFull)
+        }
+    }
+
+    package func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
+        try read { snapshot throws(StoreError) in try snapshot.ids(filter) }
+    }
+
+    package func outcomes(
+        of job: JobID, list: Int64, from index: Int, limit: Int
+    ) throws(StoreError) -> [ChildOutcome] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.rows(
+                """
+                SELECT id, parent_index, state, carried FROM jobs \
+                WHERE parent = $1 AND list = $2 AND parent_index >= $3 ORDER BY parent_index LIMIT $4
+                """, job, list, index, limit
+            ).map { row in
+                damage.legible(.job(row.integer(0))) { () throws(DamagedRow) in
+                    ChildOutcome(
+                        job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
+                        carried: try row.carried(3))
+                }
+            }
+        }
+    }
+
+    // MARK: Schedules
+
+    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
+        try schedules(
+            "owner = $1 AND name = $2", [key.owner, Array(key.name.utf8)], longestSpec: .max
+        ).first
+    }
+
+    package func schedules(
+        after key: ScheduleKey?, owner: UInt32?, limit: Int
+    ) throws(StoreError) -> [StoredScheduleRow] {
+        let condition = "(owner, name) > ($1, $2)\(owner == nil ? "" : " AND owner = $4") ORDER BY owner, name LIMIT $3"
+        let values: [(any Bindable)?] = [key?.owner ?? owner ?? 0, Array((key?.name ?? "").utf8), limit]
+        return try schedules(
+            condition, values + (owner.map { [$0] } ?? []), longestSpec: StoredScheduleRow.longestShownSpec)
+    }
+
+    /// The schedules that fit a condition except damaged ones, without specs longer than `longestSpec`.
+    private func schedules(
+        _ condition: String, _ values: [(any Bindable)?], longestSpec: Int
+    ) throws(StoreError) -> [StoredScheduleRow] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.query("\(ScheduleColumns.selectWhole) WHERE \(condition)", values).map { row in
+                damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in
+                    let schedule = try ScheduleColumns.row(row)
+                    let isShown = schedule.schedule.specSize <= longestSpec
+                    return StoredScheduleRow(
+                        row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
+                        lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
+                }
+            }
+        }
+    }
+
+    // MARK: Transfers and files
+
+    package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
+        try read { snapshot throws(StoreError) in
+            try snapshot.rows("SELECT text FROM checkpoints WHERE job = $1 AND link = $2", job, link).first?.bytes(0)
+        }
+    }
+
+    package func download(to path: String) throws(StoreError) -> [UInt8]? {
+        try read { snapshot throws(StoreError) in
+            try snapshot.rows("SELECT record FROM downloads WHERE path = $1", Array(path.utf8)).first?.bytes(0)
+        }
+    }
+
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
+    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+        try read { snapshot throws(StoreError) in
+            let found = try snapshot.rows(
+                """
+                SELECT checkpoints.job, jobs.owner, checkpoints.link, text, jobs.parent FROM checkpoints \
+                JOIN jobs ON jobs.id = checkpoints.job WHERE ($1::bigint IS NULL OR checkpoints.job = $1) AND \
+                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job LIMIT $2
+                """, job, limit)
+            try snapshot.learn(Set((0..<found.count).compactMap { found[$0].optionalInteger(4) }))
+            return try found.map { row -> UnfinishedTransfer? in
+                if let parent = row.optionalInteger(4), snapshot.isHidden(parent) { return nil }
+                let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
+                guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
+                return UnfinishedTransfer(
+                    job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+            }
+        }
+    }
+
+    package func blobs(
+        beforeLife life: Int64, after blob: BlobReference?, limit: Int
+    ) throws(StoreError) -> [BlobReference] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.rows(
+                """
+                SELECT DISTINCT life, number, size FROM blobs WHERE life < $1 AND (life, number) > ($2, $3) \
+                ORDER BY life, number LIMIT $4
+                """, life, blob?.life ?? 0, blob?.number ?? 0, limit
+            ).map { row in BlobReference(row) }
+        }
+    }
+
+    package func copyState() throws(StoreError) -> String {
+        throw StoreError(.read, "The jobs are in PostgreSQL; make backups of that database with pg_dump.")
+    }
+}

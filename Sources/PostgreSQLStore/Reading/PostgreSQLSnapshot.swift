@@ -1,0 +1,210 @@
+import JobModel
+import JobStore
+
+/// Answers questions about jobs inside one snapshot of a connection.
+struct PostgreSQLSnapshot {
+    /// Jobs that are read together, as their texts may be long.
+    private static let step = 16
+
+    private let connection: PostgreSQLConnection
+    private let damage: DamageReport
+    /// Whether the children of a job are hidden, as it or a job above it is being removed or gone.
+    private var hidden: [JobID: Bool] = [:]
+
+    init(_ connection: PostgreSQLConnection, _ damage: DamageReport) {
+        (self.connection, self.damage) = (connection, damage)
+    }
+
+    func rows(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PostgreSQLRows {
+        try query(sql, values)
+    }
+
+    func query(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
+        try connection.rows(sql, PostgreSQLParameters(values).values)
+    }
+
+    /// Adds the existing jobs while the page may grow.
+    mutating func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
+        var start = 0
+        while start < ids.count, page.mayGrow {
+            let part = ids[start..<min(ids.count, start + Self.step)]
+            start += Self.step
+            let rows = try connection.rows(
+                """
+                SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), is_item, text, \
+                CASE WHEN is_item = 1 THEN \
+                (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) END \
+                FROM jobs JOIN documents ON documents.job = id WHERE id = ANY ($1) AND removing = 0
+                """, [.array(Array(part))])
+            var found: [JobID: (job: StoredJob, size: Int)] = [:]
+            for row in 0..<rows.count {
+                let (row, last) = (rows[row], JobColumns.selectedCount)
+                found[JobColumns.id(row)] = damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in
+                    let job = StoredJob(
+                        row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: last),
+                        template: try row.value(last + 2))
+                    return (job, JobColumns.size(row) + row.size(last + 1) + row.size(last + 2))
+                }
+            }
+            try learn(Set(found.values.compactMap(\.job.row.parent?.job)))
+            for id in part where page.mayGrow {
+                guard let (job, size) = found[id], !(job.row.parent.map { isHidden($0.job) } ?? false) else { continue }
+                page.append(job, size: size)
+            }
+        }
+    }
+
+    mutating func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
+        let rows = try connection.rows(
+            "SELECT owner, state, version, parent, id FROM jobs WHERE id = ANY ($1) AND removing = 0", [.array(ids)])
+        try learn(Set((0..<rows.count).compactMap { rows[$0].optionalInteger(3) }))
+        let standings = try rows.map { row -> (JobID, JobStanding)? in
+            if let parent = row.optionalInteger(3), isHidden(parent) { return nil }
+            return damage.legible(.job(row.integer(4))) { () throws(DamagedRow) in
+                (
+                    row.integer(4),
+                    JobStanding(owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
+                )
+            }
+        }
+        return Dictionary(standings) { $1 }
+    }
+
+    /// Whether the children of a job that it has learned of are hidden.
+    func isHidden(_ job: JobID) -> Bool { hidden[job] ?? true }
+
+    /// Finds out whether the children of these jobs are hidden.
+    mutating func learn(_ jobs: Set<JobID>) throws(StoreError) {
+        let unknown = jobs.filter { hidden[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        for job in unknown { hidden[job] = false }
+        let found = try connection.rows(
+            """
+            WITH RECURSIVE above (first, job) AS (
+                SELECT id, id FROM unnest($1::bigint[]) AS ids (id)
+                UNION SELECT first, parent FROM above JOIN jobs ON id = job WHERE parent IS NOT NULL
+            )
+            SELECT DISTINCT first FROM above LEFT JOIN jobs ON id = job WHERE removing IS DISTINCT FROM 0
+            """, [.array(unknown.sorted())])
+        for job in found.numbers { hidden[job] = true }
+    }
+
+    // MARK: Lists
+
+    /// The first jobs that a filter selects.
+    mutating func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
+        if let parent = filter.parent {
+            try learn([parent])
+            if isHidden(parent) { return [] }
+        }
+        var selection = Selection(filter)
+        if filter.parent == nil {
+            selection.owners =
+                if let owner = filter.owner { [Int64(owner)] } else { try owners(filter.tag) }
+        }
+        return try connection.rows(selection.sql, selection.parameters).numbers
+    }
+
+    /// The owners of listed jobs, or of those with a tag, each with one step in the index.
+    private func owners(_ tag: String?) throws(StoreError) -> [Int64] {
+        let table = tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
+        return try rows(
+            """
+            WITH RECURSIVE found (owner) AS (
+                SELECT min(owner) FROM \(table) owner >= 0
+                UNION ALL SELECT (SELECT min(jobs.owner) FROM \(tag == nil ? "jobs" : "tags AS jobs") WHERE \
+                \(tag == nil ? "\(Selection.isListed) AND" : "") jobs.owner > found.owner) FROM found \
+                WHERE found.owner IS NOT NULL
+            )
+            SELECT owner FROM found WHERE owner IS NOT NULL
+            """
+        ).numbers
+    }
+}
+
+/// A query for ids of jobs in order: the children of a job, or for each owner, those with a tag or in each state, each of
+/// which is one range of an index.
+private struct Selection {
+    static let isListed = "parent IS NULL AND removing = 0"
+
+    var owners: [Int64] = []
+    private let filter: JobFilter
+    private var values: [(any Bindable)?] = []
+    private var conditions: [String] = []
+    /// Conditions for the id `place`.
+    private var range = ""
+
+    init(_ filter: JobFilter) {
+        self.filter = filter
+        if let after = filter.after { range += " AND place \(isOldestFirst ? ">" : "<") \(parameter(after))" }
+        if let ids = filter.ids {
+            range += " AND place BETWEEN \(parameter(ids.lowerBound)) AND \(parameter(ids.upperBound))"
+        }
+        if let queue = filter.queue { conditions.append("queue = \(parameter(queue))") }
+        if let source = filter.source { conditions.append("source = \(parameter(Int(source.code)))") }
+        if let key = filter.key { conditions.append("key = \(parameter(Array(key.utf8)))") }
+        if let label = filter.label { conditions.append("position(\(parameter(Array(label.utf8))) in label) > 0") }
+        if let since = filter.since { conditions.append("created_at >= \(parameter(since))") }
+        if let before = filter.before { conditions.append("created_at < \(parameter(before))") }
+        if let owner = filter.owner { conditions.append("jobs.owner = \(parameter(owner))") }
+        if let parent = filter.parent { conditions.append("parent = \(parameter(parent)) AND removing = 0") }
+        if let tag = filter.tag {
+            let tag = parameter(Array(tag.utf8))
+            if filter.parent == nil {
+                range += " AND tag = \(tag)"
+            } else {
+                conditions.append(
+                    "EXISTS (SELECT 1 FROM tags WHERE tags.owner = jobs.owner AND tag = \(tag) AND job = id)")
+            }
+        }
+        conditions.append("(\(parameter(states.reduce(0) { $0 | 1 << Int($1.code) })) >> state::int) & 1 = 1")
+        values.append(filter.limit)
+    }
+
+    private var states: [JobState] {
+        JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
+    }
+
+    private var isOldestFirst: Bool { filter.order == .oldest }
+
+    var sql: String {
+        let (ascending, limit) = (isOldestFirst ? "ASC" : "DESC", "LIMIT $\(values.count)")
+        let fit = conditions.joined(separator: " AND ")
+        func range(_ id: String) -> String { self.range.replacing("place", with: id) }
+        let (owners, states) = ("unnest($\(values.count + 1)::bigint[])", "unnest($\(values.count + 2)::bigint[])")
+        if filter.parent != nil {
+            // Their ids are in the order of their lists and indexes.
+            return """
+                SELECT id FROM jobs WHERE \(fit)\(range("id")) \
+                ORDER BY list \(ascending), parent_index \(ascending), id \(ascending) \(limit)
+                """
+        }
+        guard filter.tag == nil else {
+            // The offset keeps the server from another order of its steps, which it cannot judge.
+            return """
+                SELECT found.job FROM \(owners) AS owner, LATERAL (SELECT job FROM \
+                (SELECT job FROM tags WHERE owner = owner.owner\(range("job")) ORDER BY job \(ascending) OFFSET 0) AS tagged, \
+                LATERAL (SELECT 1 FROM jobs WHERE id = job AND \(Self.isListed) AND \(fit) OFFSET 0) AS fits \
+                ORDER BY job \(ascending) \(limit)) AS found ORDER BY job \(ascending) \(limit)
+                """
+        }
+        return """
+            SELECT id FROM \(owners) AS owner, \(states) AS state, LATERAL (\
+            SELECT id FROM jobs WHERE \(Self.isListed) AND owner = owner.owner AND state = state.state AND \(fit)\
+            \(range("id")) ORDER BY id \(ascending) \(limit)) AS found ORDER BY id \(ascending) \(limit)
+            """
+    }
+
+    var parameters: [PostgreSQLParameter] {
+        var parameters = PostgreSQLParameters(values).values
+        if filter.parent == nil { parameters.append(.array(owners)) }
+        if filter.parent == nil, filter.tag == nil { parameters.append(.array(states.map(\.code))) }
+        return parameters
+    }
+
+    /// The parameter for a value.
+    private mutating func parameter(_ value: (any Bindable)?) -> String {
+        values.append(value)
+        return "$\(values.count)"
+    }
+}

@@ -1,0 +1,140 @@
+import JobModel
+import JobStore
+
+extension PostgreSQLTransaction {
+    func ready(
+        queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
+    ) throws(StoreError) -> [ReadyRow] {
+        try flushJobs(for: .ready(queue: queue, owner: owner))
+        let excluded = PostgreSQLColumn(.text)
+        for host in hosts.sorted() { excluded.append(host.utf8) }
+        let values = PostgreSQLParameters([
+            queue, owner, position.map { Int64($0.priority) } ?? .max, position?.id ?? .max, limit,
+        ]).values
+        // Behind a position are the jobs of its priority with higher ids, then all of lower priorities: each is one range
+        // of the index.
+        let select = """
+            SELECT priority, id, host FROM jobs WHERE state = 1 AND waiting = 0 AND removing = 0 AND queue = $1 \
+            AND owner = $2 AND (host IS NULL OR host <> ALL ($6)) AND priority
+            """
+        let order = "ORDER BY priority DESC, id LIMIT $5"
+        return try query(
+            "(\(select) = $3 AND id > $4 \(order)) UNION ALL (\(select) < $3 \(order)) \(order)",
+            values + [excluded.parameter]
+        ).map { row in
+            let found = ReadyRow(
+                position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))
+            return damage.isKnown(.job(found.position.id)) ? nil : found
+        }
+    }
+
+    func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushJobs()
+        let (rest, end) = ("removing = 0", "LIMIT $3")
+        return try jobs(
+            """
+            SELECT \(JobColumns.selected) FROM jobs WHERE id IN (\
+            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND due <= $1 ORDER BY due \(end)) UNION \
+            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND deadline <= $1 ORDER BY deadline \(end)) UNION \
+            (SELECT id FROM jobs WHERE state = 0 AND due IS NULL AND \(rest) AND not_before <= $2 \
+            ORDER BY not_before \(end))) ORDER BY id \(end)
+            """, steady, wall, limit)
+    }
+
+    func dueTimes() throws(StoreError) -> DueTimes {
+        try flushJobs()
+        let found = try rows(
+            """
+            SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due IS NOT NULL AND removing = 0), \
+            (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline IS NOT NULL AND removing = 0)), \
+            least((SELECT min(not_before) FROM jobs \
+            WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0), \
+            (SELECT min(next) FROM schedules WHERE next IS NOT NULL)), \
+            (SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished))
+            """
+        ).first
+        return DueTimes(steady: found?.optionalInteger(0), wall: found?.time(1), firstEnd: found?.time(2))
+    }
+
+    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushJobs()
+        return try jobs(
+            "SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL AND run_life <> $1 ORDER BY id LIMIT $2",
+            life, limit)
+    }
+
+    func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushJobs()
+        return try jobs(
+            "SELECT \(JobColumns.selected) FROM jobs WHERE crashes > 0 AND state < 4 AND id > $1 ORDER BY id LIMIT $2",
+            after, limit)
+    }
+
+    func children(
+        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        try flushJobs(for: .children(of: job))
+        // The ids of children are in the order of their indexes.
+        let condition =
+            switch which {
+            case .all:
+                """
+                AND parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = $3), 0) ORDER BY parent_index, id
+                """
+            case .unfinished: "AND state < 4 ORDER BY id"
+            case .gated: "AND state < 4 AND waiting = 1 ORDER BY id"
+            }
+        return try jobs(
+            "SELECT \(JobColumns.selected) FROM jobs WHERE parent = $1 AND list = $2 AND id > $3 \(condition) LIMIT $4",
+            job, list, after, limit)
+    }
+
+    func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushJobs(for: .children(of: job))
+        return try jobs(
+            "SELECT \(JobColumns.selected) FROM jobs WHERE parent = $1 AND parent_link >= $2 ORDER BY list, parent_index, id LIMIT $3",
+            job, link,
+            limit)
+    }
+
+    /// The condition of the index on finished root jobs.
+    private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
+
+    func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        try flushJobs()
+        let select = "SELECT \(JobColumns.selected) FROM jobs WHERE \(Self.isFinished) AND finished_at < $1"
+        let order = "ORDER BY finished_at, id LIMIT $2"
+        guard let owner else { return try jobs("\(select) \(order)", before, limit) }
+        return try jobs("\(select) AND owner = $3 \(order)", before, limit, owner)
+    }
+
+    /// The jobs that a query finds, in its order, without damaged ones. The round keeps them.
+    private func jobs(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> [JobRow] {
+        try query(sql, PostgreSQLParameters(values).values).map { row in
+            if let entry = jobs.entries[JobColumns.id(row)] { return entry.row }
+            let job = self.row(row)
+            if let job { jobs.keep(job) }
+            return job
+        }
+    }
+
+    // MARK: Dependencies
+
+    func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try write("INSERT INTO dependencies (target, job) VALUES ($1, $2) ON CONFLICT DO NOTHING", target, job)
+    }
+
+    func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try write("DELETE FROM dependencies WHERE target = $1 AND job = $2", target, job)
+    }
+
+    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try rows(
+            "SELECT job FROM dependencies WHERE target = $1 AND job > $2 ORDER BY job LIMIT $3", target, after, limit
+        ).numbers
+    }
+
+    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        try rows("SELECT target FROM dependencies WHERE job = $1 ORDER BY target LIMIT $2", job, limit).numbers
+    }
+}

@@ -1,0 +1,143 @@
+import JobModel
+import JobStore
+
+/// Sends the jobs of the buffer.
+extension PostgreSQLTransaction {
+    /// The types of the columns in ``JobColumns/all``.
+    private static let kinds = JobColumns.all.map { name -> PostgreSQLParameter.Kind in
+        switch name {
+        case "queue", "host": .text
+        case "key", "label", "submitted", "life", "carried": .bytes
+        default: .integer
+        }
+    }
+
+    /// The columns that an update stores.
+    private static let changing = (JobColumns.all.firstIndex(of: "state") ?? 0)..<JobColumns.all.count
+    private static let assignments = JobColumns.all[changing].map { "\($0) = new.\($0)" }.joined(separator: ", ")
+    private static let changingNames = (["id"] + JobColumns.all[changing]).joined(separator: ", ")
+
+    /// Stands for a file that a job's own row names, and not the template of a list of its.
+    private static let ownRow = -1
+
+    /// Sends all changes, in the order of the jobs' ids.
+    func writeJobs() throws(StoreError) {
+        let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
+        // First of all, as a new job may have the key of a deleted one.
+        try delete(entries.filter { $0.change == .delete }.map(\.row))
+        try inParts(entries.filter { $0.change == .insert }, insert)
+        try inParts(entries.filter { $0.change == .update }.map(\.row), update)
+    }
+
+    /// The rows of a statement: the server begins with some while others are written.
+    private static let mostRows = 1000
+
+    private func inParts<Row>(_ rows: [Row], _ send: ([Row]) throws(StoreError) -> Void) throws(StoreError) {
+        for start in stride(from: 0, to: rows.count, by: Self.mostRows) {
+            try send(Array(rows[start..<min(rows.count, start + Self.mostRows)]))
+        }
+    }
+
+    private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
+        let rows = PostgreSQLRowArrays(Self.kinds)
+        let documents = PostgreSQLRowArrays([.integer, .integer, .bytes])
+        var files: [(blob: BlobReference, job: JobID)] = []
+        for entry in new {
+            JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
+            rows.endRow()
+            documents.bind(entry.row.id, at: 1)
+            switch entry.document {
+            case .spec(let text):
+                documents.bind(false, at: 2)
+                documents.bind(text, at: 3)
+            case .item(let value):
+                documents.bind(true, at: 2)
+                documents.bind(value.encoded, at: 3)
+                if let blob = value.blob { files.append((blob, entry.row.id)) }
+            case nil: break
+            }
+            documents.endRow()
+            files += entry.row.references.map { ($0, entry.row.id) }
+        }
+        try write("INSERT INTO jobs (\(JobColumns.selected)) SELECT * FROM \(rows.table)", rows.parameters)
+        try write("INSERT INTO documents (job, is_item, text) SELECT * FROM \(documents.table)", documents.parameters)
+        try insertTags(of: new.map(\.row))
+        try insert(files)
+    }
+
+    private func insertTags(of rows: [JobRow]) throws(StoreError) {
+        let tags = tags(rows.flatMap { row in row.tags.map { (row, $0) } })
+        guard tags.count > 0 else { return }
+        try write(
+            "INSERT INTO tags (owner, tag, job) SELECT * FROM \(tags.table) ON CONFLICT DO NOTHING", tags.parameters)
+    }
+
+    private func tags(_ tags: [(row: JobRow, tag: String)]) -> PostgreSQLRowArrays {
+        PostgreSQLRowArrays([.integer, .bytes, .integer], tags.map { [$0.row.owner, Array($0.tag.utf8), $0.row.id] })
+    }
+
+    private func update(_ changed: [JobRow]) throws(StoreError) {
+        let rows = PostgreSQLRowArrays(Self.kinds)
+        for row in changed {
+            JobColumns.bindChanging(row, to: rows, behind: 0)
+            rows.endRow()
+        }
+        let used = [rows.columns[0]] + rows.columns[Self.changing]
+        let arrays = used.enumerated().map { "$\($0 + 1)::\($1.kind.name)[]" }.joined(separator: ", ")
+        try write(
+            """
+            UPDATE jobs SET \(Self.assignments) FROM unnest(\(arrays)) AS new (\(Self.changingNames)) \
+            WHERE jobs.id = new.id
+            """, used.map(\.parameter), changes: changed.count)
+        try insert(changed.flatMap { row in row.references.map { ($0, row.id) } })
+    }
+
+    /// Replaces the terms of a job that is in the database, with these tags.
+    func replaceTerms(of row: JobRow, tags old: [String]) throws(StoreError) {
+        try write(
+            "UPDATE jobs SET queue = $2, priority = $3, label = $4, submitted = $5 WHERE id = $1", row.id, row.queue,
+            row.priority, row.label.map { Array($0.utf8) }, JobColumns.submitted(row))
+        guard old != row.tags else { return }
+        try delete(tags: old.map { (row, $0) })
+        try insertTags(of: [row])
+    }
+
+    /// Remembers that a job needs files, until it is deleted.
+    private func insert(_ files: [(blob: BlobReference, job: JobID)]) throws(StoreError) {
+        guard !files.isEmpty else { return }
+        try insert(files, listLink: Self.ownRow)
+    }
+
+    /// Remembers that the templates of a job's link need files.
+    func insert(_ files: [(blob: BlobReference, job: JobID)], listLink link: Int) throws(StoreError) {
+        let rows = PostgreSQLRowArrays(
+            Array(repeating: .integer, count: 5),
+            files.map { [$0.blob.life, $0.blob.number, $0.blob.size, $0.job, link] })
+        try write(
+            "INSERT INTO blobs (life, number, size, job, list_link) SELECT * FROM \(rows.table) ON CONFLICT DO NOTHING",
+            rows.parameters)
+    }
+
+    private static let deletes = [
+        "DELETE FROM jobs WHERE id = ANY ($1)", "DELETE FROM documents WHERE job = ANY ($1)",
+        "DELETE FROM checkpoints WHERE job = ANY ($1)",
+        "DELETE FROM blobs WHERE job = ANY ($1) AND list_link = \(ownRow)",
+    ]
+
+    private func delete(_ rows: [JobRow]) throws(StoreError) {
+        guard !rows.isEmpty else { return }
+        let ids = [PostgreSQLParameter.array(rows.map(\.id))]
+        for delete in Self.deletes { try write(delete, ids) }
+        try delete(tags: rows.flatMap { row in row.tags.map { (row, $0) } })
+    }
+
+    private func delete(tags old: [(row: JobRow, tag: String)]) throws(StoreError) {
+        guard !old.isEmpty else { return }
+        let tags = tags(old)
+        try write(
+            """
+            DELETE FROM tags USING \(tags.table) AS old (owner, tag, job) \
+            WHERE (tags.owner, tags.tag, tags.job) = (old.owner, old.tag, old.job)
+            """, tags.parameters)
+    }
+}

@@ -1,0 +1,290 @@
+import JobModel
+import JobStore
+
+/// A round's transaction. What is written is kept in buffers, and sent, sorted and many rows to a statement, before a query
+/// that it may concern, and before the commit. Nobody waits for what is sent until something is read.
+final class PostgreSQLTransaction: JobTransaction {
+    /// A job with a key in the database.
+    struct Holder {
+        let job: JobID
+        let digest: UInt64
+    }
+
+    let damage: DamageReport
+    private var connection: PostgreSQLConnection?
+    var jobs = JobBuffer()
+    /// Jobs that are not there.
+    private var missing: Set<JobID> = []
+    /// The jobs with keys that the round has asked for and locked; nil where there is none.
+    private var holders: [RowKey: Holder?] = [:]
+    /// The open lists that the round has read or changed; nil where there is none.
+    var lists: [JobID: ListRow?] = [:]
+    /// Those whose change was not sent.
+    var changedLists: Set<JobID> = []
+    private var ids = NumberBlock("job_ids")
+    private var numbers = NumberBlock("numbers")
+    private var failure: StoreError?
+    private var hasBegun = false
+    /// Whether the round has to be committed.
+    private(set) var hasWritten = false
+
+    init(_ damage: DamageReport) { self.damage = damage }
+
+    // MARK: The round
+
+    /// To be called at the start of a round.
+    func begin(_ connection: PostgreSQLConnection) {
+        (self.connection, failure, hasBegun, hasWritten) = (connection, nil, false, false)
+    }
+
+    /// To be called at the end of a round; says whether a transaction was begun.
+    @discardableResult
+    func end() -> Bool {
+        connection = nil
+        jobs.removeAll()
+        missing.removeAll()
+        holders.removeAll()
+        lists.removeAll()
+        changedLists.removeAll()
+        return hasBegun
+    }
+
+    /// Sends all that is left.
+    func flush() throws(StoreError) {
+        try check()
+        try flushJobs()
+        try flushLists()
+    }
+
+    /// Throws where the round has failed or is over.
+    func check() throws(StoreError) {
+        if let failure { throw failure }
+        guard connection != nil else { throw StoreError.closed }
+    }
+
+    /// The connection inside the transaction; remembers a failure of `body`.
+    private func call<Value>(
+        _ body: (PostgreSQLConnection) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        try check()
+        guard let connection else { throw StoreError.closed }
+        do {
+            if !hasBegun { try connection.send("BEGIN") }
+            hasBegun = true
+            return try body(connection)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    func rows(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PostgreSQLRows {
+        try query(sql, PostgreSQLParameters(values).values)
+    }
+
+    func query(_ sql: String, _ parameters: [PostgreSQLParameter]) throws(StoreError) -> PostgreSQLRows {
+        try call { connection throws(StoreError) in try connection.rows(sql, parameters) }
+    }
+
+    func write(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) {
+        try write(sql, PostgreSQLParameters(values).values)
+    }
+
+    func write(_ sql: String, _ parameters: [PostgreSQLParameter], changes: Int? = nil) throws(StoreError) {
+        hasWritten = true
+        try call { connection throws(StoreError) in try connection.send(sql, parameters, changes: changes) }
+    }
+
+    // MARK: Jobs
+
+    func load(_ keys: [RowKey]) throws(StoreError) {
+        var wanted: [JobID] = []
+        var names: [(owner: UInt32, key: String)] = []
+        for key in keys {
+            switch key {
+            case .job(let id): if jobs.entries[id] == nil, !missing.contains(id) { wanted.append(id) }
+            case .key(let owner, let name): names.append((owner, name))
+            case .schedule: break
+            }
+        }
+        try find(names)
+        guard !wanted.isEmpty else { return try check() }
+        let found = try call { connection throws(StoreError) in
+            let ids = [PostgreSQLParameter.array(wanted)]
+            try connection.send(
+                "SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1) ORDER BY id FOR UPDATE", ids,
+                isWanted: true)
+            // Decisions about a job look at those above it, and at its own list and theirs.
+            try connection.send(
+                "WITH \(Self.above) SELECT \(JobColumns.selected) FROM jobs WHERE id IN (SELECT job FROM above)", ids,
+                isWanted: true)
+            try connection.send(
+                """
+                WITH \(Self.above) \(Self.selectLists) WHERE job IN (SELECT unnest($1::bigint[]) UNION SELECT job FROM above)
+                """, ids, isWanted: true)
+            return try connection.finish()
+        }
+        guard found.count == 3 else { return }
+        var known = wanted
+        for rows in found[0...1] {
+            known += try rows.map { row throws(StoreError) in
+                if let job = self.row(row), jobs.entries[job.id] == nil { jobs.keep(job) }
+                return JobColumns.id(row)
+            }
+        }
+        for id in wanted where jobs.entries[id] == nil { missing.insert(id) }
+        for id in known where lists[id] == nil { lists[id] = .some(nil) }
+        _ = try found[2].map { row throws(StoreError) -> Bool? in
+            guard let list = list(in: row), !changedLists.contains(list.job) else { return nil }
+            lists[list.job] = list
+            return nil
+        }
+    }
+
+    private static let above = """
+        RECURSIVE above (job) AS (
+            SELECT parent FROM jobs WHERE id = ANY ($1) AND parent IS NOT NULL
+            UNION SELECT parent FROM above JOIN jobs ON id = job WHERE parent IS NOT NULL
+        )
+        """
+
+    func job(_ id: JobID) throws(StoreError) -> JobRow? {
+        try check()
+        if let entry = jobs.entries[id] { return entry.change == .delete ? nil : entry.row }
+        if missing.contains(id) { return nil }
+        guard let row = try rows("SELECT \(JobColumns.selected) FROM jobs WHERE id = $1", id).first.flatMap(row) else {
+            missing.insert(id)
+            return nil
+        }
+        jobs.keep(row)
+        return row
+    }
+
+    func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
+        try check()
+        if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
+        return try rows("SELECT is_item, text FROM documents WHERE job = $1", job).first.flatMap { row in
+            damage.legible(.other("The spec of job \(job)")) { () throws(DamagedRow) in
+                try NewJobRow.Document(row, from: 0)
+            }
+        }
+    }
+
+    func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
+        try find(new.compactMap { job in job.row.key.map { (job.row.owner, $0) } })
+        try call { connection throws(StoreError) in try ids.refill(connection, for: new.count) }
+        var results: [Inserted] = []
+        results.reserveCapacity(new.count)
+        for job in new {
+            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner) {
+                results.append(.taken(taken.job, isSame: taken.digest == job.digest))
+            } else if let id = ids.next() {
+                jobs.insert(job, as: id)
+                missing.remove(id)
+                results.append(.created(id))
+            }
+        }
+        return results
+    }
+
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
+        try find([(owner, key)])
+        return try holder(of: key, owner: owner)?.job
+    }
+
+    /// Locks keys against other sessions until the end of the round, and finds the jobs that have them.
+    private func find(_ keys: [(owner: UInt32, key: String)]) throws(StoreError) {
+        let unknown = Set(keys.map { RowKey.key(owner: $0.owner, $0.key) }.filter { holders[$0] == nil })
+        guard !unknown.isEmpty else { return try check() }
+        let names = PostgreSQLRowArrays([.integer, .bytes])
+        for case .key(let owner, let key) in unknown {
+            names.bind(owner, at: 1)
+            names.bind(Array(key.utf8), at: 2)
+            names.endRow()
+        }
+        // The second statement sees what the last owner of the lock has committed.
+        let found = try call { connection throws(StoreError) in
+            try connection.send(
+                """
+                SELECT pg_advisory_xact_lock(hash) FROM (SELECT DISTINCT hashtextextended(encode(key, 'hex'), owner) AS hash \
+                FROM \(names.table) AS names (owner, key) ORDER BY hash) AS hashes
+                """, names.parameters)
+            return try connection.rows(
+                """
+                SELECT id, digest, owner, key FROM jobs JOIN \(names.table) AS names (owner, key) USING (owner, key) \
+                WHERE key IS NOT NULL AND (keeps_key = 1 OR state < 4)
+                """, names.parameters)
+        }
+        for key in unknown { holders[key] = .some(nil) }
+        for row in 0..<found.count {
+            let row = found[row]
+            guard let owner = UInt32(exactly: row.integer(2)) else { continue }
+            holders[.key(owner: owner, row.text(3) ?? "")] = Holder(
+                job: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
+        }
+    }
+
+    private func holder(of key: String, owner: UInt32) throws(StoreError) -> Holder? {
+        if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey {
+            return Holder(job: entry.row.id, digest: entry.digest)
+        }
+        // A flush forgets what was found.
+        try find([(owner, key)])
+        guard let found = holders[.key(owner: owner, key)] ?? nil, let entry = jobs.entries[found.job] else {
+            return holders[.key(owner: owner, key)] ?? nil
+        }
+        if entry.change == .delete { return nil }
+        if entry.row.holdsKey { return found }
+        // The index must not have two jobs with the key, not even for a moment.
+        try flushJobs()
+        return nil
+    }
+
+    func update(_ job: JobRow) throws(StoreError) {
+        try check()
+        // A later insert with the key must find it taken.
+        let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
+        jobs.update(job)
+        if takesKey { try flushJobs() }
+    }
+
+    func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
+        try flushJobs()
+        try replaceTerms(of: job, tags: old.tags)
+    }
+
+    func delete(_ id: JobID) throws(StoreError) {
+        guard let row = try job(id) else { return }
+        jobs.delete(row)
+    }
+
+    func releaseKey(of job: JobID) throws(StoreError) {
+        if jobs.entries[job]?.change == .insert { try flushJobs() }
+        holders.removeAll()
+        try write("UPDATE jobs SET key = NULL, digest = NULL WHERE id = $1", job)
+    }
+
+    func nextNumber() throws(StoreError) -> Int64 {
+        try call { connection throws(StoreError) in try numbers.refill(connection, for: 1) }
+        // A round that only takes a number is to try a commit.
+        hasWritten = true
+        return numbers.next() ?? 0
+    }
+
+    // MARK: For queries
+
+    /// To be called before a query for jobs, with what it selects by, if not by anything else.
+    func flushJobs(for selection: JobBuffer.Selection? = nil) throws(StoreError) {
+        try check()
+        guard jobs.isChanged(selection) else { return }
+        try writeJobs()
+        for entry in jobs.changed where entry.change == .delete { missing.insert(entry.row.id) }
+        jobs.flushed()
+        holders.removeAll()
+    }
+
+    /// The job in a row; nil, after a report, if that is damaged.
+    func row(_ row: PostgreSQLRow) -> JobRow? {
+        damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in try JobColumns.row(row) }
+    }
+}

@@ -1,0 +1,109 @@
+#if canImport(PostgreSQLStore)
+    import Glibc
+    import JobModel
+    import PostgreSQLStore
+    import TestSupport
+    import Testing
+
+    /// What only PostgreSQL does: a connection that breaks, at any moment, and versions of the schema.
+    @Suite(.enabled(if: PostgreSQLCluster.programs != nil, "PostgreSQL is not installed.")) struct PostgreSQLStoreTests
+    {
+        private let cluster: PostgreSQLCluster
+        private let address: String
+        private let directory: TemporaryDirectory
+        private let store: PostgreSQLStore
+        private let rounds: StoreUnderTest
+
+        init() throws {
+            cluster = try #require(PostgreSQLCluster.shared)
+            address = try cluster.makeDatabase()
+            directory = try TemporaryDirectory()
+            store = try Self.open(address, directory)
+            rounds = StoreUnderTest(store, directory)
+        }
+
+        private static func open(_ address: String, _ directory: TemporaryDirectory) throws -> PostgreSQLStore {
+            // Long for a slow machine, short for those that wait for it.
+            try PostgreSQLStore(
+                PostgreSQLSettings(address: address, statementTimeout: 3), path: directory.path, node: "test")
+        }
+
+        /// The server's process for rounds; nil once it is gone.
+        private func process() throws -> pid_t? {
+            let pids = try cluster.sql(
+                """
+                SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database \
+                WHERE locktype = 'advisory' AND datname = current_database()
+                """, in: address)
+            return pid_t(pids)
+        }
+
+        @Test func aRoundGoesOn_afterItsConnectionBrokeBefore() throws {
+            let id = try rounds.insert([.sample()])
+            kill(try #require(try process()), SIGTERM)
+            while try process() != nil {}
+            let other = try rounds.insert([.sample()])
+            #expect(other != id)
+        }
+
+        @Test func aRoundIsUndone_whenItsConnectionBreaksInside() throws {
+            let process = try #require(try process())
+            let end = store.round { transaction throws(StoreError) in
+                _ = try transaction.insert([NewJobRow(row: .sample(), document: .spec([]))])
+                _ = try transaction.counts()
+                kill(process, SIGTERM)
+                while true { _ = try transaction.counts() }
+            }
+            guard case .undone = end else {
+                Issue.record("\(end)")
+                return
+            }
+            let left = try store.reader.page(JobFilter()).jobs
+            #expect(left.isEmpty)
+        }
+
+        @Test func aCommitThatWasNotCarriedOut_isUndone_onceThatIsKnown() throws {
+            let process = try #require(try process())
+            let end = store.round { transaction throws(StoreError) in
+                _ = try transaction.insert([NewJobRow(row: .sample(), document: .spec([]))])
+                kill(process, SIGSTOP)
+            }
+            guard case .unknown = end, case .undone = store.round({ _ in }), store.settle() == nil else {
+                Issue.record("\(end)")
+                kill(process, SIGCONT)
+                return
+            }
+            // It was told to end, and does so before it reads the next statement.
+            kill(process, SIGCONT)
+            guard case .undone? = store.settle() else {
+                Issue.record("It is not settled.")
+                return
+            }
+            let left = try store.reader.page(JobFilter()).jobs
+            #expect(left.isEmpty)
+            try rounds.insert([.sample()])
+        }
+
+        @Test func aSchemaOfTheFuture_isRefused() throws {
+            store.close(isClean: true)
+            try cluster.sql("UPDATE deferd.deferd_schema SET version = 9, oldest = 8", in: address)
+            do {
+                _ = try Self.open(address, directory)
+                Issue.record("It was opened.")
+            } catch let error as StoreError {
+                #expect(error.code == .otherVersion && error.isLasting)
+            }
+        }
+
+        @Test func aStart_knowsHowTheLastOneEnded() throws {
+            let life = store.life
+            #expect(store.isAfterCleanStop)
+            store.close(isClean: false)
+            let second = try Self.open(address, directory)
+            #expect(second.life > life && !second.isAfterCleanStop)
+            second.close(isClean: true)
+            let third = try Self.open(address, directory)
+            #expect(third.isAfterCleanStop)
+        }
+    }
+#endif
