@@ -2,11 +2,19 @@ import Glibc
 package import JobModel
 package import JobCore
 
+/// A kind of store.
+package enum StoreKind: String, Sendable {
+    case sqlite
+    case postgresql
+}
+
 /// The configuration of the engine.
 package struct EngineSettings: Sendable {
     package var core = CoreSettings()
     /// Whether the daemon serves all users, as `server.info` tells.
     package var isSystemInstance = true
+    /// Where the jobs are, as `server.info` tells.
+    package var store = StoreKind.sqlite
     /// The bytes that new downloads leave free.
     package var minimumFree: Int64 = 0
     /// The bytes that must be free on the disk of the state for jobs to be accepted: less, as downloads wait first.

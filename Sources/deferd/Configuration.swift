@@ -11,6 +11,10 @@ struct Configuration: Sendable {
     var socketMode: UInt32 = 0o660
     var socketGroup: String?
     var stateDirectory: String
+    /// The connection string of the PostgreSQL database with the jobs; nil for SQLite in the state directory.
+    var store: String?
+    /// The seconds that a statement of PostgreSQL may take.
+    var statementTimeout = 3.0
     var downloads: DownloadSettings
     /// Whether it serves all users, or only the one who started it.
     let isSystemInstance: Bool
@@ -64,6 +68,7 @@ struct Configuration: Sendable {
         settings.minimumFree = Int64(downloads.minimumFree)
         settings.finishedHook = finishedHook ?? (isSystemInstance ? nil : Self.desktopNotification)
         settings.isSystemInstance = isSystemInstance
+        settings.store = store == nil ? .sqlite : .postgresql
         settings.core = core
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects

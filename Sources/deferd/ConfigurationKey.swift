@@ -38,6 +38,8 @@ extension ConfigurationKey {
         .init("socket.mode", \.socketMode, needsRestart: true) { try $0.octal() },
         .init("socket.group", \.socketGroup, needsRestart: true) { try $0.optionalText() },
         .init("state.directory", \.stateDirectory, needsRestart: true) { try $0.path() },
+        .init("state.store", \.store, needsRestart: true) { try $0.storeAddress() },
+        .init("node.statementTimeout", \.statementTimeout, needsRestart: true) { try $0.seconds(0.1...600) },
         .init("downloads.directory", \.downloads.directory, needsRestart: true) { try $0.path() },
         .init("downloads.roots", \.downloads.roots, needsRestart: true) { try $0.paths() },
         .init("downloads.minimumFree", \.downloads.minimumFree) { try $0.integer(0...most) },

@@ -8,6 +8,9 @@ import JobModel
 import JobProtocol
 import JobServer
 import JobStore
+#if canImport(PostgreSQLStore)
+    import PostgreSQLStore
+#endif
 import Logging
 import MetricsRegistry
 import NIOPosix
@@ -57,7 +60,7 @@ struct Daemon {
         }
         let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
         let engine = Engine(
-            settings: configuration.engine, store: store, reader: store.reader, library: library, life: store.life,
+            settings: configuration.engine, store: store, reader: store.jobReader, library: library, life: store.life,
             blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
         do {
             try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
@@ -77,9 +80,9 @@ struct Daemon {
             metadata: [
                 "event": "\(CatalogEvent.serving.rawValue)",
                 "socket": "\(listener.path ?? "passed by the service manager")",
-                "state": "\(configuration.stateDirectory)",
+                "state": "\(configuration.stateDirectory)", "store": "\(configuration.engine.store.rawValue)",
             ])
-        check(store)
+        if let store = store as? SQLiteStore { check(store) }
         var plan = ServiceGroupConfiguration(
             services: [
                 .init(service: supervision, successTerminationBehavior: .gracefullyShutdownGroup),
@@ -108,15 +111,21 @@ struct Daemon {
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
     }
 
-    private func openStore() throws(StartError) -> SQLiteStore {
+    private func openStore() throws(StartError) -> any StateStore {
         let logger = logger
+        let report: @Sendable (StoreError) -> Void = { error in
+            if error.code == .damaged { return Self.reportDamage(error.message, logger) }
+            logger.error(
+                "A stored job cannot be read.",
+                metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
+        }
         do {
-            return try SQLiteStore(path: configuration.stateDirectory) { error in
-                if error.code == .damaged { return Self.reportDamage(error.message, logger) }
-                logger.error(
-                    "A stored job cannot be read.",
-                    metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
-            } reportLog: { error in
+            #if canImport(PostgreSQLStore)
+                if let address = configuration.store {
+                    return try PostgreSQLStore(address: address, configuration, report: report)
+                }
+            #endif
+            return try SQLiteStore(path: configuration.stateDirectory, report: report) { error in
                 guard let error else { return logger.notice("The log can be written into the database again.") }
                 logger.warning(
                     "The log cannot be written into the database, so it grows.",
@@ -143,7 +152,7 @@ struct Daemon {
     }
 
     /// A steady clock that continues within a boot; after another boot, it starts from the time of day.
-    private func clock(of store: SQLiteStore) throws(StartError) -> EngineClock {
+    private func clock(of store: any StateStore) throws(StartError) -> EngineClock {
         let sinceBoot = EngineClock.system(steadyAnchor: 0)
         let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
         do {

@@ -19,8 +19,8 @@ struct Deferd: AsyncParsableCommand {
             and the user deferd run the system's (/run/deferd/deferd.sock). Variables such as DEFERD_LIMITS_LINE override \
             the file, and flags override variables. SIGTERM stops the daemon; SIGHUP makes it reload its file.
 
-            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk or \
-            too few threads, 78 configuration, or a state of another version.
+            Exit: 0 stopped or checked, 64 usage, 65 damaged state, 69 another daemon runs, 75 no room, a failing disk, \
+            an unreachable database or too few threads, 78 configuration, or a state of another version.
             """,
         version: ProductVersion.current)
 

@@ -28,6 +28,30 @@ extension EngineLoop {
         }
     }
 
+    /// Called when the store will tell the fate of a round later. Its requests stay unanswered until then.
+    func doubt(_ handled: [CoreInput], _ error: StoreError) {
+        doubtful = handled
+        beginFailing(error)
+    }
+
+    /// Asks for the fate of such a round; returns whether it was told.
+    private func settle(_ handled: [CoreInput], _ error: StoreError) -> Bool {
+        switch store.settle() {
+        case nil, .unknown:
+            beginFailing(error)
+            return false
+        case .committed:
+            doubtful = nil
+            log(.notice, "Storing works again.", .storageWorks)
+            phase = core.phase == .serving ? .serving : .stopping
+            committed(handled)
+        case .undone(let error):
+            doubtful = nil
+            undone(handled, isAlone: false, error, isSettled: true)
+        }
+        return true
+    }
+
     private func fail(_ id: RequestID, _ error: StoreError) {
         answer(id, .failed(CoreError(.storage, error.message)))
     }
@@ -53,17 +77,25 @@ extension EngineLoop {
             unsettled = []
             for effect in effects { carryOut(effect) }
             return true
+        case .unknown(let new) where store.tellsFates:
+            doubt([], new)
+            return false
         case .undone(let new), .unknown(let new):
             core.undone()
-            if !wasFailing {
-                log(.error, "Nothing can be stored; no new jobs until that works again: \(new.message)", .storageFailed)
-            }
-            phase = .failing(new, nextProbe: now.steady.saturatingAdding(Self.probePause))
-            // The core may know more than is stored, so nothing else is published.
-            engine.published.withLock { $0.storageFailure = new.message }
-            engine.changes.continuation.yield()
+            beginFailing(new)
             return false
         }
+    }
+
+    private func beginFailing(_ error: StoreError) {
+        if case .failing = phase {
+        } else {
+            log(.error, "Nothing can be stored; no new jobs until that works again: \(error.message)", .storageFailed)
+        }
+        phase = .failing(error, nextProbe: now.steady.saturatingAdding(Self.probePause))
+        // The core may know more than is stored, so nothing else is published.
+        engine.published.withLock { $0.storageFailure = error.message }
+        engine.changes.continuation.yield()
     }
 
     private func log(_ level: CoreLog.Level, _ message: String, _ event: CatalogEvent) {
@@ -72,7 +104,13 @@ extension EngineLoop {
 
     /// One turn of the loop while the store fails, which refuses requests without a round.
     func fail(_ error: StoreError, until next: SteadyTime) {
-        if next <= now.steady, probe(error) { return }
+        if next <= now.steady {
+            if let doubtful {
+                if settle(doubtful, error) { return }
+            } else if probe(error) {
+                return
+            }
+        }
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
@@ -85,7 +123,7 @@ extension EngineLoop {
                 continue
             }
             // A full disk has room for removals, and they make more.
-            if request.isRemoval, remove(input, id) { continue }
+            if request.isRemoval, doubtful == nil, remove(input, id) { continue }
             answer(id, .failed(refusal))
         }
         upcoming = kept
@@ -107,7 +145,7 @@ extension EngineLoop {
         case .committed: break
         case .undone: return false
         case .unknown:
-            unsettled.append(id)
+            if doubtful == nil { unsettled.append(id) }
             return true
         }
         // The children of the job are removed in pieces.
@@ -124,10 +162,10 @@ extension EngineLoop {
             try core.handle(input, at: now, in: transaction)
             try core.closeWithoutStarts(in: transaction)
         }
-        if case .committed = end {
-            for effect in core.committed() { carryOut(effect) }
-        } else {
-            core.undone()
+        switch end {
+        case .committed: for effect in core.committed() { carryOut(effect) }
+        case .unknown where store.tellsFates: doubtful = [input]
+        case .undone, .unknown: core.undone()
         }
         return end
     }

@@ -43,6 +43,8 @@ final class EngineLoop {
     var requests: [RequestID: Reply] = [:]
     /// Requests of rounds whose fate is unknown until a later round is committed.
     var unsettled: [RequestID] = []
+    /// The inputs of a round whose fate the store will tell; the core keeps its effects.
+    var doubtful: [CoreInput]?
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     var reporting = ProgressReporting()
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
@@ -149,6 +151,7 @@ final class EngineLoop {
         switch end {
         case .committed: committed(handled)
         case .undone(let error): undone(handled, isAlone: input != nil, error, isSettled: true)
+        case .unknown(let error) where store.tellsFates: doubt(handled, error)
         case .unknown(let error): undone(handled, isAlone: input != nil, error, isSettled: false)
         }
     }
@@ -178,7 +181,7 @@ final class EngineLoop {
         try core.handle(input, at: engine.clock.moment(random: random), in: transaction)
     }
 
-    private func committed(_ inputs: [CoreInput]) {
+    func committed(_ inputs: [CoreInput]) {
         let effects = core.committed()
         publish()
         for case .run(let id, .ended) in inputs { forget(id) }

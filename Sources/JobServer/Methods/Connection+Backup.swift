@@ -16,6 +16,10 @@ extension Connection {
         guard caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")
         }
+        guard engine.settings.store == .sqlite else {
+            throw ProtocolError(
+                .methodNotFound, "The jobs are in PostgreSQL; make backups of its database with pg_dump.")
+        }
         guard let offset else {
             return call.succeed(["size": JSON(try await makeBackup().size)])
         }

@@ -32,6 +32,7 @@ extension Connection {
                 "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
                 "instance": engine.settings.isSystemInstance ? "system" : "user",
                 "startedAt": .string(server.startedAt.description),
+                "store": .string(engine.settings.store.rawValue),
                 "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
                 "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
                 "limits": .object(limits),

@@ -1,0 +1,64 @@
+import Glibc
+import JobEngine
+import JobModel
+import JobStore
+
+#if canImport(PostgreSQLStore)
+    import PostgreSQLStore
+#endif
+
+/// What the daemon needs of a store besides rounds.
+protocol StateStore: JobStore, Sendable {
+    var life: Int64 { get }
+    var isAfterCleanStop: Bool { get }
+    var isAfterBoot: Bool { get }
+    var blobs: String { get }
+    var jobReader: any JobReader { get }
+    func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime
+    func close(isClean: Bool)
+}
+
+extension SQLiteStore: StateStore {
+    var jobReader: any JobReader { reader }
+}
+
+#if canImport(PostgreSQLStore)
+    extension PostgreSQLStore: StateStore {
+        var jobReader: any JobReader { reader }
+
+        /// Seconds for which a server that cannot be reached is tried.
+        private static let patience = 30.0
+
+        convenience init(
+            address: String, _ configuration: Configuration, report: @escaping @Sendable (StoreError) -> Void
+        ) throws(StoreError) {
+            var name = [CChar](repeating: 0, count: 256)
+            gethostname(&name, name.count - 1)
+            let bytes = name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+            try self.init(
+                PostgreSQLSettings(address: address, statementTimeout: configuration.statementTimeout),
+                path: configuration.stateDirectory, node: String(decoding: bytes, as: UTF8.self),
+                patience: Self.patience,
+                report: report)
+        }
+    }
+#endif
+
+extension ConfigurationValue {
+    /// The address of a PostgreSQL database; nil if it is empty. No reason quotes it, as it may have a password.
+    func storeAddress() throws -> String? {
+        guard let address = try optionalText() else { return nil }
+        guard address.hasPrefix("postgresql://") || address.hasPrefix("postgres://") else {
+            throw ConfigurationErrors("must begin with postgresql://")
+        }
+        #if canImport(PostgreSQLStore)
+            guard PostgreSQLSettings.isValid(address) else {
+                throw ConfigurationErrors(
+                    "is no address that libpq can read, such as \"postgresql://deferd@db.example.org/deferd\"")
+            }
+            return address
+        #else
+            throw ConfigurationErrors("needs a deferd that was built with libpq; this one was not")
+        #endif
+    }
+}

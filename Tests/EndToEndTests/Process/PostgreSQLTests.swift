@@ -1,0 +1,111 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// Jobs in a PostgreSQL database, on a server of the test's own.
+@Suite(
+    .enabled(
+        if: PostgreSQLCluster.programs != nil && Files.exists("/usr/include/postgresql/libpq-fe.h"),
+        "PostgreSQL or libpq-dev is not installed; deferd is not tested with it."))
+struct PostgreSQLTests {
+    private func configuration(_ address: String) -> String { "state: {store: \"\(address)\"}" }
+
+    @Test func jobs_endAndGoOn_acrossAKill() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let configuration = configuration(try cluster.makeDatabase())
+        try await Household.with { household in
+            var (daemon, wire) = try await household.serve(configuration: configuration)
+            #expect(try await wire.call("server.info")["store"] == "postgresql")
+            _ = try await wire.call("job.watch", ["all": true])
+            let chain = try await wire.submit(.value(1, ["then": [["then": ["return": ["{{input}}", 2]]]]]))
+            _ = try await wire.state("succeeded", of: chain)
+            #expect(try await wire.call("job.get", .job(chain))["result"] == [1, 2])
+            let jobs = (0..<100).map { JSON.value(JSON($0)) }
+            let list = try await wire.wait(
+                try await wire.submit(["source": ["type": "list", "jobs": .array(jobs)]]))
+            #expect(list["result"]?.array?.count == 100, "\(list)")
+            let backup = try await wire.refusal("server.backup")
+            #expect(backup.code == -32601 && backup.message.contains("pg_dump"))
+            let timer = try await wire.submit(.timer(0.5))
+            let key = try await wire.submit(.value("once", ["key": "k\u{0}"]))
+            try await daemon.crash()
+
+            (daemon, wire) = try await household.serve(configuration: configuration)
+            #expect(try await wire.wait(timer)["state"] == "succeeded")
+            #expect(try await wire.submit(.value("once", ["key": "k\u{0}"])) == key)
+            #expect(try await wire.call("job.get", .job(chain))["result"] == [1, 2])
+            try await daemon.stop()
+        }
+    }
+
+    @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
+        let cluster = try PostgreSQLCluster()
+        defer { cluster.stop() }
+        try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in
+            let first = try await wire.succeed(.value(1))
+            #expect(first == 1)
+            let timer = try await wire.submit(.timer(0.1))
+            cluster.stop()
+            #expect(try await wire.refusal("job.submit", .value(2)).code == -32008)
+            #expect(try await wire.call("server.info")["store"] == "postgresql")
+            try cluster.start()
+            try await daemon.process.line(containing: "Storing works again")
+            #expect(try await wire.succeed(.value(3)) == 3)
+            #expect(try await wire.wait(timer)["state"] == "succeeded")
+        }
+    }
+
+    /// A commit that waits for a standby is stored, but nobody may know that yet.
+    @Test func submission_isAnswered_onceItsFateIsKnown() async throws {
+        let cluster = try PostgreSQLCluster()
+        defer { cluster.stop() }
+        func awaitStandby(_ name: String) throws {
+            try cluster.sql("ALTER SYSTEM SET synchronous_standby_names = '\(name)'", in: "postgres")
+            try cluster.sql("SELECT pg_reload_conf()", in: "postgres")
+        }
+        let configuration = configuration(try cluster.makeDatabase()) + "\nnode: {statementTimeout: 1}"
+        try await Daemon.run(configuration: configuration) { daemon, wire in
+            #expect(try await wire.succeed(.value(1)) == 1)
+            try awaitStandby("none")
+            let submission = wire.send("job.submit", .value(2))
+            try await daemon.process.line(containing: "Nothing can be stored")
+            #expect(try await wire.refusal("job.submit", .value(3)).code == -32008)
+            #expect(!wire.waiting.contains { $0.id == JSON(submission) })
+            try awaitStandby("")
+            let job = try #require(try await wire.result(submission)["job"]?.int)
+            #expect(try await wire.wait(job)["result"] == 2)
+            #expect(try await wire.call("job.list")["jobs"]?.array?.count == 2)
+        }
+    }
+
+    @Test func start_isRefused_withoutItsDatabase_orWithAnother() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let address = try cluster.makeDatabase()
+        try await Household.with { household in
+            let first = try await household.start(configuration: configuration(address))
+            for (address, code, text) in [
+                (address, 69, "another deferd uses"),
+                (cluster.address(of: "none") + "&password=s3cret", 78, "no such database"),
+            ] as [(String, Int32, String)] {
+                try await TemporaryDirectory.with { directory in
+                    let (end, _, errors) = try await ChildProcess.run(
+                        try Daemon.command(in: directory, configuration: configuration(address)))
+                    #expect(end == .code(code) && errors.contains(text), "\(end): \(errors)")
+                    #expect(!errors.contains("s3cret"))
+                }
+            }
+            try await first.stop()
+        }
+    }
+
+    @Test(arguments: ["postgresql://[s3cret", "mysql://s3cret"])
+    func check_refusesAnAddress_withoutShowingIt(_ address: String) async throws {
+        try await TemporaryDirectory.with { directory in
+            let command = try Daemon.command(in: directory, configuration: configuration(address)) + ["--check"]
+            let (end, _, errors) = try await ChildProcess.run(command)
+            #expect(end == .code(78) && errors.contains("state.store") && !errors.contains("s3cret"), "\(errors)")
+        }
+    }
+}
