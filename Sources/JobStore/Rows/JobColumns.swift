@@ -8,7 +8,6 @@ package enum JobColumns {
         case label, submitted
         case state, waiting, removing, awaited, crashes, version, link, host, runLife, due, notBefore, deadline
         case finishedAt, life, carried
-        case isItem, text
 
         /// Its name in SQL.
         var name: String {
@@ -17,9 +16,8 @@ package enum JobColumns {
     }
 
     package static let all = Column.allCases.map(\.name)
-    private static let ofRow = Column.allCases.filter { $0.rawValue < Column.isItem.rawValue }
-    package static let selected = ofRow.map(\.name).joined(separator: ", ")
-    package static let selectedCount = Int32(ofRow.count)
+    package static let selected = all.joined(separator: ", ")
+    package static let selectedCount = Int32(all.count)
     /// What ``NewJobRow/Document/init(_:from:)`` reads.
     static let document =
         "is_item, coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
@@ -29,7 +27,7 @@ package enum JobColumns {
     /// Stores what changes in the row ?1. The parameters are those of a new row.
     static let update =
         "UPDATE jobs SET "
-        + ofRow.filter { $0.rawValue >= Column.state.rawValue }
+        + Column.allCases.filter { $0.rawValue >= Column.state.rawValue }
         .map { "\($0.name) = ?\($0.rawValue + 1)" }.joined(separator: ", ") + " WHERE id = ?1"
 
     /// Stores the terms in the row ?1.
@@ -40,11 +38,8 @@ package enum JobColumns {
 
     // MARK: Writing
 
-    /// Binds a new row from the parameter behind `start` on; `text` is that of its document.
-    package static func bind(
-        _ row: JobRow, digest: UInt64, isItem: Bool, text: [UInt8]?, to statement: some Bindings,
-        behind start: Int32
-    ) {
+    /// Binds a new row from the parameter behind `start` on.
+    package static func bind(_ row: JobRow, digest: UInt64, to statement: some Bindings, behind start: Int32) {
         func bind(_ value: (some Bindable)?, _ column: Column) {
             statement.bind(value, at: start + column.rawValue + 1)
         }
@@ -66,8 +61,6 @@ package enum JobColumns {
         bind(row.terms.keepsKey, .keepsKey)
         bind(row.label, .label)
         bind(submitted(row), .submitted)
-        bind(isItem, .isItem)
-        bind(text, .text)
         bindChanging(row, to: statement, behind: start)
     }
 

@@ -14,7 +14,7 @@ final class JobWrites {
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
-        jobs = try RowInserts(into: "jobs", JobColumns.all, on: connection)
+        jobs = try RowInserts(into: "jobs", JobColumns.all + ["is_item", "text"], on: connection)
         documents = try RowInserts(into: "documents", ["job", "text"], on: connection)
         tags = try RowInserts("INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], on: connection)
         blobs = try RowInserts(
@@ -37,9 +37,9 @@ final class JobWrites {
             let (isItem, text) = entry.document?.stored ?? (false, [])
             let isLong = text.count > JobColumns.longestText
             if isLong { long.append((entry.row.id, text)) }
-            JobColumns.bind(
-                entry.row, digest: entry.digest, isItem: isItem, text: isLong ? nil : text, to: statement,
-                behind: start)
+            JobColumns.bind(entry.row, digest: entry.digest, to: statement, behind: start)
+            statement.bind(isItem, at: start + JobColumns.selectedCount + 1)
+            statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 2)
         }
         try documents.insert(long) { document, statement, start in
             statement.bind(document.job, at: start + 1)

@@ -97,10 +97,10 @@ final class PostgreSQLTransaction: JobTransaction {
 
     // MARK: Jobs
 
-    func load(_ keys: [RowKey]) throws(StoreError) {
+    func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) {
         var wanted: [JobID] = []
         var names: [(owner: UInt32, key: String)] = []
-        for key in keys {
+        for key in keys() {
             switch key {
             case .job(let id): if jobs.entries[id] == nil, !missing.contains(id) { wanted.append(id) }
             case .key(let owner, let name): names.append((owner, name))
