@@ -5,7 +5,7 @@ import Testing
 @Suite(
     .serialized,
     .enabled(if: BootedSystem.obstacle == nil, Comment(rawValue: BootedSystem.obstacle ?? "")),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(10))
 )
 struct SystemdBootTests {
     @Test func units_areFreeOfDefects_whenVerified() async throws {

@@ -5,7 +5,7 @@ import Testing
 @Suite(
     .serialized,
     .enabled(if: BootedSystem.obstacle == nil, Comment(rawValue: BootedSystem.obstacle ?? "")),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(10))
 )
 struct SystemdProgramTests {
     @Test func programs_runInTheService_andNoneOutlivesIt() async throws {

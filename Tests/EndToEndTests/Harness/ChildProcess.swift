@@ -100,8 +100,8 @@ final class ChildProcess: Sendable {
             var status: Int32 = 0
             while waitpid(child, &status, 0) < 0, errno == EINTR {}
             let end: End = status & 0x7f == 0 ? .code(status >> 8 & 0xff) : .signal(status & 0x7f)
-            // All output has been read before the end is reported.
-            for reader in readers { _ = reader.wait(timeout: .now() + 2) }
+            // All output has been read before the end is reported, unless a process that it left behind holds a pipe.
+            for reader in readers { _ = reader.wait(timeout: .now() + 30) }
             self.state.withLock { $0.end = end }
             self.lines.close()
             self.ends.put(end)
