@@ -8,43 +8,6 @@ import Testing
         ["source": ["type": "url", "url": "http://h/"], "then": then]
     }
 
-    @Test func job_runsAndSucceeds() throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(url())
-        #expect(try driver.row(job).state == .running)
-        try driver.succeed(job, "42")
-        let row = try driver.row(job)
-        #expect(row.state == .succeeded)
-        #expect(row.carried == .success(.inline(Array("42".utf8))))
-        #expect(row.outcomes.map(\.link) == [0])
-        #expect(driver.inspection.slots.isEmpty)
-    }
-
-    @Test func failure_isCaughtByItsLink() throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(
-            url([
-                ["then": ["source": ["type": "url", "url": "http://h/then"]]],
-                ["fail": ["source": ["type": "url", "url": "http://h/fail"]], "on": ["network"]],
-            ]))
-        try driver.fail(job)
-        #expect(try driver.row(job).link == 2)
-        try driver.succeed(job)
-        #expect(try driver.row(job).state == .succeeded)
-        #expect(try driver.row(job).outcomes.map(\.link) == [0, 2])
-    }
-
-    @Test func retryable_failureWaits_andRunsAgain() throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(url())
-        try driver.fail(job, JobError(.network, "It broke.", retryable: true))
-        #expect(try driver.row(job).state == .scheduled)
-        #expect(driver.inspection.slots.isEmpty)
-        driver.advance(by: 1)
-        #expect(try driver.row(job).state == .running)
-        #expect(try driver.row(job).attempt == 2)
-    }
-
     @Test func cancel_waitsForTheRun_thenRunsFinally() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(url([["finally": ["source": ["type": "url", "url": "http://h/done"]]]]))
@@ -56,19 +19,6 @@ import Testing
         try driver.succeed(job)
         #expect(try driver.row(job).state == .cancelled)
         #expect(driver.answers.values.contains { if case .changed(job) = $0 { true } else { false } })
-    }
-
-    @Test func retryByHand_goesOnAtTheFailedLink() throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(url([["then": ["source": ["type": "url", "url": "http://h/then"]]]]))
-        try driver.succeed(job, "7")
-        try driver.fail(job)
-        #expect(try driver.row(job).state == .failed)
-        driver.ask(.change(job, .retry(from: .failed)))
-        let row = try driver.row(job)
-        #expect(row.state == .running)
-        #expect(row.link == 1)
-        #expect(row.carried == .success(.inline(Array("7".utf8))))
     }
 
     @Test func undoneRound_leavesNothing_andResetRestoresTheMemory() throws {

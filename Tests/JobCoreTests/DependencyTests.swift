@@ -78,29 +78,6 @@ import Testing
         #expect(try driver.row(job).carried == .success(.file(file.renamed)))
     }
 
-    @Test func wait_survivesACrash() throws {
-        let driver = try CoreDriver()
-        let target = try driver.submit(work)
-        let job = try driver.submit(waiting(for: target))
-        try driver.restart(.crashed)
-        #expect(try driver.row(job).waiting == .job)
-        try driver.succeed(target)
-        #expect(try driver.row(job).state == .succeeded)
-    }
-
-    @Test(arguments: [1, 1000]) func allDependents_areTold(_ count: Int) throws {
-        let driver = try CoreDriver()
-        let target = try driver.submit(work)
-        let jobs = try (0..<count).map { _ in try driver.submit(waiting(for: target)) }
-        driver.ask(.change(target, .cancel))
-        try driver.fail(target)
-        #expect(try jobs.allSatisfy { try driver.row($0).carried?.error?.kind == .cancelled })
-        #expect(driver.store.work.isEmpty)
-        guard case .done? = driver.ask(.change(target, .remove)) else {
-            return #expect(Bool(false), "It was not removed.")
-        }
-    }
-
     @Test func remove_isRefused_untilTheDependentHasEnded() throws {
         let driver = try CoreDriver()
         let target = try driver.submit(work)
@@ -113,23 +90,6 @@ import Testing
         guard case .done? = driver.ask(.change(target, .remove)) else {
             return #expect(Bool(false), "It was not removed.")
         }
-    }
-
-    @Test func retention_passesOver_whatOthersWaitFor() throws {
-        var settings = CoreSettings()
-        settings.retentionAge = 100
-        let driver = try CoreDriver(settings)
-        let targets = try (0..<3).map { _ in try driver.submit(work) }
-        for target in targets { try driver.succeed(target) }
-        var spec = waiting(for: targets[1]).object ?? JSONObject()
-        spec["delay"] = 150
-        let job = try driver.submit(.object(spec))
-        driver.advance(by: 120)
-        #expect(targets.map(driver.exists) == [false, true, false])
-        driver.advance(by: 31)
-        #expect(try driver.row(job).state == .succeeded)
-        driver.advance(by: 60)
-        #expect(!driver.exists(targets[1]))
     }
 
     @Test func submission_isRefused_forUnknownJobs_andThoseOfOthers() throws {

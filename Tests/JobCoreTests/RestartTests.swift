@@ -16,17 +16,6 @@ import Testing
         return job
     }
 
-    @Test(arguments: [Core.Start.crashed, .clean])
-    func lostRun_isRepeated_withoutAnAttempt(_ start: Core.Start) throws {
-        let driver = try CoreDriver()
-        let job = try driver.submit(url())
-        let first = try driver.run(of: job)
-        try driver.restart(start)
-        let row = try driver.row(job)
-        #expect(row.attempt == 1 && row.restarts == 1 && row.state == .running)
-        #expect(try driver.run(of: job) != first)
-    }
-
     @Test(arguments: [Core.Start.crashed, .clean], ["POST", "PATCH", "post"])
     func lostPOST_isInterrupted_andCaughtByAFailLink(_ start: Core.Start, _ method: String) throws {
         let driver = try CoreDriver()

@@ -19,19 +19,6 @@ import Testing
         driver.live.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 }
     }
 
-    @Test func freeSlot_goesToTheOwnerWithFewest() throws {
-        let driver = try driver(slots: 4)
-        for _ in 0..<20 { _ = try driver.submit(url(), as: 1) }
-        #expect(owners(driver) == [1: 3], "a part of the slots stays free for others")
-        for _ in 0..<20 { _ = try driver.submit(url(), as: 2) }
-        #expect(owners(driver) == [1: 3, 2: 1])
-        for _ in 0..<2 {
-            let first = try #require(driver.live.values.filter { $0.owner == 1 }.map(\.job).min())
-            try driver.succeed(first)
-        }
-        #expect(owners(driver) == [1: 2, 2: 2])
-    }
-
     @Test func priority_countsAmongOnesOwnJobsOnly() throws {
         let driver = try driver(slots: 1)
         let running = try driver.submit(url(), as: 1)

@@ -1,7 +1,6 @@
 import Foundation
 import JobModel
 import JobCore
-import TestOrigin
 import TestSupport
 import Testing
 
@@ -35,18 +34,6 @@ import Testing
                 "then": [["then": ["return": "{{input/b}}"]]],
             ])
             #expect(try test.result(of: row) == 2)
-        }
-    }
-
-    @Test func body_standsInAFile_thatItsRowNames() async throws {
-        try await TestOrigin.run { origin in
-            origin["/x"] = OriginResource([UInt8](repeating: 7, count: 100_000))
-            try await TestEngine.with { test in
-                let row = try await test.run(["source": ["type": "url", "url": .string(origin.url("/x"))]])
-                #expect(try test.result(of: row)["spilled"] == true)
-                let blob = try #require(row.blobs.first?.blob)
-                #expect(try test.contents(of: blob) == [UInt8](repeating: 7, count: 100_000))
-            }
         }
     }
 

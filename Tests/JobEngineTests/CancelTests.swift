@@ -17,15 +17,6 @@ import Testing
         return try #require(test.store.rows.job(job))
     }
 
-    @Test func queued_endsAtOnce() async throws {
-        try await TestEngine.with {
-            $0.core.queues[0].isSuspended = true
-        } _: { test in
-            let job = try await test.submit(["source": ["type": "timer", "seconds": 1]])
-            #expect(try await Self.cancel(job, test).state == .cancelled)
-        }
-    }
-
     @Test func expanding_endsAtOnce_whileTheThreadsAreBusy() async throws {
         try await TestEngine.with { test in
             let (isFree, isBusy) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
@@ -45,33 +36,6 @@ import Testing
             defer { for _ in 0..<4 { isFree.signal() } }
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
             #expect(try await Self.cancel(job, test).state == .cancelled)
-        }
-    }
-
-    @Test func timer_endsAtOnce() async throws {
-        try await TestEngine.with { test in
-            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
-            await test.store.until { $0.job(job)?.waiting == .timer }
-            #expect(try await Self.cancel(job, test).state == .cancelled)
-        }
-    }
-
-    @Test func source_isBrokenOff() async throws {
-        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
-        try await ScriptedOrigin.run({ _, _ in
-            ask.yield()
-            return [.hold]
-        }) { origin in
-            try await TestEngine.with { test in
-                let job = try await test.submit(["source": ["type": "url", "url": .string(origin.url("/x"))]])
-                for await _ in asked { break }
-                #expect(try await Self.cancel(job, test).state == .cancelled)
-                #expect(test.engine.status.runs <= 1)
-                // Its slot and its permits are free.
-                for _ in 0..<20 {
-                    #expect(try await test.run(["source": ["type": "value", "value": 1]]).state == .succeeded)
-                }
-            }
         }
     }
 
@@ -109,30 +73,6 @@ import Testing
                 // Its end comes later, and changes nothing.
                 release.signal()
             }
-        }
-    }
-
-    @Test func list_isCancelledWithItsChildren() async throws {
-        try await TestEngine.with { test in
-            let child: JSON = ["source": ["type": "timer", "seconds": 3600]]
-            let job = try await test.submit(["source": ["type": "list", "jobs": [child, child, child]]])
-            await test.store.until { $0.allJobs.count { $0.waiting == .timer } == 3 }
-            #expect(try await Self.cancel(job, test).state == .cancelled)
-            await test.store.until { $0.allJobs.allSatisfy { $0.state == .cancelled } }
-        }
-    }
-
-    @Test func finally_runsAfterACancel() async throws {
-        try await TestEngine.with { test in
-            let job = try await test.submit([
-                "source": ["type": "timer", "seconds": 3600],
-                "then": [["finally": ["source": ["type": "value", "value": 1]]]],
-            ])
-            await test.store.until { $0.job(job)?.waiting == .timer }
-            _ = try await Self.cancel(job, test)
-            let row = try await test.end(of: job)
-            #expect(row.state == .cancelled)
-            #expect(row.outcomes.map(\.link) == [0, 1])
         }
     }
 }

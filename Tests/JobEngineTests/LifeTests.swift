@@ -24,31 +24,6 @@ import Testing
         }
     }
 
-    @Test func jobAtWork_runsAgain_afterAStop() async throws {
-        let (store, directory) = (TestStore(), try TemporaryDirectory())
-        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
-        let holds = Mutex(true)
-        try await ScriptedOrigin.run({ _, _ in
-            ask.yield()
-            return holds.withLock(\.self)
-                ? [.hold] : [.head("200 OK", [("Content-Length", "2")]), .send(Array("ok".utf8))]
-        }) { origin in
-            var job: JobID = 0
-            try await TestEngine.with(store: store, in: directory) { test in
-                job = try await test.submit(["source": ["type": "url", "url": .string(origin.url("/x"))]])
-                for await _ in asked { break }
-            }
-            #expect(store.rows.job(job)?.state == .running)
-            holds.withLock { $0 = false }
-            try await TestEngine.with(store: store, life: 2, in: directory) { test in
-                let row = try await test.end(of: job)
-                #expect(row.state == .succeeded)
-                #expect(row.outcomes.first?.attempts == 1)
-                #expect(row.crashes == 0)
-            }
-        }
-    }
-
     @Test func subscriber_isToldOfChangesAndProgress_untilTheEnd() async throws {
         let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
         try await ScriptedOrigin.run({ _, _ in steps }) { origin in
@@ -100,16 +75,6 @@ import Testing
         }
     }
 
-    @Test func wait_isOver_whenItsJobsHaveEnded() async throws {
-        try await TestEngine.with { test in
-            let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
-            async let over: Void = test.engine.wait(for: [job], as: TestEngine.user, id: test.engine.nextID())
-            _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
-            try await over
-            #expect(try test.engine.reader.job(job)?.row.state == .cancelled)
-        }
-    }
-
     @Test func wait_isOver_whenItIsAbandoned() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])
@@ -126,16 +91,6 @@ import Testing
             }
             try await over
             #expect(try test.engine.reader.job(job)?.row.state == .running)
-        }
-    }
-
-    @Test func wait_isOverAtOnce_whenItsJobsHaveEnded() async throws {
-        try await TestEngine.with { test in
-            let job = try await test.run(["source": ["type": "value", "value": 1]]).id
-            try await test.engine.wait(for: [job], as: TestEngine.user, id: test.engine.nextID())
-            let answer = await test.engine.ask(.wait([job]), for: Caller(uid: 8, isAdmin: false))
-            guard case .failed(let error) = answer else { throw TestEngine.Unexpected("Another's job is waited for.") }
-            #expect(error.code == .notFound)
         }
     }
 
@@ -177,23 +132,6 @@ import Testing
             }
         }
         #expect(store.rows.checkpointOwners.count { $0.link == 0 } == 3)
-    }
-
-    @Test func schedule_submitsItsJob_byHand() async throws {
-        try await TestEngine.with { test in
-            let key = ScheduleKey(owner: TestEngine.user.uid, name: "mine")
-            let spec: JSON = ["source": ["type": "value", "value": "{{schedule/name}}"]]
-            let queues = try test.engine.admission.schedule(spec, at: JSONPointer(), owner: key.owner)
-            var new = NewSchedule(
-                Schedule(key: key, timing: .every(3_600_000), setAt: Timestamp(milliseconds: 0), specSize: 0),
-                spec: spec.utf8)
-            new.queues = queues
-            guard case .done = await test.engine.ask(.setSchedule(new), for: TestEngine.user),
-                case .submitted(let jobs) = await test.engine.ask(.runSchedule(key), for: TestEngine.user)
-            else { throw TestEngine.Unexpected("It submitted nothing.") }
-            let row = try await test.end(of: try #require(jobs.first).get().job)
-            #expect(try test.result(of: row) == "mine")
-        }
     }
 
     @Test func shortage_refusesSubmissions() async throws {
