@@ -88,29 +88,6 @@ import TestOrigin
         }
     }
 
-    @Test func download_resumes_whenConnectionBreaks() async throws {
-        let content = Sample.content
-        try await GuidedOrigin.withDaemon { origin, daemon, wire in
-            let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["initial": 0.01]))
-            let first = try await origin.exchange("/file")
-            first.sendHead(
-                "200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
-            first.send(Array(content[..<40_000]))
-            first.close()
-            let second = try await origin.exchange("/file")
-            let start = try #require(second.request.rangeStart)
-            #expect(second.request.headers["if-range"] == "\"v1\"")
-            #expect((1...40_000).contains(start))
-            second.answer(.partial(content, from: start, etag: "\"v1\""))
-            let result = try await wire.wait(job)["result"]
-            #expect(result?["resumedFrom"]?.int == start)
-            #expect(result?["attempts"] == 2)
-            #expect(result?["status"] == 206)
-            #expect(result?["sha256"]?.string == Sample.sha256)
-            #expect(try Files.bytes(daemon.downloads + "/file") == content)
-        }
-    }
-
     @Test func part_isKeptForARetry_andRemovedWithTheJob() async throws {
         try await GuidedOrigin.withDaemon { origin, daemon, wire in
             let job = try await wire.submit(.download(origin.url("/file"), to: "file", retry: ["max": 0]))

@@ -44,21 +44,6 @@ import Testing
         }
     }
 
-    @Test func key_holds_acrossRestarts() async throws {
-        try await Household.with { household in
-            var daemon = try await household.start()
-            let id = try await daemon.connect().submit(.value(1, ["key": "k", "delay": 1000]))
-            try await daemon.crash()
-            daemon = try await household.start()
-            let wire = try daemon.connect()
-            let joined = try await wire.call("job.submit", .value(1, ["key": "k", "delay": 1000]))
-            #expect(joined["job"]?.int == id)
-            #expect(joined["created"] == false)
-            #expect(try await wire.refusal("job.submit", .value(2, ["key": "k"])).data["job"]?.int == id)
-            try await daemon.stop()
-        }
-    }
-
     // MARK: - Retention
 
     @Test func finishedJobs_areRemoved_whenTheyAreTooOld() async throws {

@@ -226,35 +226,6 @@ import Testing
         }
     }
 
-    @Test func backup_includesOutput() async throws {
-        try await Household.with { household async throws in
-            var (daemon, wire) = try await household.serve(configuration: Self.configuration)
-            let id = try await wire.submit(Self.shell("seq 100000; exit 1"))
-            _ = try await wire.wait(id)
-            let running = try await wire.submit(Self.shell("echo runs; exec sleep 1000"))
-            var output = Output()
-            try await output.read(wire, running) { $0.next > 0 }
-            let backup = household.directory.path + "/backup.db"
-            _ = try await daemon.deferctl(["backup", backup])
-            try await daemon.crash()
-            try FileManager.default.removeItem(atPath: daemon.state)
-            try FileManager.default.createDirectory(atPath: daemon.state, withIntermediateDirectories: false)
-            try FileManager.default.copyItem(atPath: backup, toPath: daemon.state + "/deferd.db")
-            (daemon, wire) = try await household.serve(configuration: Self.configuration)
-            let numbers = (1...100_000).map { "\($0)\n" }.joined()
-            #expect(try await Self.output(wire, id).out == numbers)
-            // What ran then was not kept yet.
-            #expect(try await wire.wait(running)["error"]?["kind"] == "interrupted")
-            #expect(try await Self.output(wire, running).next == 0)
-            try await daemon.stop()
-            let (end, text, _) = try await ChildProcess.run([
-                BuiltProgram.deferd, "--config", try household.directory.write("", to: "verify.yaml"),
-                "--verify-state", "--state-directory", daemon.state,
-            ])
-            #expect(end == .code(0), "\(text)")
-        }
-    }
-
     // MARK: - Result
 
     @Test func bytes_thatAreNotUTF8_doNoHarm() async throws {

@@ -3,19 +3,6 @@ import Testing
 
 /// Queues: the order of starts, and which jobs block others.
 @Suite struct QueueTests {
-    @Test func jobs_startByPriority_thenByNumber() async throws {
-        try await GuidedOrigin.withDaemon({ _, _ in .text("ok") }) { origin, _, wire in
-            _ = try await wire.call("queue.set", ["queue": "q", "concurrency": 1, "suspended": true])
-            var jobs: [JSON] = []
-            for (name, priority) in [("a", 0), ("b", 5), ("c", -1000), ("d", 5), ("e", 1000), ("f", 0)] {
-                let spec = JSON.fetch(origin.url("/" + name), ["queue": "q", "priority": JSON(priority)])
-                jobs.append(JSON(try await wire.submit(spec)))
-            }
-            _ = try await wire.call("queue.set", ["queue": "q", "suspended": false])
-            _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
-            #expect(origin.requests.map(\.path) == ["/e", "/b", "/d", "/a", "/f", "/c"])
-        }
-    }
 
     @Test func concurrency_boundsWhatRuns_andCanChange() async throws {
         try await GuidedOrigin.run { origin in
@@ -44,30 +31,6 @@ import Testing
     }
 
     // MARK: - Hosts
-
-    @Test func host_isAskedByFewAtOnce_andOthersAreNotHeldUp() async throws {
-        try await GuidedOrigin.run { slow in
-            try await GuidedOrigin.withDaemon(
-                { _, _ in .text("fast") },
-                configuration: "http:\n  perHost: 3\nqueues:\n  default: {concurrency: 5, perUser: 5}\n"
-            ) { fast, _, wire in
-                var jobs: [JSON] = []
-                for number in 0..<20 { jobs.append(JSON(try await wire.submit(.fetch(slow.url("/\(number)"))))) }
-                var exchanges: [GuidedOrigin.Exchange] = []
-                for _ in 0..<3 { exchanges.append(try await slow.exchange()) }
-                // Behind seventeen that wait for the slow host, and yet at once.
-                #expect(try await wire.succeed(.fetch(fast.url("/")))["body"] == "fast")
-                #expect(try await wire.succeed(.value(1)) == 1)
-                #expect(Set(slow.requests.map(\.path)) == ["/0", "/1", "/2"])
-                for _ in 3..<20 {
-                    exchanges.removeFirst().answer(.text("x"))
-                    exchanges.append(try await slow.exchange())
-                }
-                for exchange in exchanges { exchange.answer(.text("x")) }
-                _ = try await wire.call("job.wait", ["jobs": .array(jobs)])
-            }
-        }
-    }
 
     @Test func hostLimit_holdsOverAllQueuesAndLinks_andSpellings() async throws {
         try await GuidedOrigin.withDaemon(

@@ -71,35 +71,4 @@ import Testing
             #expect(origin.log.count("/large") > 1)
         }
     }
-
-    @Test(arguments: ["PUT", "POST"]) func upload_isTriedAgainFromItsBeginning_asItsMethodAllows(
-        method: String
-    ) async throws {
-        let fields: [(name: String, value: String)] = [("Content-Length", "0")]
-        try await ScriptedOrigin.run({ _, count in [.head(count == 0 ? "503 Busy" : "204 No Content", fields)] }) {
-            origin in
-            try await Daemon.run { daemon in
-                try FileManager.default.createDirectory(
-                    atPath: daemon.downloads, withIntermediateDirectories: true)
-                try Data(Sample.content).write(to: URL(filePath: daemon.downloads + "/file"))
-                let wire = try daemon.connect()
-                let source: JSON = [
-                    "type": "upload", "url": .string(origin.url("/store")), "path": "file", "method": .string(method),
-                ]
-                if method == "POST" {
-                    let error = try await wire.fail(["source": source])
-                    #expect(error["kind"] == "http")
-                    #expect(error["http"]?["status"] == 503)
-                    #expect(origin.log.count() == 1)
-                }
-                let retry: JSON = ["max": 2, "initial": 0.01]
-                if method == "PUT" {
-                    let result = try await wire.succeed(["source": source, "retry": retry])
-                    #expect(result["attempts"] == 2)
-                    #expect(result["status"] == 204)
-                    #expect(origin.log.entries.map(\.body) == [Sample.content, Sample.content])
-                }
-            }
-        }
-    }
 }

@@ -71,7 +71,7 @@ import Testing
     // MARK: - Chains
 
     /// A chain of ten links behind its source, each of which asks the origin.
-    func chain(_ origin: GuidedOrigin) -> JSON {
+    private func chain(_ origin: GuidedOrigin) -> JSON {
         let links = (1...10).map { JSON.fetching(origin.url("/\($0)")) }
         return ["source": ["type": "url", "url": origin.url("/0")], "then": .array(links)]
     }
@@ -101,32 +101,70 @@ import Testing
         }
     }
 
-    @Test func list_runsEachFinishedChildOnce_whenKilled() async throws {
-        let count = 100
-        let held = Mutex<Set<String>>(Set((40..<44).map { "/\($0)" }))
-        try await GuidedOrigin.withHousehold({ request, _ in
-            // Four children are held once; with a concurrency of four nothing else runs then.
-            held.withLock { $0.remove(request.path) } == nil ? .text(request.path) : nil
-        }) { origin, household in
-            var daemon = try await household.start()
-            let jobs = (0..<count).map { JSON.fetch(origin.url("/\($0)")) }
-            let list: JSON = ["source": ["type": "list", "jobs": .array(jobs), "concurrency": 4]]
-            let job = try await daemon.connect().submit(list)
-            for number in 40..<44 { _ = try await origin.exchange("/\(number)") }
+    // MARK: - Other jobs
+
+    @Test func jobs_stayAsTheyWere_whenKilled() async throws {
+        try await GuidedOrigin.withHousehold(
+            { _, _ in .init(body: [UInt8](repeating: 66, count: 200_000)) }
+        ) { origin, household in
+            var (daemon, wire) = try await household.serve()
+            let value = try await wire.run(.value(["a": 1.50], ["key": "k", "tags": ["t"]]))
+            let failed = try await wire.run(.failure("mine"))
+            let large = try await wire.run(.fetch(origin.url("/large")))
+            #expect(large["result"]?["spilled"] == true)
+            let stopped = try await wire.submit(.timer(1000))
+            _ = try await wire.call("job.cancel", .job(stopped))
+            let cancelled = try await wire.wait(stopped)
+            let delayed = try await wire.submit(.value(2, ["delay": 1000]))
+            let before = try await wire.call("job.get", .job(delayed))
+            let removed = try await wire.run(.value(3))
+            _ = try await wire.call("job.remove", .job(removed["job"]?.int ?? 0))
             try await daemon.crash()
 
-            daemon = try await household.start()
-            let wire = try daemon.connect()
-            let ended = try await wire.wait(job)
-            #expect(ended["state"] == "succeeded", "\(ended["error"] ?? .null)")
-            let results = ended["result"]?.array ?? []
-            #expect(results.map { $0["value"]?["body"]?.string } == (0..<count).map { "/\($0)" })
-            for number in 0..<count {
-                let asked = origin.count("/\(number)")
-                #expect(asked == ((40..<44).contains(number) ? 2 : 1), "child \(number)")
+            (daemon, wire) = try await household.serve()
+            for job in [value, failed, large, cancelled, before] {
+                #expect(try await wire.call("job.get", .job(job["job"]?.int ?? 0)) == job)
             }
-            let children = try await wire.call("job.list", ["parent": JSON(job), "limit": 1000])
-            #expect(children["jobs"]?.array?.count == count, "children are made once")
+            let piece = try await wire.call(
+                "job.result", ["job": large["job"] ?? .null, "offset": 199_999])
+            #expect(piece["data"] == "Qg==")
+            #expect(try await wire.refusal("job.get", .job(removed["job"]?.int ?? 0)).code == -32001)
+            let stats = try await wire.call("server.stats")["jobs"]
+            #expect(
+                stats == [
+                    "scheduled": 1, "held": 0, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
+                ])
+            #expect(origin.requests.count == 1, "what is done is not done again")
+            try await daemon.stop()
+        }
+    }
+
+    @Test func timer_keepsItsBeginning_overCrashes() async throws {
+        try await Household.with { household in
+            var (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
+            // However long the restarts take, the first timers run on after them, and the others are over at some time.
+            let running = try await wire.submit(.timer(3600, ["watch": true]))
+            try await wire.state("running", of: running)
+            let link: JSON = ["then": ["source": ["type": "timer", "seconds": 2]]]
+            let list = try await wire.submit([
+                "source": ["type": "list", "jobs": [.timer(2), .value(1, ["then": [link]])]]
+            ])
+            let id = try await wire.submit(.timer(2, ["watch": true]))
+            try await wire.state("running", of: id)
+            // Earlier writes of the store are on disk once this one is.
+            _ = try await wire.submit(.value(1))
+            let began = try await wire.call("job.get", .job(id))["startedAt"]
+            for _ in 0..<2 {
+                try await daemon.crash()
+                (daemon, wire) = try await household.serve(configuration: "queues:\n  default: 1\n")
+                #expect(try await wire.call("job.get", .job(running))["state"] == "running", "it waits for no slot")
+            }
+            let job = try await wire.wait(id)
+            #expect(job["state"] == "succeeded")
+            #expect(job["outcomes"]?[0]?["startedAt"] == began)
+            #expect(job["outcomes"]?[0]?["attempts"] == 1)
+            let children = try await wire.wait(list)["result"]?.array
+            #expect(children == [["ok": true, "value": nil], ["ok": true, "value": nil]])
             try await daemon.stop()
         }
     }
