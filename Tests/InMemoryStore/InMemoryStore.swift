@@ -95,8 +95,6 @@ package final class InMemoryStore: JobStore {
 
     /// By id.
     package var changes: [RowChange<JobID, JobRow>] { tables.changedJobs }
-    /// By job.
-    package var listChanges: [RowChange<JobID, ListRow>] { tables.changedLists }
     /// By id.
     package var workChanges: [RowChange<Int64, WorkRow>] { tables.changedWork }
     /// By key.

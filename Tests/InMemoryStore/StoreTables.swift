@@ -34,7 +34,6 @@ final class StoreTables {
     var isChanged: Bool { !journals.isEmpty || journals.numbers != rows.numbers }
 
     var changedJobs: [RowChange<JobID, JobRow>] { journals.jobs.changes({ rows.jobs[$0] }, \.row) }
-    var changedLists: [RowChange<JobID, ListRow>] { journals.lists.changes({ rows.openLists[$0] }, \.self) }
     var changedWork: [RowChange<Int64, WorkRow>] { journals.work.changes({ rows.work[$0] }, \.self) }
     var changedSchedules: [RowChange<ScheduleKey, ScheduleRow>] {
         journals.schedules.changes({ rows.schedules[$0] }, \.self)

@@ -61,20 +61,6 @@ import Testing
         }
     }
 
-    @Test func list_showsHowFarItsChildrenAre() async throws {
-        try await TestEngine.with { test in
-            let source: JSON = ["type": "timer", "seconds": "{{item}}"]
-            let job = try await test.submit(
-                ["source": ["type": "each", "in": [0, 0, 3600], "job": ["source": source]]])
-            await test.store.until { $0.list(of: job)?.ended == 2 }
-            // The effects of that round are carried out before the next one.
-            #expect(await test.engine.probe())
-            let progress = try #require(test.engine.board.progress(of: job))
-            #expect((progress.completed, progress.total) == (2, 3))
-            #expect(progress.unit == .jobs)
-        }
-    }
-
     @Test func wait_isOver_whenItIsAbandoned() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])

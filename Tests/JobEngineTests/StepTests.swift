@@ -39,19 +39,6 @@ import Testing
         }
     }
 
-    @Test func program_givesItsOutput() async throws {
-        try await TestEngine.with { test in
-            let program: JSON = [
-                "type": "program", "command": ["/bin/sh", "-c", "echo [$(cat)]"], "input": "{{input/a}}",
-            ]
-            let row = try await test.run(Self.after(["then": ["source": program]]))
-            #expect(try test.result(of: row) == ["exit": 0, "output": "[1]", "size": 4])
-            let failing: JSON = ["type": "program", "command": ["/bin/sh", "-c", "exit 3"], "input": "{{input/a}}"]
-            let failed = try await test.run(Self.after(["then": ["source": failing]]))
-            #expect(failed.carried?.error?.kind.rawValue == "program")
-        }
-    }
-
     @Test func keys_joinJobsOfTheSameSpec_whateverTheOrderOfMembers() async throws {
         try await TestEngine.with { test in
             let first = try await test.submit(["source": ["type": "value", "value": ["a": 1, "b": 2]], "key": "k"])

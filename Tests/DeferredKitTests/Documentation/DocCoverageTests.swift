@@ -67,22 +67,4 @@ import Testing
         }
         #expect(count >= module.least)
     }
-
-    @Test func finder_findsExamples() {
-        let text = """
-            Text.
-              ```swift
-              let a = 1
-
-                b()
-              ```
-            ```objc
-            [c d];
-            ```
-            /// ```swift
-            /// e()
-            /// ```
-            """
-        #expect(Self.examples(in: text) == ["let a = 1\nb()", "e()"])
-    }
 }

@@ -36,7 +36,7 @@ extension World {
         perform(inputs)
     }
 
-    private func perform(_ inputs: [CoreInput], isAlone: Bool = false) {
+    private func perform(_ inputs: [CoreInput]) {
         guard let core else { return }
         Watchdog.inputBegins()
         let fault = drawnFault()
