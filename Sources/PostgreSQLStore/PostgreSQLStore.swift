@@ -67,6 +67,9 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 "INSERT INTO deferd_lives (node, instance) VALUES ($1, $2) RETURNING life",
                 PostgreSQLParameters([node, path]).values
             ).number ?? 0
+        // Nobody asks for these any more.
+        try connection.send("DELETE FROM deferd_receipts")
+        _ = try connection.finish()
     }
 
     private static func open(

@@ -35,6 +35,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
     private var statements: [String: String] = [:]
     private var number = 0
     private static let mostStatements = 500
+    private static let oldestServer: Int32 = 140_000
 
     // MARK: Opening
 
@@ -103,6 +104,9 @@ final class PostgreSQLConnection: @unchecked Sendable {
             PQclear(result)
         }
         if let failed { throw failed }
+        guard PQserverVersion(pointer) >= Self.oldestServer else {
+            throw StoreError(errors, "\(name) is older than version 14; use a newer one.", isLasting: true)
+        }
         guard PQenterPipelineMode(pointer) == 1 else { throw broken(message) }
     }
 
@@ -194,13 +198,12 @@ final class PostgreSQLConnection: @unchecked Sendable {
         if PQflush(pointer) < 0 { throw broken(message) }
     }
 
-    /// Whether the server has closed the session while nothing was asked.
+    /// Whether the session lasts: the server may have closed it while nothing was asked.
     func checkIdle() -> Bool {
         var descriptor = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
-        if !isBroken, pending.isEmpty, Glibc.poll(&descriptor, 1, 0) > 0 {
+        // The end comes behind the reason for it.
+        while !isBroken, Glibc.poll(&descriptor, 1, 0) > 0 {
             if PQconsumeInput(pointer) == 0 || PQstatus(pointer) == CONNECTION_BAD { isBroken = true }
-            // A notice of the end comes before it.
-            if !isBroken, descriptor.revents & Int16(POLLHUP | POLLERR) != 0 { isBroken = true }
         }
         return !isBroken
     }

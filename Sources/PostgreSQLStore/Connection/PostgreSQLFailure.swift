@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// An error that PostgreSQL or libpq reported.
 struct PostgreSQLFailure: Error, CustomStringConvertible {

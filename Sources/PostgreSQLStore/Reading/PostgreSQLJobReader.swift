@@ -7,6 +7,8 @@ import Synchronization
 package final class PostgreSQLJobReader: JobReader {
     private struct Pool {
         var free: [PostgreSQLConnection] = []
+        /// Why there was no connection last, and until when the next reads need not try.
+        var failure: (error: StoreError, until: DispatchTime)?
         var isClosed = false
     }
 
@@ -36,10 +38,22 @@ package final class PostgreSQLJobReader: JobReader {
         defer { permits.signal() }
         let idle = try pool.withLock { (pool) throws(StoreError) in
             if pool.isClosed { throw StoreError.closed }
+            if let failure = pool.failure, failure.until > DispatchTime.now() { throw failure.error }
             return pool.free.popLast()
         }
         if let idle, idle.checkIdle() { return try read(idle, body) }
-        return try read(try PostgreSQLConnection(settings, errors: .read), body)
+        return try read(try connect(), body)
+    }
+
+    private func connect() throws(StoreError) -> PostgreSQLConnection {
+        do {
+            let connection = try PostgreSQLConnection(settings, errors: .read)
+            pool.withLock { $0.failure = nil }
+            return connection
+        } catch {
+            pool.withLock { $0.failure = (error, DispatchTime.now() + 1) }
+            throw error
+        }
     }
 
     private func read<Value>(
