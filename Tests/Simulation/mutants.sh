@@ -8,7 +8,7 @@ mutants=$PWD/Tests/Simulation/Mutants
 scratch=$PWD/.build/mutants
 swift=${SWIFT:-swift}
 if [ "${1:-}" = --try ]; then
-    found=$(DEFERD_MUTANT=$2 "$scratch/.build/release/simulate" --seeds "${SEEDS:-150}" --hours "${HOURS:-4}" --stop \
+    found=$(DEFERD_MUTANT=$2 "$scratch/.build/release/simulate" --seeds "${SEEDS:-300}" --hours "${HOURS:-4}" --stop \
         Tests/Simulation/seeds.txt | grep FAILED | head -1 | sed 's/; trace.*//; s/; repeat.*//') || true
     echo "$2: ${found:-SURVIVED}"
     [ -n "$found" ]
