@@ -53,13 +53,14 @@ package final class PostgreSQLCluster: Sendable {
 
     package func start() throws {
         var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw SystemCallError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        // A program that starts at this moment must not keep the server.
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemCallError(errno) }
         let (reading, writing) = (ends[0], ends[1])
         let options = "-D data -k \(directory.path) -c listen_addresses='' -c fsync=off -c max_connections=300"
         let script = """
             \(Self.programs ?? "")/postgres \(options) >>server.log 2>&1 </dev/null & server=$!
-            kept=$(cat); kill -QUIT $server; wait $server
+            read -r kept; kill -QUIT $server; wait $server
             [ -n "$kept" ] || rm -rf \(directory.path)
             """
         let arguments = arguments(script, asServer: true)
@@ -85,7 +86,7 @@ package final class PostgreSQLCluster: Sendable {
         let end = keeper.withLock { exchange(&$0, with: nil) }
         guard let end else { return }
         // Otherwise the files are removed, as with the process.
-        _ = write(end, "k", 1)
+        _ = write(end, "k\n", 2)
         close(end)
         while isReady { usleep(20_000) }
     }
