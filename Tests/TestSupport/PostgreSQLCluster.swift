@@ -2,8 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A PostgreSQL server of a test, with a database of its own kind of durability: none. It ends with the test's process,
-/// however that ends, as it waits for the end of a pipe.
+/// A PostgreSQL server of a test, which syncs nothing to the disk. It ends with the test's process, however that ends.
 package final class PostgreSQLCluster: Sendable {
     /// The newest installed programs of a server; nil if there are none.
     package static let programs: String? =
@@ -15,19 +14,41 @@ package final class PostgreSQLCluster: Sendable {
 
     private let directory: TemporaryDirectory
     private let lastNumber = Atomic<Int>(0)
-    /// The end of a pipe that keeps the present server, if it runs.
-    private let keeper = Mutex<Int32?>(nil)
+    /// The server ends, and its files go, once this is closed.
+    private let keeper: Int32
 
     /// Makes and starts a server.
     package init() throws {
         directory = try TemporaryDirectory()
         // PostgreSQL refuses to run as root.
-        if geteuid() == 0 { try run("chown postgres \(directory.path)", asServer: false) }
-        try run("\(Self.programs ?? "")/initdb -D data -A trust -U deferd -E UTF8 --locale=C -N >initdb.log 2>&1")
+        if geteuid() == 0 { try Self.run("chown postgres \(directory.path)", in: directory, asServer: false) }
+        try Self.run(
+            "\(Self.programs ?? "")/initdb -D data -A trust -U deferd -E UTF8 --locale=C -N >initdb.log 2>&1",
+            in: directory)
+        keeper = try Self.keeper(of: directory)
         try start()
     }
 
-    deinit { stop() }
+    deinit { close(keeper) }
+
+    /// Starts a program that waits until the returned descriptor is closed, at the latest with this process.
+    private static func keeper(of directory: TemporaryDirectory) throws -> Int32 {
+        var ends: [Int32] = [0, 0]
+        // A program that starts at this moment must not keep the server.
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemCallError(errno) }
+        let (reading, writing) = (ends[0], ends[1])
+        let script =
+            "cat; \(programs ?? "")/pg_ctl -D data stop -m immediate >pg_ctl.log 2>&1; rm -rf \(directory.path)"
+        let arguments = arguments(script, in: directory, asServer: true)
+        let thread = Thread {
+            _ = try? SystemProgram(arguments, input: reading)
+            close(reading)
+            withExtendedLifetime(directory) {}
+        }
+        thread.start()
+        return writing
+    }
 
     /// The address of a new, empty database.
     package func makeDatabase() throws -> String {
@@ -51,60 +72,28 @@ package final class PostgreSQLCluster: Sendable {
         return result.outputText.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// Starts the server; returns once it accepts connections.
     package func start() throws {
-        var ends: [Int32] = [0, 0]
-        // A program that starts at this moment must not keep the server.
-        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemCallError(errno) }
-        let (reading, writing) = (ends[0], ends[1])
-        let options = "-D data -k \(directory.path) -c listen_addresses='' -c fsync=off -c max_connections=300"
-        let script = """
-            \(Self.programs ?? "")/postgres \(options) >>server.log 2>&1 </dev/null & server=$!
-            read -r kept; kill -QUIT $server; wait $server
-            [ -n "$kept" ] || rm -rf \(directory.path)
-            """
-        let arguments = arguments(script, asServer: true)
-        let directory = directory
-        let thread = Thread {
-            _ = try? SystemProgram(arguments, input: reading)
-            close(reading)
-            // The last of them removes the files.
-            withExtendedLifetime(directory) {}
-        }
-        thread.start()
-        keeper.withLock { $0 = writing }
-        for _ in 0..<600 where !isReady { usleep(50_000) }
-        guard isReady else { throw Failure(message: "PostgreSQL did not start.") }
-    }
-
-    private var isReady: Bool {
-        (try? SystemProgram(["\(Self.programs ?? "")/pg_isready", "-q", "-h", directory.path]))?.status == 0
+        let options = "-k \(directory.path) -c listen_addresses= -c fsync=off -c max_connections=300"
+        try control("start -t 600 -l server.log -o '\(options)'")
     }
 
     /// Kills the server, as a crash does, and waits for its end.
-    package func stop() {
-        let end = keeper.withLock { exchange(&$0, with: nil) }
-        guard let end else { return }
-        // Otherwise the files are removed, as with the process.
-        _ = write(end, "k\n", 2)
-        close(end)
-        while isReady { usleep(20_000) }
+    package func stop() throws { try control("stop -t 600 -m immediate") }
+
+    private func control(_ command: String) throws {
+        try Self.run("\(Self.programs ?? "")/pg_ctl -D data -w \(command) >pg_ctl.log 2>&1 </dev/null", in: directory)
     }
 
-    private func run(_ command: String, asServer: Bool = true) throws {
-        let result = try SystemProgram(arguments(command, asServer: asServer))
+    private static func run(_ command: String, in directory: TemporaryDirectory, asServer: Bool = true) throws {
+        let result = try SystemProgram(arguments(command, in: directory, asServer: asServer))
         guard result.status == 0 else { throw Failure(message: "\(command): \(result.errorText)") }
     }
 
-    private func arguments(_ command: String, asServer: Bool) -> [String] {
+    private static func arguments(_ command: String, in directory: TemporaryDirectory, asServer: Bool) -> [String] {
         let shell = ["/bin/sh", "-c", "cd \(directory.path) && \(command)"]
         guard asServer, geteuid() == 0 else { return shell }
         return ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] + shell
-    }
-
-    private func exchange<Value>(_ value: inout Value, with new: Value) -> Value {
-        defer { value = new }
-        return value
     }
 
     package struct Failure: Error, CustomStringConvertible {

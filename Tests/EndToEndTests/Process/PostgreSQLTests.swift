@@ -42,12 +42,11 @@ struct PostgreSQLTests {
 
     @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
         let cluster = try PostgreSQLCluster()
-        defer { cluster.stop() }
         try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in
             let first = try await wire.succeed(.value(1))
             #expect(first == 1)
             let timer = try await wire.submit(.timer(0.1))
-            cluster.stop()
+            try cluster.stop()
             #expect(try await wire.refusal("job.submit", .value(2)).code == -32008)
             #expect(try await wire.call("server.info")["store"] == "postgresql")
             try cluster.start()
@@ -57,10 +56,9 @@ struct PostgreSQLTests {
         }
     }
 
-    /// A commit that waits for a standby is stored, but nobody may know that yet.
+    /// A commit that waits for a standby is stored, but its client must not be told yet.
     @Test func submission_isAnswered_onceItsFateIsKnown() async throws {
         let cluster = try PostgreSQLCluster()
-        defer { cluster.stop() }
         func awaitStandby(_ name: String) throws {
             try cluster.sql("ALTER SYSTEM SET synchronous_standby_names = '\(name)'", in: "postgres")
             try cluster.sql("SELECT pg_reload_conf()", in: "postgres")
