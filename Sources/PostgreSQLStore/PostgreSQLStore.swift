@@ -67,7 +67,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 "INSERT INTO deferd_lives (node, instance) VALUES ($1, $2) RETURNING life",
                 PostgreSQLParameters([node, path]).values
             ).number ?? 0
-        // Nobody asks for these any more.
+        // Receipts matter only to the life that left them.
         try connection.send("DELETE FROM deferd_receipts")
         _ = try connection.finish()
     }
@@ -84,7 +84,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         }
     }
 
-    /// Has the database for this daemon alone, as long as the session lasts.
+    /// Locks the database for this daemon until the session ends.
     private static func takeLock(_ connection: PostgreSQLConnection, patience: Double) throws(StoreError) {
         let end = DispatchTime.now() + patience
         while try connection.rows("SELECT pg_try_advisory_lock(\(lock))").first?.integer(0) == 0 {

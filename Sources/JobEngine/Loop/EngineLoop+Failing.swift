@@ -28,7 +28,7 @@ extension EngineLoop {
         }
     }
 
-    /// Called when the store will tell the fate of a round later. Its requests stay unanswered until then.
+    /// Keeps the inputs of a round whose fate the store will tell later. Its requests stay unanswered until then.
     func doubt(_ handled: [CoreInput], _ error: StoreError) {
         doubtful = handled
         beginFailing(error)
@@ -42,8 +42,7 @@ extension EngineLoop {
             return false
         case .committed:
             doubtful = nil
-            log(.notice, "Storing works again.", .storageWorks)
-            phase = core.phase == .serving ? .serving : .stopping
+            goOn()
             committed(handled)
         case .undone(let error):
             doubtful = nil
@@ -60,7 +59,6 @@ extension EngineLoop {
     @discardableResult
     private func probe(_ error: StoreError) -> Bool {
         let now = now
-        let wasFailing = if case .failing = phase { true } else { false }
         let end = store.round { (transaction) throws(StoreError) in
             // A round that only reads would not test the disk.
             _ = try transaction.nextNumber()
@@ -69,8 +67,7 @@ extension EngineLoop {
         }
         switch end {
         case .committed:
-            if wasFailing { log(.notice, "Storing works again.", .storageWorks) }
-            phase = core.phase == .serving ? .serving : .stopping
+            goOn()
             let effects = core.committed()
             publish()
             for id in unsettled { fail(id, error) }
@@ -87,9 +84,15 @@ extension EngineLoop {
         }
     }
 
+    private var isFailing: Bool { if case .failing = phase { true } else { false } }
+
+    private func goOn() {
+        if isFailing { log(.notice, "Storing works again.", .storageWorks) }
+        phase = core.phase == .serving ? .serving : .stopping
+    }
+
     private func beginFailing(_ error: StoreError) {
-        if case .failing = phase {
-        } else {
+        if !isFailing {
             log(.error, "Nothing can be stored; no new jobs until that works again: \(error.message)", .storageFailed)
         }
         phase = .failing(error, nextProbe: now.steady.saturatingAdding(Self.probePause))

@@ -325,8 +325,8 @@ private final class KeptBody: Sendable {
 }
 
 extension RunOrder {
-    /// Whether its step can be read without a file and in microseconds. In the row `small`, a thread for files takes a third of
-    /// the jobs a second.
+    /// Whether its step can be read without a file and in microseconds. Reading it on a thread for files costs a third of the
+    /// rate in the row `small`.
     fileprivate var isShort: Bool {
         guard case .step = kind, case .spec(let text)? = document else { return false }
         return job.link == 0 && !mayResume && text.count <= 4 << 10 && job.step?.source?.hasChildren != true

@@ -23,11 +23,7 @@ extension SQLiteJobReader {
             try snapshot.connection.statement("\(ScheduleColumns.selectWhole) WHERE \(condition)", values)
                 .rows(atMost: limit) { row throws(StoreError) in
                     damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in
-                        let schedule = try ScheduleColumns.row(row)
-                        let isShown = schedule.schedule.specSize <= longestSpec
-                        return StoredScheduleRow(
-                            row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
-                            lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
+                        try ScheduleColumns.whole(row, longestSpec: longestSpec)
                     }
                 }
         }

@@ -8,7 +8,7 @@ package enum ScheduleColumns {
         """
 
     /// The number of columns that ``row(_:)`` reads.
-    package static let count: Int32 = 19
+    static let count: Int32 = 19
     package static let select = "SELECT \(columns) FROM schedules"
     /// With the spec and the state of the last job behind the other columns.
     package static let selectWhole = """
@@ -40,6 +40,16 @@ package enum ScheduleColumns {
     /// The subject of a sentence about the schedule in the present row.
     package static func name(_ row: some StoredColumns) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
+    }
+
+    /// The schedule in the present row of a statement that selects ``selectWhole``, without a spec longer than `longestSpec`.
+    package static func whole(
+        _ row: some StoredColumns, longestSpec: Int
+    ) throws(DamagedRow) -> StoredScheduleRow {
+        let schedule = try self.row(row)
+        return StoredScheduleRow(
+            row: schedule, spec: schedule.schedule.specSize <= longestSpec ? row.bytes(count) : nil,
+            lastState: row.optionalInteger(count + 1).flatMap { JobState(code: $0) })
     }
 
     /// The schedule in the present row of a statement that begins with ``select``.

@@ -49,6 +49,9 @@ package struct JobBuffer {
         keys[.key(owner: owner, key)].flatMap { entries[$0] }
     }
 
+    /// Whether the job that has a key in the database still holds it after this round's changes.
+    package func holdsKey(_ job: JobID) -> Bool { entries[job].map { $0.change != .delete && $0.row.holdsKey } ?? true }
+
     package mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     package mutating func insert(_ new: NewJobRow, as id: JobID) {

@@ -1,14 +1,12 @@
 package import JobModel
 
 extension SQLiteTransaction {
-    private static let columns = ListRow.columns
-
     func list(of job: JobID) throws(StoreError) -> ListRow? {
         try check()
         if let known = lists[job] { return known }
         let select = try statement(
             """
-            SELECT \(Self.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) \
+            SELECT \(ListRow.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) \
             FROM lists WHERE job = ?1
             """, job)
         let found = try select.row { row throws(StoreError) in
@@ -59,7 +57,7 @@ extension SQLiteTransaction {
     private func store(_ list: ListRow) throws(StoreError) {
         try statement(
             """
-            INSERT OR REPLACE INTO lists (\(Self.columns)) \
+            INSERT OR REPLACE INTO lists (\(ListRow.columns)) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
             """, list.values
         ).run()

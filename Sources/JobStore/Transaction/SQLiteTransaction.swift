@@ -131,11 +131,10 @@ final class SQLiteTransaction: JobTransaction {
         selectKey.bind(owner, at: 1)
         selectKey.bind(key, at: 2)
         let found = try selectKey.row { row throws(StoreError) in
-            (id: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
+            (job: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
         }
-        guard let found, let entry = jobs.entries[found.id] else { return found.map { ($0.id, $0.digest) } }
-        if entry.change == .delete { return nil }
-        if entry.row.holdsKey { return (found.id, found.digest) }
+        guard let found else { return nil }
+        if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
         try flushJobs()
         return nil

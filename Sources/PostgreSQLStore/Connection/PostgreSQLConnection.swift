@@ -16,7 +16,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
         case synchronization
     }
 
-    /// A server's process, which no other has the name of.
+    /// A server's process; the system may give its id to another one later.
     struct Process {
         let id: Int32
         let start: String

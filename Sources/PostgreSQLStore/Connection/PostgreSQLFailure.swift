@@ -13,7 +13,7 @@ struct PostgreSQLFailure: Error, CustomStringConvertible {
         code.hasPrefix("08") || code.hasPrefix("57P") || ["25006", "25P03"].contains(code)
     }
 
-    /// Whether it lasts until somebody changes the configuration, or the rights of the role.
+    /// Whether it lasts until the configuration or the rights of the role change.
     var isLasting: Bool {
         // Refused, without a right, or without the database.
         code.hasPrefix("28") || ["3D000", "42501", "3F000"].contains(code)

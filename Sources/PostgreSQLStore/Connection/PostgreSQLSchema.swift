@@ -3,8 +3,8 @@ import JobStore
 
 /// The tables, which are those of SQLite, and one for the lives of daemons and one for receipts of rounds.
 ///
-/// What users name freely is `bytea`, as `text` refuses NUL, and is compared by its bytes like the other texts. JSON is
-/// `bytea` too, as `jsonb` changes numbers.
+/// Names that users choose are `bytea`, as `text` refuses NUL; all texts compare by their bytes. JSON is `bytea` too, as
+/// `jsonb` changes numbers.
 enum PostgreSQLSchema {
     static let version: Int64 = 1
     /// Serializes the making of the schema ("DFRD" and 1).
@@ -116,7 +116,7 @@ enum PostgreSQLSchema {
 
         CREATE TABLE deferd_lives (
             life bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, node text NOT NULL, instance text NOT NULL,
-            started timestamptz NOT NULL DEFAULT now(), beat bigint NOT NULL DEFAULT 0, is_clean boolean NOT NULL DEFAULT false
+            started timestamptz NOT NULL DEFAULT now(), is_clean boolean NOT NULL DEFAULT false
         );
         CREATE TABLE deferd_receipts (life bigint NOT NULL, round bigint NOT NULL, PRIMARY KEY (life, round));
         CREATE TABLE steady (anchor bigint NOT NULL, boot text NOT NULL);
@@ -152,6 +152,11 @@ struct NumberBlock {
         let starts = try connection.rows(
             "SELECT nextval('\(sequence)') FROM generate_series(1, $1)",
             PostgreSQLParameters([(left + Self.size - 1) / Self.size]).values)
+        // JSON numbers are exact up to here.
+        guard starts.numbers.allSatisfy({ (0...1 << 53).contains($0) }) else {
+            throw StoreError(
+                .damaged, "\(connection.name) counts beyond any number of jobs; set its sequence \(sequence) back.")
+        }
         free += starts.numbers.map { $0..<$0 + Self.size }
     }
 }

@@ -11,7 +11,7 @@ package struct PostgreSQLSettings: Sendable {
         (self.address, self.statementTimeout) = (address, statementTimeout)
     }
 
-    /// Whether libpq can read the connection string. The reason is not told, as it may quote the password.
+    /// Whether libpq can read the connection string. The reason is left out, as it may quote the password.
     package static func isValid(_ address: String) -> Bool {
         guard let options = PQconninfoParse(address, nil) else { return false }
         PQconninfoFree(options)

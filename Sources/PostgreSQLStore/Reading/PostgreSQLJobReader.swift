@@ -140,11 +140,7 @@ package final class PostgreSQLJobReader: JobReader {
         try read { snapshot throws(StoreError) in
             try snapshot.query("\(ScheduleColumns.selectWhole) WHERE \(condition)", values).map { row in
                 damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in
-                    let schedule = try ScheduleColumns.row(row)
-                    let isShown = schedule.schedule.specSize <= longestSpec
-                    return StoredScheduleRow(
-                        row: schedule, spec: isShown ? row.bytes(ScheduleColumns.count) : nil,
-                        lastState: row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) })
+                    try ScheduleColumns.whole(row, longestSpec: longestSpec)
                 }
             }
         }

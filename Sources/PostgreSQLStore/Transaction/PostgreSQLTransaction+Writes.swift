@@ -45,18 +45,12 @@ extension PostgreSQLTransaction {
         for entry in new {
             JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
             rows.endRow()
+            let (isItem, text) = entry.document?.stored ?? (false, [])
             documents.bind(entry.row.id, at: 1)
-            switch entry.document {
-            case .spec(let text):
-                documents.bind(false, at: 2)
-                documents.bind(text, at: 3)
-            case .item(let value):
-                documents.bind(true, at: 2)
-                documents.bind(value.encoded, at: 3)
-                if let blob = value.blob { files.append((blob, entry.row.id)) }
-            case nil: break
-            }
+            documents.bind(isItem, at: 2)
+            documents.bind(text, at: 3)
             documents.endRow()
+            if case .item(.file(let blob)) = entry.document { files.append((blob, entry.row.id)) }
             files += entry.row.references.map { ($0, entry.row.id) }
         }
         try write("INSERT INTO jobs (\(JobColumns.selected)) SELECT * FROM \(rows.table)", rows.parameters)

@@ -2,7 +2,7 @@ import JobModel
 import JobStore
 
 /// A round's transaction. What is written is kept in buffers, and sent, sorted and many rows to a statement, before a query
-/// that it may concern, and before the commit. Nobody waits for what is sent until something is read.
+/// that it may concern, and before the commit. The server's answers are awaited only when something is read.
 final class PostgreSQLTransaction: JobTransaction {
     /// A job with a key in the database.
     struct Holder {
@@ -230,11 +230,8 @@ final class PostgreSQLTransaction: JobTransaction {
         }
         // A flush forgets what was found.
         try find([(owner, key)])
-        guard let found = holders[.key(owner: owner, key)] ?? nil, let entry = jobs.entries[found.job] else {
-            return holders[.key(owner: owner, key)] ?? nil
-        }
-        if entry.change == .delete { return nil }
-        if entry.row.holdsKey { return found }
+        guard let found = holders[.key(owner: owner, key)] ?? nil else { return nil }
+        if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
         try flushJobs()
         return nil
