@@ -21,7 +21,7 @@ let postgreSQL: [Target.Dependency] = hasPostgreSQL ? ["PostgreSQLStore"] : []
 let postgreSQLTargets: [Target] =
     hasPostgreSQL
     ? [
-        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .target(name: "CPostgreSQL"),
         .target(name: "PostgreSQLStore", dependencies: ["CPostgreSQL", "JobModel", "JobStore"], swiftSettings: ours),
     ] : []
 

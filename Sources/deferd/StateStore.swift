@@ -52,10 +52,7 @@ extension ConfigurationValue {
             throw ConfigurationErrors("must begin with postgresql://")
         }
         #if canImport(PostgreSQLStore)
-            guard PostgreSQLSettings.isValid(address) else {
-                throw ConfigurationErrors(
-                    "is no address that libpq can read, such as \"postgresql://deferd@db.example.org/deferd\"")
-            }
+            if let flaw = PostgreSQLSettings.flaw(in: address) { throw ConfigurationErrors(flaw) }
             return address
         #else
             throw ConfigurationErrors("needs a deferd that was built with libpq; this one was not")

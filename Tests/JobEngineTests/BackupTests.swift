@@ -28,10 +28,9 @@ import Testing
                     return error.code == .locked
                 }
             }
-            var backup: StateBackup? = try await test.engine.backUp(at: 5)
+            let first = try await test.engine.backUp(at: 5)
             #expect(!FileManager.default.fileExists(atPath: path))
-            #expect(backup?.size == 6)
-            let first = try #require(backup)
+            #expect(first.size == 6)
             #expect(try await test.engine.read(first, offset: 4, length: 10, for: 7).bytes == Array("ef".utf8))
             #expect(try await test.engine.read(first, offset: 9, length: 1, for: 7).bytes.isEmpty)
             // It was read just now.
@@ -41,9 +40,9 @@ import Testing
                 try await test.engine.read(first, offset: 0, length: 1, for: 7)
             }
             // The copy of that one is gone with it.
-            backup = try await test.engine.backUp(at: 7)
+            let second = try await test.engine.backUp(at: 7)
             #expect(await refused(at: 8))
-            backup = nil
+            second.end()
             _ = try await test.engine.backUp(at: 9)
         }
     }

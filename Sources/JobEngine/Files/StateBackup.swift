@@ -42,6 +42,11 @@ package final class StateBackup: Sendable {
         }
     }
 
+    /// Gives the backup up, as its client needs it no more; a read that has not returned yet may still hold it.
+    package func end() {
+        state.withLock { $0.file = nil }
+    }
+
     /// Whether another backup may be made. Gives this one up if it was not read for too long.
     fileprivate func isOver(at now: UInt64) -> Bool {
         state.withLock { state in

@@ -80,11 +80,11 @@ final class Connection: Sendable {
         received.finish()
         guard !channel.isActive else { return }
         outbox.close()
-        // The last reference to a backup removes its file.
-        _ = state.withLock { state in
+        let backup = state.withLock { state in
             state.isShuttingDown = true
             return exchange(&state.backup, with: nil)
         }
+        backup?.end()
         changed()
     }
 

@@ -47,10 +47,10 @@ extension Connection {
 
     private func makeBackup() async throws(ProtocolError) -> StateBackup {
         // The last one is closed outside of the lock, as that may take long.
-        _ = state.withLock { exchange(&$0.backup, with: nil) }
+        state.withLock { exchange(&$0.backup, with: nil) }?.end()
         do throws(StoreError) {
             let backup = try await engine.backUp()
-            if !isGone { state.withLock { $0.backup = backup } }
+            if isGone { backup.end() } else { state.withLock { $0.backup = backup } }
             return backup
         } catch {
             throw error.code == .locked

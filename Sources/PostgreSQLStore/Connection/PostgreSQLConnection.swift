@@ -40,6 +40,9 @@ final class PostgreSQLConnection: @unchecked Sendable {
     // MARK: Opening
 
     init(_ settings: PostgreSQLSettings, errors: StoreError.Code) throws(StoreError) {
+        if let flaw = PostgreSQLSettings.flaw(in: settings.address) {
+            throw StoreError(errors, "The address of the database \(flaw).", isLasting: true)
+        }
         (self.settings, self.errors) = (settings, errors)
         let keywords = ["dbname", "client_encoding", "application_name"]
         let values = [settings.address, "UTF8", "deferd"]

@@ -11,11 +11,17 @@ package struct PostgreSQLSettings: Sendable {
         (self.address, self.statementTimeout) = (address, statementTimeout)
     }
 
-    /// Whether libpq can read the connection string. The reason is left out, as it may quote the password.
-    package static func isValid(_ address: String) -> Bool {
-        guard let options = PQconninfoParse(address, nil) else { return false }
+    /// What is wrong with a connection string; nil if libpq can read it. The reason is left out, as it may quote the
+    /// password.
+    package static func flaw(in address: String) -> String? {
+        if let reason = deferd_load_libpq() {
+            return "needs libpq, which cannot be loaded (\(String(cString: reason))); install it (Debian: libpq5)"
+        }
+        guard let options = PQconninfoParse(address, nil) else {
+            return "is no address that libpq can read, such as \"postgresql://deferd@db.example.org/deferd\""
+        }
         PQconninfoFree(options)
-        return true
+        return nil
     }
 
     var milliseconds: Int { Int(statementTimeout * 1000) }
