@@ -15,6 +15,8 @@ package struct EngineSettings: Sendable {
     package var isSystemInstance = true
     /// Where the jobs are, as `server.info` tells.
     package var store = StoreKind.sqlite
+    /// The daemon among those that share the jobs.
+    package var node = NodeDescription(name: "localhost")
     /// The bytes that new downloads leave free.
     package var minimumFree: Int64 = 0
     /// The bytes that must be free on the disk of the state for jobs to be accepted: less, as downloads wait first.

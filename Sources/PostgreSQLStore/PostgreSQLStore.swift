@@ -47,7 +47,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// A server that cannot be reached is tried for `patience` seconds. `report` is called once for each damaged row, on any
     /// thread.
     package init(
-        _ settings: PostgreSQLSettings, path: String, node: String, patience: Double = 0,
+        _ settings: PostgreSQLSettings, path: String, node: NodeDescription, patience: Double = 0,
         report: @escaping @Sendable (StoreError) -> Void = { _ in }
     ) throws(StoreError) {
         self.settings = settings
@@ -62,11 +62,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         try Self.takeLock(connection, patience: Self.patienceForLock)
         let before = try connection.rows("SELECT is_clean FROM deferd_lives ORDER BY life DESC LIMIT 1").first
         isAfterCleanStop = before.map { $0.integer(0) != 0 } ?? true
-        life =
-            try connection.rows(
-                "INSERT INTO deferd_lives (node, instance) VALUES ($1, $2) RETURNING life",
-                PostgreSQLParameters([node, path]).values
-            ).number ?? 0
+        life = try Self.register(node, instance: path, connection)
         // Receipts matter only to the life that left them.
         try connection.send("DELETE FROM deferd_receipts")
         _ = try connection.finish()
@@ -82,6 +78,19 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             }
             usleep(500_000)
         }
+    }
+
+    /// Begins a life; returns its number.
+    private static func register(
+        _ node: NodeDescription, instance: String, _ connection: PostgreSQLConnection
+    ) throws(StoreError) -> Int64 {
+        let programs = node.programs.map { $0.json.description }
+        return try connection.rows(
+            """
+            INSERT INTO deferd_lives (node, instance, version, programs, configuration) VALUES ($1, $2, $3, $4, $5)
+            RETURNING life
+            """, PostgreSQLParameters([node.name, instance, node.version, programs, node.configuration]).values
+        ).number ?? 0
     }
 
     /// Locks the database for this daemon until the session ends.

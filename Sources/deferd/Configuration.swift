@@ -13,6 +13,9 @@ struct Configuration: Sendable {
     var stateDirectory: String
     /// The connection string of the PostgreSQL database with the jobs; nil for SQLite in the state directory.
     var store: String?
+    var nodeName = Self.hostName
+    /// The seconds after which other nodes take over the jobs of one that has not been seen.
+    var lease = 15.0
     /// The seconds that a statement of PostgreSQL may take.
     var statementTimeout = 3.0
     var downloads: DownloadSettings
@@ -69,6 +72,7 @@ struct Configuration: Sendable {
         settings.finishedHook = finishedHook ?? (isSystemInstance ? nil : Self.desktopNotification)
         settings.isSystemInstance = isSystemInstance
         settings.store = store == nil ? .sqlite : .postgresql
+        settings.node = node
         settings.core = core
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects

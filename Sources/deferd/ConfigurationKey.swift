@@ -10,6 +10,8 @@ struct ConfigurationSetting<Root>: Sendable {
     let apply: @Sendable (inout Root, ConfigurationValue) throws -> Void
     /// Gives `read` the present value if a reload cannot change it; returns whether it was another one.
     let keep: @Sendable (_ present: Root, _ read: inout Root) -> Bool
+    /// The value as text, to compare nodes.
+    let text: @Sendable (Root) -> String
 
     /// `merge` combines the present value with the one that was read.
     init<Value: Equatable & Sendable>(
@@ -24,6 +26,7 @@ struct ConfigurationSetting<Root>: Sendable {
             read[keyPath: path] = present[keyPath: path]
             return true
         }
+        text = { root in Self.text(of: root[keyPath: path]) }
     }
 }
 
@@ -39,6 +42,8 @@ extension ConfigurationKey {
         .init("socket.group", \.socketGroup, needsRestart: true) { try $0.optionalText() },
         .init("state.directory", \.stateDirectory, needsRestart: true) { try $0.path() },
         .init("state.store", \.store, needsRestart: true) { try $0.storeAddress() },
+        .init("node.name", \.nodeName, needsRestart: true) { try $0.nodeName() },
+        .init("node.lease", \.lease, needsRestart: true) { try $0.seconds(3...300) },
         .init("node.statementTimeout", \.statementTimeout, needsRestart: true) { try $0.seconds(0.1...600) },
         .init("downloads.directory", \.downloads.directory, needsRestart: true) { try $0.path() },
         .init("downloads.roots", \.downloads.roots, needsRestart: true) { try $0.paths() },
@@ -159,6 +164,13 @@ extension ConfigurationValue {
         } catch let error as ListenerError {
             throw ConfigurationErrors(error.message)
         }
+    }
+
+    /// A node's name; the host's if it is empty.
+    fileprivate func nodeName() throws -> String {
+        guard let name = try optionalText() else { return Configuration.hostName }
+        guard NodeDescription.isName(name) else { throw ConfigurationErrors("must be \(NodeDescription.nameForm)") }
+        return name
     }
 
     fileprivate func logLevel() throws -> Logger.Level {

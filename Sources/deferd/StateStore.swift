@@ -1,4 +1,3 @@
-import Glibc
 import JobEngine
 import JobModel
 import JobStore
@@ -32,14 +31,10 @@ extension SQLiteStore: StateStore {
         convenience init(
             address: String, _ configuration: Configuration, report: @escaping @Sendable (StoreError) -> Void
         ) throws(StoreError) {
-            var name = [CChar](repeating: 0, count: 256)
-            gethostname(&name, name.count - 1)
-            let bytes = name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
             try self.init(
-                PostgreSQLSettings(address: address, statementTimeout: configuration.statementTimeout),
-                path: configuration.stateDirectory, node: String(decoding: bytes, as: UTF8.self),
-                patience: Self.patience,
-                report: report)
+                PostgreSQLSettings(
+                    address: address, statementTimeout: configuration.statementTimeout, lease: configuration.lease),
+                path: configuration.stateDirectory, node: configuration.node, patience: Self.patience, report: report)
         }
     }
 #endif

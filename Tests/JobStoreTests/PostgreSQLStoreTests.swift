@@ -25,7 +25,8 @@
         private static func open(_ address: String, _ directory: TemporaryDirectory) throws -> PostgreSQLStore {
             // Long for a slow machine, short for those that wait for it.
             try PostgreSQLStore(
-                PostgreSQLSettings(address: address, statementTimeout: 3), path: directory.path, node: "test")
+                PostgreSQLSettings(address: address, statementTimeout: 3), path: directory.path,
+                node: NodeDescription(name: "test"))
         }
 
         /// The server's process for rounds; nil once it is gone.

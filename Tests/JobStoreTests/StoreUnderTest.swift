@@ -33,7 +33,7 @@ enum StoreKind: String, CaseIterable, CustomTestStringConvertible {
                 let store = try PostgreSQLStore(
                     PostgreSQLSettings(
                         address: #require(PostgreSQLCluster.shared).makeDatabase(), statementTimeout: 20),
-                    path: directory.path, node: "test")
+                    path: directory.path, node: NodeDescription(name: "test"))
                 return StoreUnderTest(store, directory, reader: store.reader)
             #else
                 throw StoreError(.closed, "This build has no PostgreSQL; install libpq-dev.")

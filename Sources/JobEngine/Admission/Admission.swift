@@ -211,7 +211,7 @@ extension NewJob {
 extension JSON {
     /// The same for values that are equal, whatever the order of members, and in each life of the daemon.
     /// The environments of programs do not count: that of a shell differs each time.
-    fileprivate var digest: UInt64 {
+    package var digest: UInt64 {
         switch self {
         case .null: 1
         case .bool(let flag): flag ? 2 : 3

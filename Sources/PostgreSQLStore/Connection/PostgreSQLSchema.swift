@@ -116,7 +116,9 @@ enum PostgreSQLSchema {
 
         CREATE TABLE deferd_lives (
             life bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, node text NOT NULL, instance text NOT NULL,
-            started timestamptz NOT NULL DEFAULT now(), is_clean boolean NOT NULL DEFAULT false
+            version text, programs text, configuration text, started timestamptz NOT NULL DEFAULT now(),
+            seen timestamptz NOT NULL DEFAULT now(), is_clean boolean NOT NULL DEFAULT false,
+            is_over boolean NOT NULL DEFAULT false
         );
         CREATE TABLE deferd_receipts (life bigint NOT NULL, round bigint NOT NULL, PRIMARY KEY (life, round));
         CREATE TABLE steady (anchor bigint NOT NULL, boot text NOT NULL);

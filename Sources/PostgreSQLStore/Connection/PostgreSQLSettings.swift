@@ -6,9 +6,11 @@ package struct PostgreSQLSettings: Sendable {
     package let address: String
     /// Seconds that a statement may take, and a connection attempt.
     package let statementTimeout: Double
+    /// Seconds after which other nodes take over the jobs of one that has not been seen.
+    package let lease: Double
 
-    package init(address: String, statementTimeout: Double = 3) {
-        (self.address, self.statementTimeout) = (address, statementTimeout)
+    package init(address: String, statementTimeout: Double = 3, lease: Double = 15) {
+        (self.address, self.statementTimeout, self.lease) = (address, statementTimeout, lease)
     }
 
     /// What is wrong with a connection string; nil if libpq can read it. The reason is left out, as it may quote the

@@ -56,6 +56,7 @@ import Testing
             ("retention:\n  age: -1", 2, "retention.age"), ("retention:\n  count: x", 2, "retention.count"),
             ("log:\n  level: loud", 2, "log.level"), ("access:\n  adminGroup: [a]", 2, "access.adminGroup"),
             ("limits:\n  line: 4096\n  line: 8192", 3, "limits.line"),
+            ("node:\n  name: a/b", 2, "node.name"), ("node:\n  lease: 2", 2, "node.lease"),
             ("programs:\n  a: {command: [x]}\n", 2, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    colour: red\n", 4, "programs"),

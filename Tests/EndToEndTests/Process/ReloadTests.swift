@@ -162,7 +162,7 @@ import Testing
                   mode: "0600"
                   group: games
                 \(hasPostgreSQL ? "state: {store: \"postgresql://localhost/none\"}" : "")
-                node: {statementTimeout: 7}
+                node: {name: other, lease: 7, statementTimeout: 7}
                 downloads:
                   roots: [\(other)]
                   minimumFree: 1

@@ -1,0 +1,52 @@
+import DataSources
+import Glibc
+import JobEngine
+import JobModel
+import JobProtocol
+
+/// The daemon as a node among those that share a database.
+extension Configuration {
+    /// The host's name in characters that a node's name can have.
+    static let hostName: String = {
+        var name = [CChar](repeating: 0, count: 64)
+        gethostname(&name, name.count - 1)
+        let scalars = name.prefix { $0 != 0 }.map { Unicode.Scalar(UInt8(bitPattern: $0)) }
+        let text = String(String.UnicodeScalarView(scalars.map { NodeDescription.isAllowed($0) ? $0 : "-" }))
+        return text.isEmpty ? "localhost" : text
+    }()
+
+    var node: NodeDescription {
+        NodeDescription(
+            name: nodeName, version: ProductVersion.current,
+            programs: sources.programs.allowsAny ? nil : programs.entries.keys.sorted(), configuration: hash)
+    }
+
+    /// The settings that differ between good nodes of one database, and its address, which may have a password.
+    private static let ownSettings: Set = [
+        "node.name", "socket.path", "state.directory", "state.store", "downloads.directory",
+    ]
+
+    /// The same for nodes that treat jobs alike.
+    private var hash: String {
+        let texts = ConfigurationKey.all.filter { !Self.ownSettings.contains($0.name) }.map { $0.text(self) }
+        // The default of http.userAgent has the version, which is compared anyway.
+        let digest = JSON.string("\(texts)".replacing(ProductVersion.current, with: "")).digest
+        let digits = String(digest, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}
+
+extension ConfigurationSetting {
+    /// A value as text that is the same in each process: without secrets, and without the lines of a file.
+    static func text(of value: Any) -> String {
+        let mirror = Mirror(reflecting: value)
+        if mirror.children.isEmpty { return Masking.masked(url: "\(value)") }
+        var parts = mirror.children.compactMap { child -> String? in
+            let name = child.label ?? ""
+            let isHidden = ["line", "lines", "environment", "chain", "key"].contains(name)
+            return isHidden ? nil : name + text(of: child.value)
+        }
+        if [.set, .dictionary].contains(mirror.displayStyle) { parts.sort() }
+        return "[\(parts.joined(separator: ", "))]"
+    }
+}
