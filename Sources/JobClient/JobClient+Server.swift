@@ -32,6 +32,11 @@ extension JobClient {
         try await pages(.serverUsage, of: "users")
     }
 
+    /// The daemons that share the jobs, by name.
+    public func nodes() async throws(JobClientError) -> [JSON] {
+        try await call(.serverNodes).member("nodes", of: .serverNodes, \.array)
+    }
+
     /// Copies the daemon's state, and returns the size of the copy; only for administrators.
     ///
     /// ``backupPiece(offset:)`` reads the copy over the same connection.

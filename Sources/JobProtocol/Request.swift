@@ -110,6 +110,7 @@ package enum MethodName: String, Sendable, CaseIterable {
     case serverInfo = "server.info"
     case serverStats = "server.stats"
     case serverUsage = "server.usage"
+    case serverNodes = "server.nodes"
     case serverBackup = "server.backup"
     case jobSubmit = "job.submit"
     case jobGet = "job.get"
@@ -139,9 +140,8 @@ package enum MethodName: String, Sendable, CaseIterable {
     /// Whether the method changes no state, so a call whose client is gone need not be executed.
     package var isRead: Bool {
         switch self {
-        case .serverInfo, .serverStats, .serverUsage, .serverBackup, .jobGet, .jobList, .jobWait, .jobWatch, .jobResult,
-            .jobOutput,
-            .jobExplain, .queueList, .scheduleGet, .scheduleList:
+        case .serverInfo, .serverStats, .serverUsage, .serverNodes, .serverBackup, .jobGet, .jobList, .jobWait,
+            .jobWatch, .jobResult, .jobOutput, .jobExplain, .queueList, .scheduleGet, .scheduleList:
             true
         case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .jobHold, .jobRelease, .jobSet, .queueSet,
             .scheduleSet, .scheduleRemove, .scheduleRun, .scheduleSuspend, .scheduleResume:

@@ -63,8 +63,8 @@ import Testing
     @Test func methods_areThoseOfTheProtocol() {
         #expect(
             MethodName.allCases.map(\.rawValue) == [
-                "server.info", "server.stats", "server.usage", "server.backup", "job.submit", "job.get", "job.list",
-                "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.hold",
+                "server.info", "server.stats", "server.usage", "server.nodes", "server.backup", "job.submit", "job.get",
+                "job.list", "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.hold",
                 "job.release", "job.set", "job.result", "job.output", "job.explain", "queue.list", "queue.set",
                 "schedule.set", "schedule.get", "schedule.list", "schedule.remove",
                 "schedule.run", "schedule.suspend", "schedule.resume",

@@ -85,6 +85,37 @@
             try rounds.insert([.sample()])
         }
 
+        @Test func nodes_areTheLatestLives_ofADay() throws {
+            try cluster.sql(
+                """
+                UPDATE deferd.deferd_lives SET node = 'here';
+                INSERT INTO deferd.deferd_lives (node, instance, version, programs, configuration, seen, is_clean, is_over)
+                VALUES ('gone', '', '1', NULL, 'c', now() - interval '25 hours', false, false),
+                    ('stopped', '', '1', NULL, 'c', now() - interval '23 hours', true, true),
+                    ('twice', '', '1', NULL, 'c', now() - interval '1 minute', false, true),
+                    ('twice', '', '2', '["b"]', 'd', now() + interval '1 minute', false, false),
+                    ('dead', '', NULL, NULL, NULL, now(), false, true),
+                    ('silent', '', '1', '[]', 'c', now() - interval '1 minute', false, false)
+                """, in: address)
+            try rounds.insert((0..<4).map { _ in .sample() })
+            try cluster.sql(
+                """
+                UPDATE deferd.jobs SET run_life = (SELECT max(life) FROM deferd.deferd_lives WHERE node =
+                (ARRAY['twice', 'twice', 'silent', 'dead'])[1 + (id - (SELECT min(id) FROM deferd.jobs))])
+                """, in: address)
+            let nodes = try store.reader.nodes()
+            #expect(nodes.map(\.node.name) == ["dead", "here", "silent", "stopped", "twice"])
+            #expect(nodes.map(\.state) == [.away, .running, .away, .stopped, .running])
+            #expect(nodes.map(\.running) == [0, 0, 1, 0, 2])
+            let twice = NodeDescription(name: "twice", version: "2", programs: ["b"], configuration: "d")
+            #expect(
+                nodes.map(\.node)[2...] == [
+                    NodeDescription(name: "silent", version: "1", programs: [], configuration: "c"),
+                    NodeDescription(name: "stopped", version: "1", configuration: "c"), twice,
+                ])
+            #expect(nodes[4].seen.milliseconds - nodes[1].seen.milliseconds > 50_000)
+        }
+
         @Test func aSchemaOfTheFuture_isRefused() throws {
             store.close(isClean: true)
             try cluster.sql("UPDATE deferd.deferd_schema SET version = 9, oldest = 8", in: address)

@@ -29,9 +29,16 @@ package protocol JobReader: AnyObject, Sendable {
     /// The blobs of lives before `life` to which rows refer, in order after `after`.
     func blobs(beforeLife life: Int64, after: BlobReference?, limit: Int) throws(StoreError) -> [BlobReference]
 
+    /// The nodes of the last day, by name; empty for a store that only one daemon can use.
+    func nodes() throws(StoreError) -> [NodeRow]
+
     /// Copies the state of one moment, and the files that it names, into one file; returns its path. This takes long, and
     /// fails if the store is closed meanwhile.
     func copyState() throws(StoreError) -> String
+}
+
+extension JobReader {
+    package func nodes() throws(StoreError) -> [NodeRow] { [] }
 }
 
 /// A job as a reader returns it.

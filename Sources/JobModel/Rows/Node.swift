@@ -25,3 +25,28 @@ package struct NodeDescription: Sendable, Equatable {
         }
     }
 }
+
+/// A node as a reader knows it, by its latest life.
+package struct NodeRow: Sendable {
+    package enum State: String, Sendable {
+        case running
+        case stopped
+        /// It did not stop, but has not been seen for longer than a lease.
+        case away
+    }
+
+    /// Nodes that are listed.
+    package static let most = 1000
+
+    package let node: NodeDescription
+    package let startedAt: Timestamp
+    /// When it was last in touch with the database.
+    package let seen: Timestamp
+    package let state: State
+    /// Sources that run there.
+    package let running: Int
+
+    package init(_ node: NodeDescription, startedAt: Timestamp, seen: Timestamp, state: State, running: Int) {
+        (self.node, self.startedAt, self.seen, self.state, self.running) = (node, startedAt, seen, state, running)
+    }
+}

@@ -153,6 +153,7 @@ extension Connection {
         case .serverInfo: try serverInfo(call)
         case .serverStats: try await serverStats(call)
         case .serverUsage: try await serverUsage(call)
+        case .serverNodes: try await serverNodes(call)
         case .serverBackup: try await serverBackup(call)
         case .jobSubmit:
             // There was no room for it when it was read.
@@ -230,7 +231,7 @@ extension MethodName {
         switch self {
         case .jobList, .jobWatch, .scheduleList: 4 << 20
         case .jobGet, .jobResult, .jobOutput, .jobExplain, .jobCancel, .jobRetry, .jobHold, .jobRelease, .jobSet,
-            .serverBackup, .scheduleSet, .scheduleGet, .scheduleSuspend, .scheduleResume:
+            .serverNodes, .serverBackup, .scheduleSet, .scheduleGet, .scheduleSuspend, .scheduleResume:
             1 << 20
         case .serverInfo, .serverStats, .serverUsage, .jobSubmit, .jobWait, .jobUnwatch, .jobRemove, .queueList,
             .queueSet,

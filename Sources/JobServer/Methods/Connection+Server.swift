@@ -19,7 +19,7 @@ private enum UserName {
     }
 }
 
-/// `server.info`, `server.stats` and `server.usage`.
+/// `server.info`, `server.stats`, `server.usage` and `server.nodes`.
 extension Connection {
     func serverInfo(_ call: Call) throws(ProtocolError) {
         try call.read([]) { _ in }
@@ -32,7 +32,7 @@ extension Connection {
                 "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
                 "instance": engine.settings.isSystemInstance ? "system" : "user",
                 "startedAt": .string(server.startedAt.description),
-                "store": .string(engine.settings.store.rawValue),
+                "store": .string(engine.settings.store.rawValue), "node": .string(engine.settings.node.name),
                 "sources": .array(SourceType.allCases.map { .string($0.rawValue) }),
                 "methods": .array(MethodName.allCases.map { .string($0.rawValue) }),
                 "limits": .object(limits),
@@ -65,6 +65,25 @@ extension Connection {
             }
         }
         call.succeed(["users": .array(rows), "next": next.count > limit ? JSON(Int(shown.last ?? 0)) : .null])
+    }
+
+    /// The daemons that share the jobs.
+    func serverNodes(_ call: Call) async throws(ProtocolError) {
+        try call.read([]) { _ in }
+        let found = try await look { try $0.engine.reader.nodes() }
+        let own = NodeRow(
+            engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
+            running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
+        var text: [UInt8] = []
+        for node in found.isEmpty ? [own] : found {
+            // The daemon that answers runs, even if it could not tell the database for a while.
+            let element = node.json(isAnswering: node.node.name == own.node.name).utf8
+            guard text.count + element.count + 64 <= call.room else { break }
+            if !text.isEmpty { text.append(UInt8(ascii: ",")) }
+            text += element
+        }
+        guard !text.isEmpty else { throw Replies.full }
+        call.succeed("nodes", text)
     }
 
     func serverStats(_ call: Call) async throws(ProtocolError) {
@@ -101,5 +120,16 @@ extension Connection {
             }
         }
         call.succeed(.object(answer))
+    }
+}
+
+extension NodeRow {
+    /// The node object of the wire contract.
+    fileprivate func json(isAnswering: Bool) -> JSON {
+        [
+            "node": node.name.json, "version": node.version.json, "startedAt": startedAt.json, "seen": seen.json,
+            "state": (isAnswering ? State.running : state).rawValue.json, "running": running.json,
+            "programs": node.programs?.json ?? .null, "configuration": node.configuration.json,
+        ]
     }
 }

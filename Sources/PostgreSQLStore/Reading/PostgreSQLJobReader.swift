@@ -193,6 +193,32 @@ package final class PostgreSQLJobReader: JobReader {
         }
     }
 
+    // MARK: Nodes
+
+    /// Compares times by the server's clock alone.
+    package func nodes() throws(StoreError) -> [NodeRow] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.rows(
+                """
+                SELECT node, version, programs, configuration, (extract(epoch FROM started) * 1000)::bigint, \
+                (extract(epoch FROM seen) * 1000)::bigint, is_clean, \
+                is_over OR now() - seen > $1::bigint * interval '1 millisecond', \
+                CASE WHEN is_clean OR is_over THEN 0 ELSE (SELECT count(*) FROM jobs WHERE run_life = latest.life) END \
+                FROM (SELECT DISTINCT ON (node) * FROM deferd_lives WHERE seen > now() - interval '1 day' \
+                ORDER BY node, life DESC) AS latest ORDER BY node LIMIT $2
+                """, Int64(settings.lease * 1000), NodeRow.most
+            ).map { row -> NodeRow? in
+                guard let name = row.text(0), let started = row.time(4), let seen = row.time(5) else { return nil }
+                let programs = row.withBytes(2) { try? JSONParser.parse($0).value.array }
+                let node = NodeDescription(
+                    name: name, version: row.text(1) ?? "", programs: programs?.compactMap(\.string),
+                    configuration: row.text(3) ?? "")
+                let state: NodeRow.State = row.integer(6) != 0 ? .stopped : row.integer(7) != 0 ? .away : .running
+                return NodeRow(node, startedAt: started, seen: seen, state: state, running: Int(row.integer(8)))
+            }
+        }
+    }
+
     package func copyState() throws(StoreError) -> String {
         throw StoreError(.read, "The jobs are in PostgreSQL; make backups of that database with pg_dump.")
     }

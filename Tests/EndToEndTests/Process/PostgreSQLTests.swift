@@ -40,6 +40,30 @@ struct PostgreSQLTests {
         }
     }
 
+    @Test func nodes_areAllOfTheDatabase_withTheirConfigurations() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let address = try cluster.makeDatabase()
+        let settings = ["name: a", "name: b", "name: c, statementTimeout: 4", "name: d, lease: 14"]
+        var answers: [[JSON]] = []
+        for (index, setting) in settings.enumerated() {
+            // One with a password in the address, in a file with other lines.
+            let address = index == 1 ? address + "&password=s3cret" : address
+            let queues = "queues: {\(index == 1 ? "b: 2, default: 5" : "default: 5,\n  b: 2")}"
+            let configuration = "\(configuration(address))\nnode: {\(setting)}\n\(queues)"
+            try await Daemon.run(configuration: configuration) { daemon, wire in
+                answers.append(try await wire.call("server.nodes")["nodes"]?.array ?? [])
+                try await daemon.stop()
+            }
+        }
+        #expect(answers.map(\.count) == [1, 2, 3, 4])
+        let nodes = try #require(answers.last)
+        #expect(nodes.map { $0["node"] } == ["a", "b", "c", "d"])
+        #expect(nodes.map { $0["state"] } == ["stopped", "stopped", "stopped", "running"])
+        #expect(nodes.allSatisfy { $0["running"] == 0 && $0["programs"] == .null })
+        let hashes = nodes.map { $0["configuration"] }
+        #expect(hashes[0] == hashes[1] && Set(hashes.compactMap { $0?.string }).count == 3, "\(hashes)")
+    }
+
     @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
         let cluster = try PostgreSQLCluster()
         try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in

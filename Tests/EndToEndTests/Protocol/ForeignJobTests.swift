@@ -222,9 +222,9 @@ import Testing
             let looked =
                 Set(calls(about: 900, own).map(\.method)).union(Self.scheduleCalls("a").map(\.method))
                 .union(Self.views.map(\.method))
-                // Keys have their own test; the result of a spec names no job; usage is one's own; the rest is for
-                // administrators.
-                .union(["job.submit", "job.explain", "server.usage", "queue.set", "server.backup"])
+                // Keys have their own test; the result of a spec names no job; usage is one's own; nodes have
+                // no jobs; the rest is for administrators.
+                .union(["job.submit", "job.explain", "server.usage", "server.nodes", "queue.set", "server.backup"])
             let methods = try await bob.call("server.info")["methods"]?.array?.compactMap(\.string) ?? []
             #expect(looked == Set(methods))
         }

@@ -22,8 +22,10 @@ import Testing
                     ])
             #expect(
                 Set(info["methods"]?.array ?? []) == [
-                    "server.info", "server.stats", "server.usage", "server.backup", "job.submit", "job.get", "job.list",
-                    "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove", "job.hold",
+                    "server.info", "server.stats", "server.usage", "server.nodes", "server.backup", "job.submit",
+                    "job.get",
+                    "job.list", "job.wait", "job.watch", "job.unwatch", "job.cancel", "job.retry", "job.remove",
+                    "job.hold",
                     "job.release", "job.set", "job.result", "job.output", "job.explain", "queue.list", "queue.set",
                     "schedule.set", "schedule.get", "schedule.list", "schedule.remove", "schedule.run",
                     "schedule.suspend", "schedule.resume",
@@ -40,6 +42,27 @@ import Testing
             for (name, value) in defaults { #expect(info["limits"]?[name] == value, "\(name)") }
             #expect(info["limits"]?["children"] == 123)
             #expect(info["you"] == ["uid": JSON(Int(geteuid())), "admin": true])
+        }
+    }
+
+    @Test func nodes_areTheDaemonAlone_withoutPostgreSQL() async throws {
+        let configuration = """
+            node: {name: ada-1}
+            programs: {any: false, b: /bin/true, a: [/bin/sh, -c, "echo on; exec sleep 1000"]}
+            """
+        try await Daemon.run(configuration: configuration) { _, wire in
+            let info = try await wire.call("server.info")
+            #expect(info["node"] == "ada-1")
+            let running = try await wire.submit(["source": ["type": "program", "program": "a"]])
+            _ = try await wire.call("job.output", ["job": JSON(running), "wait": 600])
+            let nodes = try await wire.call("server.nodes")["nodes"]?.array ?? []
+            #expect(nodes.count == 1)
+            let node = try #require(nodes.first)
+            for member in ["version", "startedAt"] { #expect(node[member] == info[member], "\(member)") }
+            #expect(node["node"] == "ada-1" && node["state"] == "running" && node["running"] == 1)
+            #expect(node["programs"] == ["a", "b"])
+            #expect(node["configuration"]?.string?.count == 16)
+            #expect(Timestamp(rfc3339: node["seen"]?.string ?? "") != nil)
         }
     }
 
