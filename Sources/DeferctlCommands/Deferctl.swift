@@ -73,8 +73,8 @@ struct DeferctlCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "The daemon",
                 subcommands: [
-                    QueueCommand.self, InfoCommand.self, StatsCommand.self, UsageCommand.self, DoctorCommand.self,
-                    BackupCommand.self,
+                    QueueCommand.self, InfoCommand.self, StatsCommand.self, UsageCommand.self, NodesCommand.self,
+                    DoctorCommand.self, BackupCommand.self,
                 ]),
         ])
 

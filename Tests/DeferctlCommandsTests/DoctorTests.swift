@@ -55,6 +55,41 @@ import Testing
         #expect(findings.map(\.level) == [.warning] && findings[0].message.contains("ada"))
     }
 
+    @Test func nodes_warn_whenTheyDifferOrAreAway() {
+        func node(_ name: String, _ state: String, _ version: String, _ configuration: String) -> JSON {
+            [
+                "node": .string(name), "state": .string(state), "version": .string(version),
+                "configuration": .string(configuration), "seen": "2026-11-25T05:00:00.000Z",
+            ]
+        }
+        let alike = [node("a", "running", "1", "c"), node("b", "running", "1", "c"), node("c", "stopped", "0", "d")]
+        #expect(Diagnosis.nodes([alike[0]]) == [])
+        #expect(Diagnosis.nodes(alike).map(\.level) == [.ok])
+        let others = Diagnosis.nodes(alike + [node("d", "running", "2", "c"), node("e", "running", "2", "e")])
+        #expect(others.map(\.level) == [.warning, .warning])
+        #expect(others[0].message == "The nodes have different versions: 1 (a, b), 2 (d, e).")
+        #expect(others[1].message == "The nodes have different settings: c (a, b, d), e (e).")
+        let away = Diagnosis.nodes(alike + [node("d", "away", "1", "c")])
+        #expect(away.map(\.level) == [.warning] && away[0].message.contains("node d has not been"))
+        let many = Diagnosis.nodes(
+            (0..<7).map { node("\($0)", "running", "1", "c") } + [node("z", "running", "2", "c")])
+        #expect(many.map(\.message) == ["The nodes have different versions: 1 (0, 1, 2, 3, 4 and 2 others), 2 (z)."])
+    }
+
+    @Test func nodes_areListed_withTheirPrograms() throws {
+        let lines = NodeTable.lines([
+            [
+                "node": "a\u{1B}", "state": "running", "version": "1", "running": 7, "programs": .null,
+                "configuration": "c", "seen": "2026-11-25T05:00:00.000Z", "startedAt": "2026-11-25T04:00:00.000Z",
+            ],
+            ["node": "b", "state": "away", "version": "1", "running": 0, "programs": ["x", "y"]],
+        ])
+        #expect(lines.count == 3 && lines[1].hasSuffix("  any") && lines[2].hasSuffix("  x y"))
+        let seen = try #require(Timestamp(rfc3339: "2026-11-25T05:00:00.000Z"))
+        #expect(lines[1].contains("  running        7  1        \(Quantities.time(seen))"))
+        #expect(!lines[1].contains("\u{1B}"))
+    }
+
     @Test func surroundings_warn_whenTheyHarmSchedulesOrPrograms() {
         #expect(Diagnosis.clock(nil) == nil && Diagnosis.clock("NTPSynchronized=yes\n") == nil)
         #expect(Diagnosis.clock("NTPSynchronized=no\n")?.level == .warning)

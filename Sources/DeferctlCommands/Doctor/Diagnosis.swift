@@ -6,6 +6,8 @@ enum Diagnosis {
     /// The part of a limit from which it counts as almost full.
     private static let full = 0.9
     static let mostFailures = 3
+    /// Nodes that are named as alike.
+    private static let mostNames = 5
 
     /// The daemon, and the caller as the daemon sees it.
     static func identity(_ info: JSON, client: String, user: String) -> [Finding] {
@@ -74,6 +76,41 @@ enum Diagnosis {
                     + "limits.storedPerUser.")
         }
     }
+
+    /// Whether the daemons that share the jobs are alike, and none is away.
+    static func nodes(_ nodes: [JSON]) -> [Finding] {
+        guard nodes.count > 1 else { return [] }
+        let away = nodes.filter { $0["state"] == "away" }.map { node in
+            Finding(
+                "nodes", .warning,
+                "The node \(name(node)) has not been in touch with the database"
+                    + "\(node.time("seen").map { " since \(Quantities.time($0))" } ?? ""), and did not stop.",
+                next: "See that its machine runs and reaches the database; others have taken over its jobs.")
+        }
+        let findings = [
+            difference(
+                nodes, "version", "have different versions", next: "Install the same version of deferd on all of them."),
+            difference(
+                nodes, "configuration", "have different settings",
+                next: "Compare their files, deferd.yaml(5); it depends on the node how a job runs."),
+        ]
+        let all = away + findings.compactMap(\.self)
+        return all.isEmpty ? [Finding("nodes", .ok, "\(nodes.count) nodes share the jobs.")] : all
+    }
+
+    /// The values of a member that the nodes do not have in common, unless they stopped.
+    private static func difference(_ nodes: [JSON], _ member: String, _ what: String, next: String) -> Finding? {
+        let present = nodes.filter { $0["state"] != "stopped" }
+        let groups = Dictionary(grouping: present) { $0[member]?.string ?? "?" }.sorted { $0.key < $1.key }
+        guard groups.count > 1 else { return nil }
+        let texts = groups.map { value, nodes -> String in
+            let names = nodes.prefix(mostNames).map(name).joined(separator: ", ")
+            return "\(value) (\(names)\(nodes.count > mostNames ? " and \(nodes.count - mostNames) others" : ""))"
+        }
+        return Finding("nodes", .warning, "The nodes \(what): \(texts.joined(separator: ", ")).", next: next)
+    }
+
+    private static func name(_ node: JSON) -> String { node["node"]?.string ?? "?" }
 
     /// Whether jobs can be stored, and how much space is free.
     static func storage(_ stats: JSON) -> Finding? {

@@ -6,7 +6,7 @@ import JobProtocol
 
 struct DoctorCommand: DaemonCommand {
     static let configuration = verb(
-        "doctor", "Look for problems: socket, rights, versions, disks, limits, queues, failed jobs, units.",
+        "doctor", "Look for problems: socket, rights, versions, nodes, disks, limits, queues, failed jobs, units.",
         example: "deferctl doctor",
         """
         Each finding is ok, a note, a warning or an error, with what to do next. The exit status is 0 if there is no \
@@ -104,6 +104,7 @@ private struct Examination {
         let stats = try await client.stats()
         try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
         try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
+        try add(Diagnosis.nodes((try? await client.nodes()) ?? []))
         try add([Diagnosis.disks(try await waitingForDisks(client))])
         try add(Diagnosis.queues(try await client.queues()))
         if search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {

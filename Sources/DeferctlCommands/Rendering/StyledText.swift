@@ -15,7 +15,7 @@ enum TextStyle: String, Sendable, Equatable {
         case "running": self = .active
         case "succeeded", "ok": self = .good
         case "failed", "error": self = .bad
-        case "cancelled", "suspended", "held", "warning": self = .warning
+        case "cancelled", "suspended", "held", "away", "warning": self = .warning
         case "skipped": self = .faint
         default: self = .plain
         }

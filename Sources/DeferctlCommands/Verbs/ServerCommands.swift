@@ -77,6 +77,40 @@ struct UsageCommand: DaemonCommand {
     }
 }
 
+struct NodesCommand: DaemonCommand {
+    static let configuration = verb(
+        "nodes", "Show the daemons that share the jobs.", example: "deferctl nodes",
+        """
+        Several daemons share jobs that are in a PostgreSQL database. SEEN is when a node was last in touch with it; a \
+        node is away if it did not stop, but has not been in touch for longer than its lease. Nodes with the same \
+        CONFIGURATION have the same settings.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let nodes = try await invocation.withDaemon { try await $0.nodes() }
+        return try invocation.show(nodes, as: NodeTable.lines(nodes, invocation.console.format))
+    }
+}
+
+enum NodeTable {
+    static func lines(_ nodes: [JSON], _ format: TextFormat = TextFormat()) -> [String] {
+        func time(_ head: String, _ member: String, rank: Int) -> Table<JSON>.Column {
+            .init(head, rank: rank) { $0.time(member).map(Quantities.time) ?? "" }
+        }
+        return Table<JSON>([
+            .init("NODE", cut: .end) { $0.text("node") ?? "?" },
+            .init("STATE") { StyledText(state: $0["state"]?.string ?? "?") }, .number("RUNNING", of: "running"),
+            .init("VERSION", rank: 2) { $0.text("version") ?? "" }, time("SEEN", "seen", rank: 1),
+            time("STARTED", "startedAt", rank: 5), .init("CONFIGURATION", rank: 3) { $0.text("configuration") ?? "" },
+            .init("PROGRAMS", cut: .end, rank: 4) { node in
+                node["programs"]?.array?.map { $0.string?.sanitized ?? "" }.joined(separator: " ") ?? "any"
+            },
+        ]).lines(nodes, format)
+    }
+}
+
 struct BackupCommand: DaemonCommand {
     static let configuration = verb(
         "backup", "Copy the daemon's state into a file, while jobs run.", example: "deferctl backup deferd-backup.db",

@@ -43,6 +43,7 @@ struct PostgreSQLTests {
     @Test func nodes_areAllOfTheDatabase_withTheirConfigurations() async throws {
         let cluster = try #require(PostgreSQLCluster.shared)
         let address = try cluster.makeDatabase()
+        let other = "'other', '', '0.0', now() - interval '1 minute'"
         let settings = ["name: a", "name: b", "name: c, statementTimeout: 4", "name: d, lease: 14"]
         var answers: [[JSON]] = []
         for (index, setting) in settings.enumerated() {
@@ -52,6 +53,15 @@ struct PostgreSQLTests {
             let configuration = "\(configuration(address))\nnode: {\(setting)}\n\(queues)"
             try await Daemon.run(configuration: configuration) { daemon, wire in
                 answers.append(try await wire.call("server.nodes")["nodes"]?.array ?? [])
+                guard index == settings.count - 1 else { return try await daemon.stop() }
+                let table = try await daemon.deferctl(["nodes"]).outputText.split(separator: "\n")
+                #expect(table.count == 5 && table[4].hasPrefix("d     running"), "\(table)")
+                try cluster.sql(
+                    "INSERT INTO deferd.deferd_lives (node, instance, version, seen) VALUES (\(other))", in: address)
+                let findings = try await daemon.deferctl(["doctor"], end: .code(1)).outputText
+                for text in ["The node other has not been", "different versions", "different settings"] {
+                    #expect(findings.contains("warning  nodes     \(text)"), "\(findings)")
+                }
                 try await daemon.stop()
             }
         }
