@@ -21,6 +21,7 @@
     F(char *, PQgetvalue, (const PGresult *r, int row, int column), (r, row, column)) \
     F(char *, PQhost, (const PGconn *c), (c)) \
     F(int, PQisBusy, (PGconn * c), (c)) \
+    F(PGnotify *, PQnotifies, (PGconn * c), (c)) \
     F(int, PQntuples, (const PGresult *r), (r)) \
     F(int, PQpipelineSync, (PGconn * c), (c)) \
     F(char *, PQresultErrorField, (const PGresult *r, int field), (r, field)) \
@@ -39,6 +40,7 @@
 #define PROCEDURES(F) \
     F(PQclear, (PGresult * r), (r)) \
     F(PQconninfoFree, (PQconninfoOption * o), (o)) \
+    F(PQfreemem, (void *memory), (memory)) \
     F(PQfinish, (PGconn * c), (c))
 
 #define FUNCTION(type, name, parameters, arguments) \

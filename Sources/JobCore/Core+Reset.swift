@@ -47,12 +47,14 @@ extension Core {
             try takeOver(isCrash: start == .crashed, round)
             try schedulesStarted(round)
         }
-        for run in runs where !run.isStopping {
-            // A round whose effects were lost removed or stopped its job.
-            let row = try transaction.job(run.job)
-            let isHeld = row?.state == .held
-            if row?.run != run.run || row?.isEnding == true || isHeld { cancel(run, keepsPart: isHeld) }
-        }
+        // A round whose effects were lost may have removed or stopped a job.
+        for run in runs { stopIfNeeded(run, try transaction.job(run.job)) }
+    }
+
+    /// Stops a run that its job's row does not want any more.
+    func stopIfNeeded(_ run: LiveRun, _ row: JobRow?) {
+        let isHeld = row?.state == .held
+        if !run.isStopping, row?.run != run.run || row?.isEnding == true || isHeld { cancel(run, keepsPart: isHeld) }
     }
 
     /// Resets the crash counts after a clean stop.
@@ -65,16 +67,20 @@ extension Core {
         }
     }
 
-    /// Restarts or ends the jobs whose runs died with the last daemon.
-    private func takeOver(isCrash: Bool, _ round: Round) throws(StoreError) {
+    /// Restarts or ends the jobs whose runs died with a daemon.
+    func takeOver(isCrash: Bool, _ round: Round) throws(StoreError) {
+        var wasStopped: [Int64: Bool] = [:]
         try forEach { (_, limit) throws(StoreError) in
-            try round.transaction.running(exceptLife: experience.life, limit: limit)
+            try round.transaction.lostRuns(limit: limit)
         } _: { (row) throws(StoreError) in
             // The end of one may have changed another.
-            if let present = try round.transaction.job(row.id), present.run == row.run {
-                try takeOver(present, isCrash: isCrash, round)
-            }
+            guard let present = try round.transaction.job(row.id), present.run == row.run, let life = row.run?.life
+            else { return }
+            if wasStopped[life] == nil { wasStopped[life] = try round.transaction.wasStopped(life: life) ?? !isCrash }
+            let isStop = wasStopped[life] == true
+            try takeOver(present, isCrash: !isStop, round)
         }
+        try round.transaction.forgetLostLives()
     }
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
@@ -122,7 +128,7 @@ extension Core {
     }
 
     /// Repeats file removals that were not reported, unless they are still in progress.
-    private func cleanAgain(_ round: Round) throws(StoreError) {
+    func cleanAgain(_ round: Round) throws(StoreError) {
         try forEach { (last: WorkRow?, limit) throws(StoreError) in
             try round.transaction.work(after: last?.id ?? 0, limit: limit)
         } _: { work in
@@ -131,7 +137,7 @@ extension Core {
     }
 
     /// Checks every schedule with the current rules of its zone.
-    private func schedulesStarted(_ round: Round) throws(StoreError) {
+    func schedulesStarted(_ round: Round) throws(StoreError) {
         var zones: Set<String> = []
         try forEach { (last: ScheduleRow?, limit) throws(StoreError) in
             try round.transaction.schedules(after: last?.schedule.key, limit: limit)

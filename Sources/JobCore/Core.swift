@@ -2,7 +2,7 @@ package import JobModel
 
 /// Decides which jobs are admitted, start, retry and end, and which subscribers are told, inside a store transaction.
 ///
-/// In each round the engine passes its inputs one by one, then calls ``close(at:in:)``. After the commit,
+/// In each round the engine calls ``open(at:in:)``, passes its inputs one by one, then calls ``close(at:in:)``. After the commit,
 /// ``committed()`` returns the effects. If the commit fails, ``undone()`` and ``reset(from:runs:start:at:)`` restore
 /// the memory from the rows. The core reads no clock and never blocks.
 package final class Core {
@@ -28,11 +28,12 @@ package final class Core {
     /// The effects of the current round.
     var pending = PendingEffects()
 
-    /// Creates a core for one life of the daemon; it is empty until ``reset(from:runs:start:at:)``.
-    package init(settings: CoreSettings, life: Int64, at now: CoreMoment) {
+    /// Creates a core for one life of the daemon; it is empty until ``reset(from:runs:start:at:)``. Times of schedules are
+    /// missed if they passed before `upSince`, when the first of the present nodes began; nil for now.
+    package init(settings: CoreSettings, life: Int64, at now: CoreMoment, upSince: Timestamp? = nil) {
         self.settings = settings
         scheduler = Scheduler(perHost: settings.perHost, perHostAndUser: settings.perHostAndUser)
-        schedules = Schedules(startedAt: now.wall)
+        schedules = Schedules(startedAt: upSince ?? now.wall)
         experience = Experience(life: life, startedAt: now)
     }
 
@@ -57,6 +58,12 @@ package final class Core {
         case .measured(let job, _): [.job(job)]
         case .abandon, .unsubscribe, .run, .cleaned, .tick, .room, .zones, .configure, .stop: []
         }
+    }
+
+    /// The number of this life, which the engine changes if the store began another one; a reset follows.
+    package var life: Int64 {
+        get { experience.life }
+        set { experience.life = newValue }
     }
 
     /// Handles one input of a round.

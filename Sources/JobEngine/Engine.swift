@@ -77,7 +77,9 @@ package final class Engine: Sendable {
             })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
             let isStarted = Self.startThread(stack: 1 << 20) { [self] in
-                let core = Core(settings: settings.core, life: life, at: clock.moment())
+                let now = clock.moment()
+                let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
+                let core = Core(settings: settings.core, life: life, at: now, upSince: upSince)
                 let loop = EngineLoop(core: core, store: store, engine: self)
                 let result = loop.begin(start)
                 continuation.resume(returning: result)

@@ -67,7 +67,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         wasLeftOpen = hasLog || !isAfterCleanStop
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
-        transaction = try SQLiteTransaction(connection, room, state, damage)
+        transaction = try SQLiteTransaction(connection, room, state, damage, life: life)
         settlement = Settlement(connection)
         beginning = try connection.prepare("BEGIN IMMEDIATE")
         commit = try connection.prepare("COMMIT")

@@ -3,31 +3,39 @@ import Glibc
 package import JobModel
 import JobStore
 
-/// Keeps jobs in a PostgreSQL database. One connection runs rounds, and a few read (``reader``). Files are in a local
-/// directory, which it locks.
+/// Keeps jobs in a PostgreSQL database, which other nodes may share. One connection runs rounds, and a few read
+/// (``reader``). Files are in a local directory, which it locks.
 ///
 /// One thread at a time runs a round or closes the store.
 package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// A round whose commit was sent and not answered.
     private struct Doubt {
+        let life: Int64
         let round: Int64
+        let heard: Int64
         let error: StoreError
     }
 
-    /// The number of this start among all on this database.
-    package let life: Int64
-    /// Whether the life before ended cleanly, or there was none.
-    package let isAfterCleanStop: Bool
+    /// The number of this start among all on this database, or of the last time that the node was taken to be gone.
+    package internal(set) var life: Int64 = 0
+    /// Whether no other node is there, and the last one stopped in order.
+    package private(set) var isAfterCleanStop = false
     /// Whether the machine has started again since, which ``steadyAnchor(boot:fresh:)`` finds out.
     package private(set) var isAfterBoot = false
+    /// Milliseconds since the first of the present nodes began.
+    package private(set) var upFor: Int64 = 0
     package let reader: PostgreSQLJobReader
 
     /// The directory of the engine's files.
     package var blobs: String { directory.blobs }
 
     private let directory: StateDirectory
-    private let settings: PostgreSQLSettings
+    let settings: PostgreSQLSettings
+    private let node: NodeDescription
+    /// Tells this state directory from those of other nodes.
+    private let instance: String
     private let transaction: PostgreSQLTransaction
+    private let listener: NewsListener
     private var connection: PostgreSQLConnection?
     /// The server's process of the last connection, which must be gone before another one goes on.
     private var last: PostgreSQLConnection.Process?
@@ -35,12 +43,26 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     private var round: Int64 = 0
     private var isClosed = false
 
-    /// Names the lock of the daemon that uses the database ("DFRD" and 2).
-    private static let lock: Int64 = 0x4446_5244_0000_0002
-    /// How long another daemon's session may take to end after its process did.
-    private static let patienceForLock = 5.0
+    // Nodes.
+    private var lives = Lives()
+    /// The number of the last round of which the node has heard.
+    private var heard: Int64 = 0
+    /// When the last beat was committed, and the numbers of rounds at those before.
+    private var lastBeat: Int64 = 0
+    private var beats: [(time: Int64, number: Int64)] = []
+    /// Whether the next round begins another life, and whether the node itself gave up the runs of this one.
+    private var isLifeOver = false
+    private var hasGivenUp = false
+    /// The steady time when the machine started.
+    private var anchor: SteadyTime?
+    /// Whether the last commit has news for others, and when they were told last.
+    private var hasNews = false
+    private var lastAnnouncement: Int64 = 0
+
     /// Receipts of so many rounds are deleted together.
     private static let mostReceipts: Int64 = 1000
+    /// Milliseconds for which others can read news.
+    private static let newsAge: Int64 = 600_000
 
     /// Opens the database, and makes the schema there if it is missing. Files are kept in the directory `path`.
     ///
@@ -50,22 +72,18 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         _ settings: PostgreSQLSettings, path: String, node: NodeDescription, patience: Double = 0,
         report: @escaping @Sendable (StoreError) -> Void = { _ in }
     ) throws(StoreError) {
-        self.settings = settings
+        (self.settings, self.node) = (settings, node)
         directory = try StateDirectory(path)
+        instance = try directory.identity()
         let damage = DamageReport(report)
         transaction = PostgreSQLTransaction(damage)
         reader = PostgreSQLJobReader(settings, damage)
+        listener = NewsListener(settings)
         let connection = try Self.open(settings, patience)
         self.connection = connection
         last = connection.process
         try PostgreSQLSchema.settle(connection)
-        try Self.takeLock(connection, patience: Self.patienceForLock)
-        let before = try connection.rows("SELECT is_clean FROM deferd_lives ORDER BY life DESC LIMIT 1").first
-        isAfterCleanStop = before.map { $0.integer(0) != 0 } ?? true
-        life = try Self.register(node, instance: path, connection)
-        // Receipts matter only to the life that left them.
-        try connection.send("DELETE FROM deferd_receipts")
-        _ = try connection.finish()
+        try beginLife(connection)
     }
 
     private static func open(
@@ -80,30 +98,61 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         }
     }
 
-    /// Begins a life; returns its number.
-    private static func register(
-        _ node: NodeDescription, instance: String, _ connection: PostgreSQLConnection
-    ) throws(StoreError) -> Int64 {
-        let programs = node.programs.map { $0.json.description }
-        return try connection.rows(
-            """
-            INSERT INTO deferd_lives (node, instance, version, programs, configuration) VALUES ($1, $2, $3, $4, $5)
-            RETURNING life
-            """, PostgreSQLParameters([node.name, instance, node.version, programs, node.configuration]).values
-        ).number ?? 0
-    }
+    // MARK: Lives
 
-    /// Locks the database for this daemon until the session ends.
-    private static func takeLock(_ connection: PostgreSQLConnection, patience: Double) throws(StoreError) {
-        let end = DispatchTime.now() + patience
-        while try connection.rows("SELECT pg_try_advisory_lock(\(lock))").first?.integer(0) == 0 {
-            guard DispatchTime.now() < end else {
+    /// Begins a life, and ends the last one of this state directory.
+    private func beginLife(_ connection: PostgreSQLConnection) throws(StoreError) {
+        do throws(StoreError) {
+            try connection.send("BEGIN")
+            try connection.send("SELECT pg_advisory_xact_lock(\(Turn.lock))")
+            try connection.send(
+                "UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 WHERE instance = $1 AND NOT is_over",
+                PostgreSQLParameters([instance, hasGivenUp]).values)
+            try connection.send(
+                """
+                SELECT bool_or(node = $1), count(*), \
+                max(extract(epoch FROM clock_timestamp() - started) * 1000)::bigint FROM deferd_lives WHERE NOT is_over
+                """, PostgreSQLParameters([node.name]).values, isWanted: true)
+            try connection.send(
+                "SELECT count(*) FROM deferd_lives WHERE is_over AND NOT is_taken AND NOT is_clean", isWanted: true)
+            let found = try connection.finish()
+            guard let others = found.first?.first, others.integer(0) == 0 else {
                 throw StoreError(
                     .locked,
-                    "\(connection.name) has a database that another deferd uses; end that one or name another database."
-                )
+                    "\(connection.name) has a node of the name \(node.name) already; give this one another node.name, "
+                        + "or wait until the other one is gone.")
             }
-            usleep(100_000)
+            isAfterCleanStop = others.integer(1) == 0 && found.last?.number == 0
+            upFor = max(0, others.integer(2))
+            try connection.send("SELECT nextval('rounds')", isWanted: true)
+            let programs = node.programs.map { $0.json.description }
+            let life = try connection.rows(
+                """
+                INSERT INTO deferd_lives (node, instance, version, programs, configuration, lease) \
+                VALUES ($1, $2, $3, $4, $5, $6) RETURNING life
+                """,
+                PostgreSQLParameters([
+                    node.name, instance, node.version, programs, node.configuration, Int64(settings.lease * 1000),
+                ]).values
+            ).number ?? 0
+            // Receipts matter to lives in doubt, which last for a lease at most.
+            for table in ["deferd_receipts", "news"] {
+                try connection.send(
+                    """
+                    DELETE FROM \(table) WHERE life IN (\
+                    SELECT life FROM deferd_lives WHERE is_taken AND seen < clock_timestamp() - interval '1 day')
+                    """)
+            }
+            try connection.send(
+                "DELETE FROM deferd_lives WHERE is_taken AND seen < clock_timestamp() - interval '1 day'")
+            let number = try connection.rows("SELECT nextval('rounds')").number ?? 0
+            try connection.send("COMMIT")
+            _ = try connection.finish()
+            (self.life, heard, lives, isLifeOver, hasGivenUp) = (life, number, Lives(), false, false)
+            (lastBeat, beats) = (Lives.now(), [])
+        } catch {
+            rollBack(connection)
+            throw error
         }
     }
 
@@ -118,21 +167,64 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         } catch {
             return .undone(error)
         }
-        transaction.begin(connection)
-        do {
-            try body(transaction)
-            try transaction.flush()
+        let beat = mustBeat ? PostgreSQLParameters([life, anchor.map { $0 + Lives.now() }]).values : nil
+        let turn: Turn
+        do throws(StoreError) {
+            turn = try Turn(connection, life: life, heard: heard, lives: &lives, beat: beat)
+            if beat != nil { try trimNews(turn.number, connection) }
         } catch {
-            if transaction.end() { rollBack(connection) }
+            rollBack(connection)
+            isLifeOver = isLifeOver || error.message == Turn.isGone.message
+            if error.failure?.isTimeout == true { endStalledRound(connection) }
             return .undone(error)
         }
-        let hasWritten = transaction.hasWritten
-        guard transaction.end() else { return .committed }
-        return hasWritten ? commit(connection) : finishReading(connection)
+        transaction.begin(connection, turn)
+        defer { transaction.end() }
+        do {
+            try body(transaction)
+            try transaction.flush(life: life)
+        } catch {
+            rollBack(connection)
+            return .undone(error)
+        }
+        let end = transaction.hasWritten ? commit(connection, turn) : finishReading(connection)
+        if case .committed = end {
+            heard = turn.heard
+            hasNews = hasNews || turn.hasOthers && transaction.hasWritten
+            if beat != nil {
+                lastBeat = Lives.now()
+                beats.append((lastBeat, turn.number))
+            }
+        }
+        return end
+    }
+
+    private var mustBeat: Bool { Lives.now() - lastBeat >= Int64(settings.lease * 1000) / 3 }
+
+    /// Deletes news that every life that goes on has heard long ago.
+    private func trimNews(_ number: Int64, _ connection: PostgreSQLConnection) throws(StoreError) {
+        let now = Lives.now()
+        guard let old = beats.last(where: { now - $0.time > Self.newsAge }) else { return }
+        beats.removeAll { $0.time < old.time }
+        try connection.send("DELETE FROM news WHERE number < $1", PostgreSQLParameters([old.number]).values)
+    }
+
+    /// Ends the session of a node that stands still in the middle of a round, so that the others go on. One that waits for a
+    /// standby is not ended, as that would go on with the next one.
+    private func endStalledRound(_ connection: PostgreSQLConnection) {
+        guard !connection.isBroken else { return }
+        _ = try? connection.rows(
+            """
+            SELECT pg_terminate_backend(a.pid) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
+            WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid() AND l.objsubid = 1 \
+            AND (l.classid::bigint << 32 | l.objid::bigint) = \(Turn.lock) \
+            AND clock_timestamp() - a.xact_start > make_interval(secs => $1::bigint / 1000.0) \
+            AND a.wait_event IS DISTINCT FROM 'SyncRep'
+            """, PostgreSQLParameters([2 * settings.milliseconds]).values)
     }
 
     /// The round leaves a receipt, which tells whether it was committed.
-    private func commit(_ connection: PostgreSQLConnection) -> RoundEnd {
+    private func commit(_ connection: PostgreSQLConnection, _ turn: Turn) -> RoundEnd {
         round += 1
         do {
             if round.isMultiple(of: Self.mostReceipts) {
@@ -150,7 +242,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 rollBack(connection)
                 return .undone(error)
             }
-            doubt = Doubt(round: round, error: error)
+            doubt = Doubt(life: life, round: round, heard: turn.heard, error: error)
             return settle() ?? .unknown(error)
         }
     }
@@ -182,13 +274,19 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try connection.send("BEGIN")
             let receipt = try connection.rows(
                 "SELECT 1 FROM deferd_receipts WHERE life = $1 AND round = $2",
-                PostgreSQLParameters([life, doubt.round]).values)
+                PostgreSQLParameters([doubt.life, doubt.round]).values)
+            let over = try connection.rows(
+                "SELECT 1 FROM deferd_lives WHERE life = $1 AND is_over", PostgreSQLParameters([life]).values)
             try connection.send(
                 "INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", PostgreSQLParameters([life, round]).values)
             try connection.send("COMMIT")
             _ = try connection.finish()
             self.doubt = nil
-            return receipt.count > 0 ? .committed : .undone(doubt.error)
+            // What the round would begin must not begin.
+            if over.count > 0 { try? beginLife(connection) }
+            guard receipt.count > 0 else { return .undone(doubt.error) }
+            heard = doubt.heard
+            return .committed
         } catch {
             if let connection, !connection.isBroken { rollBack(connection) }
             return nil
@@ -197,13 +295,16 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     /// The connection of rounds; another one where the last broke.
     private func present() throws(StoreError) -> PostgreSQLConnection {
-        if let connection, connection.checkIdle() { return connection }
+        if let connection, connection.checkIdle() {
+            if isLifeOver, doubt == nil { try beginLife(connection) }
+            return connection
+        }
         connection = nil
         let new = try PostgreSQLConnection(settings, errors: .write)
         if let last { try Self.end(last, new) }
         last = new.process
-        try Self.takeLock(new, patience: 0)
         connection = new
+        if isLifeOver, doubt == nil { try beginLife(new) }
         return new
     }
 
@@ -223,28 +324,59 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     // MARK: The store itself
 
-    /// The steady time at this boot. After a new boot it is `fresh`, from the time of day, but never less than before.
+    /// The steady time at this boot, which all nodes share: that of the others, or the last one of this boot. After a new
+    /// boot of the only node it is `fresh`, from the time of day, but never less than before.
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
         let connection = try present()
-        let found = try connection.rows("SELECT anchor, boot FROM steady").first
-        if let found, found.text(1) == boot { return found.integer(0) }
-        isAfterBoot = found != nil
-        let anchor = max(fresh, found?.integer(0) ?? fresh)
-        let values = PostgreSQLParameters([anchor, boot]).values
-        try connection.send(
-            found == nil ? "INSERT INTO steady VALUES ($1, $2)" : "UPDATE steady SET anchor = $1, boot = $2", values)
-        _ = try connection.finish()
-        return anchor
+        do throws(StoreError) {
+            try connection.send("BEGIN")
+            try connection.send("SELECT pg_advisory_xact_lock(\(Turn.lock))")
+            let known = try connection.rows(
+                "SELECT anchor FROM steady WHERE boot = $1", PostgreSQLParameters([boot]).values
+            ).number
+            let present = try connection.rows(
+                """
+                SELECT steady + (extract(epoch FROM least(greatest(clock_timestamp() - seen, interval '0'), \
+                interval '1 minute')) * 1000)::bigint, boot = $2, is_over FROM deferd_lives \
+                WHERE steady IS NOT NULL AND life <> $1 ORDER BY is_over, steady DESC LIMIT 1
+                """, PostgreSQLParameters([life, boot]).values
+            ).first
+            let others = present.map { $0.integer(0) - Lives.now() }
+            let isAlone = present.map { $0.integer(2) != 0 } ?? true
+            let anchor: SteadyTime
+            if let known, isAlone || present?.integer(1) != 0 {
+                anchor = known
+            } else if let others, !isAlone {
+                anchor = others
+            } else {
+                isAfterBoot = others != nil
+                anchor = max(fresh, others ?? fresh)
+            }
+            try connection.send(
+                "INSERT INTO steady VALUES ($1, $2) ON CONFLICT (boot) DO UPDATE SET anchor = excluded.anchor",
+                PostgreSQLParameters([boot, anchor]).values)
+            try connection.send(
+                "UPDATE deferd_lives SET boot = $2, steady = $3, seen = clock_timestamp() WHERE life = $1",
+                PostgreSQLParameters([life, boot, anchor + Lives.now()]).values)
+            try connection.send("COMMIT")
+            _ = try connection.finish()
+            self.anchor = anchor
+            return anchor
+        } catch {
+            rollBack(connection)
+            throw error
+        }
     }
 
     /// Closes the connections; `isClean` says whether the engine has stored everything.
     package func close(isClean: Bool) {
         guard !isClosed else { return }
         isClosed = true
+        listener.close()
         reader.close()
         if isClean, let connection {
             try? connection.send(
-                "UPDATE deferd_lives SET is_clean = true WHERE life = $1", PostgreSQLParameters([life]).values)
+                "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over", PostgreSQLParameters([life]).values)
             _ = try? connection.finish()
         }
         connection = nil
@@ -252,4 +384,31 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     }
 
     deinit { close(isClean: false) }
+}
+
+extension PostgreSQLStore: SharedStore {
+    package var sharing: (any SharedStore)? { self }
+
+    package var pollPause: Int64 { 500 }
+
+    package var isLeaseEnding: Bool { Lives.now() - lastBeat > Int64(settings.lease * 1000) * 3 / 4 }
+
+    package func giveUpLife() { (isLifeOver, hasGivenUp) = (true, true) }
+
+    package func listen(_ hasNews: @escaping @Sendable () -> Void) { listener.start(hasNews) }
+
+    /// Milliseconds between two announcements.
+    private static let announcementPause: Int64 = 20
+
+    package func announce() -> Int64? {
+        guard hasNews, let connection else { return nil }
+        let left = lastAnnouncement + Self.announcementPause - Lives.now()
+        guard left <= 0 else { return left }
+        (hasNews, lastAnnouncement) = (false, Lives.now())
+        // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
+        // round.
+        try? connection.send("SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', '')")
+        try? connection.synchronize()
+        return nil
+    }
 }

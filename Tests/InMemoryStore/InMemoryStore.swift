@@ -6,14 +6,17 @@ package import JobModel
 package final class InMemoryStore: JobStore {
     private var tables = StoreTables()
     /// The tables that a round with an unknown end would have left; nil after the next commit.
-    private var unsettled: StoreTables?
+    private var unsettled: (tables: StoreTables, life: Int64)?
     private var faults = StoreFaults()
+    private var nodes = Nodes(life: 1)
+    /// The life of the next rounds, one of those begun.
+    package var life: Int64 = 1
 
     package init() {}
 
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         tables.begin()
-        let transaction = InMemoryTransaction(tables, faults)
+        let transaction = InMemoryTransaction(tables, faults, nodes, life: life)
         do {
             try body(transaction)
             try transaction.end()
@@ -27,16 +30,29 @@ package final class InMemoryStore: JobStore {
         // A round without writes has nothing to commit.
         guard let fault = faults.commit, tables.isChanged else {
             unsettled = nil
+            nodes.committed(tables, life: life, forgetsLost: transaction.forgetsLost)
             return .committed
         }
         faults.commit = nil
-        unsettled = fault == .isUnknown ? StoreTables(copying: tables) : nil
+        unsettled = fault == .isUnknown ? (StoreTables(copying: tables), life) : nil
         tables.undo()
         switch fault {
         case .fails: return .undone(StoreError(.write, "The commit failed, as was asked for."))
         case .isUnknown: return .unknown(StoreError(.write, "The commit's end was unknown, as was asked for."))
         }
     }
+
+    // MARK: - Nodes
+
+    /// Begins a life; it hears of all later rounds of others.
+    package func begin(life: Int64) { nodes.begin(life: life) }
+    /// Ends a life, so that its runs are lost.
+    package func end(life: Int64, wasStopped: Bool) { nodes.end(life: life, wasStopped: wasStopped) }
+    package var living: Set<Int64> { nodes.living }
+    /// Whether the last round changed something.
+    package var isChanged: Bool { tables.isChanged }
+    /// Whether the present life has heard of everything.
+    package var isUpToDate: Bool { nodes.news(for: life, tables.rows) == nil }
 
     // MARK: - Faults
 
@@ -53,7 +69,10 @@ package final class InMemoryStore: JobStore {
     package var isUnsettled: Bool { unsettled != nil }
     /// Restores the round of unknown end, as after a kill.
     package func bringBack() {
-        if let unsettled { tables = unsettled }
+        if let unsettled {
+            tables = unsettled.tables
+            nodes.committed(tables, life: unsettled.life, forgetsLost: false)
+        }
         unsettled = nil
     }
 

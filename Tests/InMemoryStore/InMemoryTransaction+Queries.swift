@@ -51,12 +51,35 @@ extension InMemoryTransaction {
 
     // MARK: Runs
 
-    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+    func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
         try check()
-        let runs = tables.jobs.runs
-        let earlier = runs.rows().lazy.map(\.key).prefix { $0.number < life }.map(\.id)
-        let later = runs.rows(from: NumberedID(number: life &+ 1, id: .min)).lazy.map(\.key.id)
-        return try rows((Array(earlier) + Array(later)).sorted(), limit: limit)
+        var ids: [JobID] = []
+        var lives = nodes.living.sorted()
+        var start = Int64.min
+        // The gaps between the lives that go on.
+        while true {
+            let end = lives.isEmpty ? Int64.max : lives.removeFirst()
+            ids += tables.jobs.runs.rows(from: NumberedID(number: start, id: .min)).lazy.map(\.key)
+                .prefix { $0.number < end }.map(\.id)
+            guard end < .max else { break }
+            start = end + 1
+        }
+        return try rows(ids.sorted(), limit: limit)
+    }
+
+    func wasStopped(life: Int64) throws(StoreError) -> Bool? {
+        try check()
+        return nodes.over[life]
+    }
+
+    func forgetLostLives() throws(StoreError) {
+        try check()
+        forgetsLost = true
+    }
+
+    func news() throws(StoreError) -> News? {
+        try check()
+        return nodes.news(for: life, tables.rows)
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {

@@ -8,10 +8,16 @@ final class InMemoryTransaction: JobTransaction {
     private(set) var callsLeft: Int?
     private var failure: StoreError?
     var isOpen = true
+    let nodes: Nodes
+    let life: Int64
+    /// Whether no runs of lives that are over are left.
+    var forgetsLost = false
 
-    init(_ tables: StoreTables, _ faults: StoreFaults) {
+    init(_ tables: StoreTables, _ faults: StoreFaults, _ nodes: Nodes, life: Int64) {
         self.tables = tables
         self.faults = faults
+        self.nodes = nodes
+        self.life = life
         callsLeft = faults.callsLeft
     }
 

@@ -39,6 +39,9 @@ final class StoreTables {
         journals.schedules.changes({ rows.schedules[$0] }, \.self)
     }
 
+    var changedCounts: [CountKey] { Array(journals.counts.before.keys) }
+    var hasChangedQueues: Bool { !journals.queues.before.isEmpty }
+
     /// Restores the state at the start of the round.
     func undo() {
         for (key, entry) in journals.jobs.before { place(key, from: rows.jobs[key], to: entry) }

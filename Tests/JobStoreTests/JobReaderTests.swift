@@ -145,7 +145,7 @@ import Testing
             _ = try transaction.ready(queue: "default", owner: 1, after: nil, excluding: [], limit: 1)
             _ = try transaction.due(steady: 1, wall: zero, limit: 1)
             _ = try transaction.dueTimes()
-            _ = try transaction.running(exceptLife: 1, limit: 1)
+            _ = try transaction.lostRuns(limit: 1)
             _ = try transaction.suspects(after: 0, limit: 1)
             _ = try transaction.finished(owner: nil, before: zero, limit: 1)
             for which in [ChildSelection.all, .unfinished, .gated] {

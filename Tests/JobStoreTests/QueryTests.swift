@@ -78,14 +78,14 @@ import Testing
     @Test(arguments: StoreKind.allCases) func findsRunsOfOtherLivesAndSuspects(_ kind: StoreKind) throws {
         let store = try kind.make()
         let ids = try store.insert([
-            .sample(state: .running).with { $0.run = RunID(life: 1, number: 7) },
-            .sample(state: .running).with { $0.run = RunID(life: 2, number: 7) },
-            .sample(state: .running).with { ($0.run, $0.crashes) = (RunID(life: 3, number: 1), 1) },
+            .sample(state: .running).with { $0.run = RunID(life: store.store.life + 1, number: 7) },
+            .sample(state: .running).with { $0.run = RunID(life: store.store.life, number: 7) },
+            .sample(state: .running).with { ($0.run, $0.crashes) = (RunID(life: store.store.life + 2, number: 1), 1) },
             .sample(state: .failed).with { $0.crashes = 3 }, .sample().with { $0.crashes = 2 },
         ])
         try store.round { transaction throws in
-            #expect(try transaction.running(exceptLife: 2, limit: 10).map(\.id) == [ids[0], ids[2]])
-            #expect(try transaction.running(exceptLife: 9, limit: 2).map(\.id) == [ids[0], ids[1]])
+            #expect(try transaction.lostRuns(limit: 10).map(\.id) == [ids[0], ids[2]])
+            #expect(try transaction.lostRuns(limit: 1).map(\.id) == [ids[0]])
             #expect(try transaction.suspects(after: 0, limit: 10).map(\.id) == [ids[2], ids[4]])
             #expect(try transaction.suspects(after: ids[2], limit: 10).map(\.id) == [ids[4]])
             #expect(try transaction.suspects(after: 0, limit: 1).map(\.id) == [ids[2]])

@@ -215,7 +215,7 @@ struct RandomRounds {
             }
         default:
             return {
-                Self.text(try $0.running(exceptLife: 2, limit: limit))
+                Self.text(try $0.lostRuns(limit: limit))
                     + Self.text(try $0.suspects(after: id, limit: limit))
                     + "\(try $0.counts().map { "\($0)" }.sorted())"
             }

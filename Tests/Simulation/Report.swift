@@ -14,6 +14,9 @@ struct Figures {
     var brokenOff = 0
     var crashes = 0
     var cleanStops = 0
+    /// Of nodes, and rounds of those that others took to be gone.
+    var pauses = 0
+    var lostLives = 0
     var clockSets = 0
     var storageFaults = 0
     var badRows = 0
@@ -27,6 +30,7 @@ struct Figures {
 
     private static let sums: [any WritableKeyPath<Figures, Int> & Sendable] = [
         \.seeds, \.events, \.rounds, \.failedCommits, \.effects, \.runs, \.brokenOff, \.crashes, \.cleanStops,
+        \.pauses, \.lostLives,
         \.clockSets, \.storageFaults, \.badRows, \.hostileActs, \.submitted, \.scheduled, \.comparisons, \.failedSeeds,
     ]
 
@@ -52,7 +56,8 @@ struct Figures {
             rows.append(("jobs \(state.rawValue)", "\(jobsByEnd[state, default: 0])"))
         }
         rows += [
-            ("crashes", "\(crashes)"), ("clean stops", "\(cleanStops)"), ("clocks set", "\(clockSets)"),
+            ("crashes", "\(crashes)"), ("clean stops", "\(cleanStops)"),
+            ("pauses of nodes", "\(pauses)"), ("rounds after a node's lease", "\(lostLives)"), ("clocks set", "\(clockSets)"),
             ("storage faults", "\(storageFaults)"), ("bad rows", "\(badRows)"), ("hostile acts", "\(hostileActs)"),
             ("memories compared with one made anew", "\(comparisons)"), ("seconds of CPU", Self.rounded(seconds)),
             ("simulated hours per second of CPU", Self.rounded(hours / max(0.001, seconds))),

@@ -18,6 +18,8 @@ package enum CoreEffect: Sendable {
     /// Tells `hooks.finished` the end of a job.
     case tellHook(JobID, owner: UInt32)
     case notify([SubscriptionID], JobChange)
+    /// A job that another node removed, maybe before its end was told here; for all subscriptions.
+    case gone(JobID)
     /// Progress of a job's list; nil once it is over.
     case list(JobID, ListRow?)
     /// Makes a schedule's job from its spec. ``CoreInput/prepared(_:_:)`` follows.

@@ -2,7 +2,7 @@ import JobModel
 
 /// Knowledge of this life of the daemon that no row stores.
 struct Experience {
-    let life: Int64
+    var life: Int64
     let startedAt: CoreMoment
     /// The number of the latest run; never reused, even if its round was undone.
     private(set) var lastRun: Int64 = 0

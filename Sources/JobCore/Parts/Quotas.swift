@@ -73,6 +73,17 @@ struct Quotas {
         schedules[owner] = value.jobs > 0 ? value : nil
     }
 
+    /// Takes in counts that another node has stored; call it before the first change of a round.
+    mutating func replace(_ counts: [CountKey: CountValue]) {
+        for (key, value) in counts {
+            let old = byKey[key]?.value ?? CountValue()
+            hold(value.jobs - old.jobs, value.bytes.saturatingSubtracting(old.bytes), key)
+            byKey[key] = value.jobs == 0 ? nil : Count(value: value)
+        }
+    }
+
+    mutating func replaceSchedules(_ counts: [UInt32: CountValue]) { schedules = counts }
+
     /// Returns the counts to store that changed since the last call.
     mutating func takeChanges() -> [CountKey: CountValue] {
         guard !changed.isEmpty else { return [:] }

@@ -30,6 +30,8 @@ struct ReadyWindow {
     var count: Int { entries.count + around.count }
     /// Whether neither the window nor the store has jobs.
     var isEmpty: Bool { entries.isEmpty && around.isEmpty && horizon == .end }
+    /// The first loaded jobs.
+    func first(_ count: Int) -> [JobID] { entries.prefix(max(0, count)).map(\.position.id) }
     /// Returns whether a loaded job waits for a host.
     func waits(for host: String) -> Bool { hosts[host] != nil }
 

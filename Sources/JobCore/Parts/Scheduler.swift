@@ -108,6 +108,25 @@ final class Scheduler {
         hasChanged = true
     }
 
+    /// Notes that the store may have other ready jobs of an owner than those loaded.
+    func rereadStored(queue name: String, owner: UInt32, hasJobs: Bool) {
+        guard let queue = queues[name], hasJobs || queue.shares[owner] != nil else { return }
+        let share = share(of: owner, in: queue, hasStored: hasJobs)
+        share.window = ReadyWindow(hasStored: hasJobs)
+        drop(share, of: owner, in: queue)
+        hasChanged = true
+    }
+
+    /// Loaded jobs that may start next, to be read together.
+    var candidates: [JobID] {
+        guard hasChanged else { return [] }
+        return queues.values.filter(\.hasRoom).flatMap { queue in
+            queue.shares.values.flatMap { share in
+                share.window.first(min(queue.settings.concurrency - queue.running, queue.perUser - share.running))
+            }
+        }
+    }
+
     private func share(of owner: UInt32, in queue: Queue, hasStored: Bool) -> Share {
         if let share = queue.shares[owner] { return share }
         let share = Share(ReadyWindow(hasStored: hasStored))

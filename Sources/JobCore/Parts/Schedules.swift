@@ -11,6 +11,8 @@ struct Schedules {
 
     /// The rules of zones by name; not in rows, so a reset keeps them.
     private(set) var zones: [String: ZoneRules] = [:]
+    /// Zones of schedules that other nodes have set, whose rules were asked for.
+    private var wanted: Set<String> = []
     private(set) var rescan = Rescan.none
     /// The time from which schedule times pass while this daemon runs.
     private(set) var startedAt: Timestamp
@@ -30,8 +32,16 @@ struct Schedules {
 
     mutating func use(_ rules: [String: ZoneRules]) { zones.merge(rules) { _, new in new } }
 
-    /// Requests a check of every schedule.
-    mutating func lookAgain() { rescan = .after(nil) }
+    /// Returns the zone of a schedule if its rules must be asked for.
+    mutating func unknownZone(of schedule: Schedule) -> String? {
+        schedule.timing.zone.flatMap { zones[$0] == nil && wanted.insert($0).inserted ? $0 : nil }
+    }
+
+    /// Requests a check of every schedule, as a round with what it asked for is undone.
+    mutating func lookAgain() {
+        rescan = .after(nil)
+        wanted = []
+    }
 
     var preparingCount: Int { preparing.count }
     func isPreparing(_ key: ScheduleKey) -> Bool { preparing.contains(key) }

@@ -76,6 +76,9 @@ struct Subscriptions {
         (byJob[job] ?? []).filter { subscriptions[$0]?.open.contains(job) == true }
     }
 
+    /// The jobs that subscriptions name and whose end was not reported.
+    var named: [JobID] { byJob.keys.filter { !naming($0).isEmpty } }
+
     /// Marks the end of a job as reported; subscriptions without further named jobs end.
     /// A subscription that covers children continues, because the children of a cancelled list end after it.
     mutating func ended(_ job: JobID, for ids: Set<SubscriptionID>) {

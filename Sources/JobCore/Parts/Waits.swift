@@ -31,6 +31,16 @@ struct Waits {
     private var byEvent: [Event: Set<RequestID>] = [:]
 
     var count: Int { waits.count }
+    func isAwaited(_ event: Event) -> Bool { byEvent[event] != nil }
+    /// The jobs whose ends are waited for.
+    var jobs: [JobID] {
+        byEvent.keys.compactMap {
+            switch $0 {
+            case .end(let job), .stop(let job): job
+            case .work: nil
+            }
+        }
+    }
 
     /// Applies a change and returns the effects on waiting requests.
     mutating func apply(_ change: Change) -> [CoreEffect] {

@@ -97,9 +97,15 @@ extension Core {
     private func next(of schedule: Schedule, _ round: Round) throws(StoreError) -> Timestamp? {
         guard !schedule.isSuspended else { return nil }
         // It is checked again once the rules of its zone are read.
-        guard let zone = schedules.zone(of: schedule) else { return nil }
+        guard let zone = zone(of: schedule) else { return nil }
         if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
         return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
+    }
+
+    /// Returns the rules of a schedule's zone, which are asked for if another node has set it.
+    private func zone(of schedule: Schedule) -> ZoneRules? {
+        if let zone = schedules.unknownZone(of: schedule) { pending.emit(.readZones([zone])) }
+        return schedules.zone(of: schedule)
     }
 
     /// Returns whether the schedule's previous job is unfinished.
@@ -132,7 +138,7 @@ extension Core {
     }
 
     private func plan(_ schedule: Schedule, _ round: Round) throws(StoreError) -> SchedulePlan? {
-        guard let zone = schedules.zone(of: schedule) else { return nil }
+        guard let zone = zone(of: schedule) else { return nil }
         return SchedulePlan(
             schedule, in: zone, after: schedule.floor, isLastOpen: try isLastOpen(schedule, round),
             since: schedules.startedAt, at: round.now.wall)

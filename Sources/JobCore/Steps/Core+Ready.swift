@@ -10,6 +10,7 @@ extension Core {
         guard phase == .serving else { return }
         try freeSuspects(round)
         scheduler.beginTurns()
+        try round.transaction.load(scheduler.candidates.map(RowKey.job))
         for _ in 0..<Self.mostStarts {
             guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
             try start(turn, round)

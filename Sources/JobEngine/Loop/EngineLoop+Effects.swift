@@ -16,7 +16,9 @@ extension EngineLoop {
     func carryOut(_ effect: CoreEffect) {
         switch effect {
         case .answer(let id, let answer): self.answer(id, answer)
-        case .start(let order): begin(order)
+        case .start(let order):
+            // The fate of its round may have been told in another life.
+            if order.run.life == store.life { begin(order) }
         case .proceed(let id, let host, let connections): proceed(id, host, connections)
         case .yield(let id): forget(id)
         case .makeChildren(let id, let index): makeChildren(id, from: index)
@@ -24,6 +26,7 @@ extension EngineLoop {
         case .setRate(let id, let rate): runs[id]?.setRate(rate)
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
+        case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
         case .list(let job, let list): engine.board.put(list, of: job)
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work):

@@ -62,13 +62,14 @@ extension EngineLoop {
         let end = store.round { (transaction) throws(StoreError) in
             // A round that only reads would not test the disk.
             _ = try transaction.nextNumber()
-            try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+            try reopen(transaction)
             try core.close(at: now, in: transaction)
         }
         switch end {
         case .committed:
             goOn()
             let effects = core.committed()
+            wasCommitted()
             publish()
             for id in unsettled { fail(id, error) }
             unsettled = []
@@ -131,6 +132,11 @@ extension EngineLoop {
         }
         upcoming = kept
         giveUp(at: now.steady)
+        // Other nodes are about to begin these runs again.
+        if let sharing = store.sharing, sharing.isLeaseEnding, !runs.isEmpty {
+            loseRuns()
+            sharing.giveUpLife()
+        }
         let hasTaken = take(entries: 1024, bytes: .max)
         if onStop != nil {
             giveUpStop()
@@ -161,12 +167,15 @@ extension EngineLoop {
     private func carryOutWhileFailing(_ input: CoreInput) -> RoundEnd {
         let now = now
         let end = store.round { (transaction) throws(StoreError) in
-            try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+            try reopen(transaction)
             try core.handle(input, at: now, in: transaction)
             try core.closeWithoutStarts(in: transaction)
         }
         switch end {
-        case .committed: for effect in core.committed() { carryOut(effect) }
+        case .committed:
+            let effects = core.committed()
+            wasCommitted()
+            for effect in effects { carryOut(effect) }
         case .unknown where store.tellsFates: doubtful = [input]
         case .undone, .unknown: core.undone()
         }

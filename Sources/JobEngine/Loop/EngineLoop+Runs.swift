@@ -183,6 +183,14 @@ extension EngineLoop {
         return true
     }
 
+    /// Stops all sources. Their runs are lost, as other nodes begin them again.
+    func loseRuns() {
+        for id in Array(runs.keys) {
+            cancel(id)
+            forget(id)
+        }
+    }
+
     func forget(_ id: RunID) {
         if let run = runs.removeValue(forKey: id) { engine.board.end(run.progress) }
     }
@@ -284,7 +292,7 @@ extension EngineLoop {
             })
         context.groups = job.groups
         context.restarts = job.restarts
-        context.logPath = engine.blobs.path(of: id.number)
+        context.logPath = "\(engine.blobs.path)/\(id.output().name)"
         context.reportOutput = { progress.wrote($0) }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room

@@ -47,6 +47,12 @@ final class EngineLoop {
     var doubtful: [CoreInput]?
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     var reporting = ProgressReporting()
+    /// When a round must ask for the news of other nodes; nil if there can be none.
+    var nextPoll: SteadyTime?
+    /// Whether the last round left news to the next.
+    private var hasMoreNews = false
+    /// Whether clients have to be told the present state of their jobs, as nothing was heard of these for a while.
+    private var mustTellAgain = false
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
 
     init(core: Core, store: any JobStore, engine: Engine) {
@@ -68,6 +74,7 @@ final class EngineLoop {
         switch end {
         case .committed:
             committed([])
+            store.sharing?.listen { [engine] in engine.inbox.put(.task { $0.nextPoll = .min }, of: nil) }
             return .success(())
         case .undone(let error), .unknown(let error): return .failure(error)
         }
@@ -94,7 +101,7 @@ final class EngineLoop {
         }
         if reporting.next == nil, !core.progressIntervals.isEmpty, !engine.board.rest() { progressWasMade() }
         if let next = reporting.next, next <= now.steady { reportProgress(at: now.steady) }
-        if !upcoming.isEmpty { return round() }
+        if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
         if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
@@ -128,7 +135,7 @@ final class EngineLoop {
         let steady = [
             [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
                 .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
-            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, reporting.next,
+            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, reporting.next, nextPoll,
         ]
         return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }
@@ -139,6 +146,7 @@ final class EngineLoop {
     private func round(alone input: CoreInput? = nil) {
         var handled: [CoreInput] = []
         let end = store.round { (transaction) throws(StoreError) in
+            try open(transaction)
             if let input {
                 handled = [input]
                 try transaction.load(Core.keys(of: input))
@@ -154,6 +162,24 @@ final class EngineLoop {
         case .unknown(let error) where store.tellsFates: doubt(handled, error)
         case .unknown(let error): undone(handled, isAlone: input != nil, error, isSettled: false)
         }
+    }
+
+    /// Begins a round with the news of other nodes.
+    private func open(_ transaction: any JobTransaction, isReset: Bool = false) throws(StoreError) {
+        guard store.life == core.life else { throw StoreError(.write, "Other nodes took this one to be gone.") }
+        hasMoreNews = try core.open(at: now, in: transaction, isReset: isReset)
+    }
+
+    /// Begins a round in which the core's memory is made anew from the rows. In another life, no run is left.
+    func reopen(_ transaction: any JobTransaction) throws(StoreError) {
+        if store.life != core.life {
+            loseRuns()
+            core.life = store.life
+            mustTellAgain = true
+        }
+        try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+        try open(transaction, isReset: true)
+        if mustTellAgain { try core.tellAgain(at: now, in: transaction) }
     }
 
     private func handleUpcoming(_ handled: inout [CoreInput], _ transaction: any JobTransaction) throws(StoreError) {
@@ -183,6 +209,7 @@ final class EngineLoop {
 
     func committed(_ inputs: [CoreInput]) {
         let effects = core.committed()
+        wasCommitted()
         publish()
         for case .run(let id, .ended) in inputs { forget(id) }
         for effect in effects { carryOut(effect) }
@@ -198,6 +225,14 @@ final class EngineLoop {
             default: break
             }
         }
+    }
+
+    /// Called after each commit.
+    func wasCommitted() {
+        mustTellAgain = false
+        guard let sharing = store.sharing else { return }
+        let pause = sharing.announce() ?? sharing.pollPause
+        nextPoll = now.steady.saturatingAdding(hasMoreNews ? 0 : pause)
     }
 
     /// Publishes what others see of the engine.

@@ -50,6 +50,8 @@ package enum JobUpdate: Sendable {
     case progress(ProgressBatch)
     /// The output of programs in an interval.
     case output(ProgressBatch)
+    /// A job that another node removed, maybe before its end was told here.
+    case gone(JobID)
 }
 
 /// A client that watches jobs.

@@ -4,6 +4,9 @@
 /// further call, and the round is undone. Each query has a limit, and returns rows in the order that it names. Queries pass
 /// over damaged rows, which the store reports once.
 package protocol JobTransaction: AnyObject {
+    /// What other nodes have changed; nil if they changed nothing. The first question of a round.
+    func news() throws(StoreError) -> News?
+
     // MARK: Jobs
 
     /// Loads the rows that the inputs of the round will read, with one query, and locks them in the order of their keys. A store
@@ -36,8 +39,12 @@ package protocol JobTransaction: AnyObject {
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
     /// The earliest of these times in all rows, and the earliest end of a finished root job.
     func dueTimes() throws(StoreError) -> DueTimes
-    /// Returns jobs with a run of another life, by id.
-    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow]
+    /// Returns jobs with a run of a life that is over, by id.
+    func lostRuns(limit: Int) throws(StoreError) -> [JobRow]
+    /// Whether a life that is over stopped in order; nil if the store does not know.
+    func wasStopped(life: Int64) throws(StoreError) -> Bool?
+    /// To be called once no run of a life that is over is left.
+    func forgetLostLives() throws(StoreError)
     /// Returns unfinished jobs whose `crashes` is above zero, by id.
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow]
     /// The children of a list with an id above `after`, by id.
@@ -137,6 +144,12 @@ package enum RoundEnd: Sendable {
     case unknown(StoreError)
 }
 
+extension JobTransaction {
+    package func news() throws(StoreError) -> News? { nil }
+    package func wasStopped(life: Int64) throws(StoreError) -> Bool? { nil }
+    package func forgetLostLives() throws(StoreError) {}
+}
+
 /// Stores jobs, a round at a time.
 package protocol JobStore: AnyObject {
     /// Runs `body` in a transaction and commits it with one fsync, or none if it wrote nothing. One thread at a time calls
@@ -146,9 +159,31 @@ package protocol JobStore: AnyObject {
     func settle() -> RoundEnd?
     /// Whether ``settle()`` will tell.
     var tellsFates: Bool { get }
+    /// The number of this start of a daemon; another one once the store has found that the life was over, as others had not
+    /// heard of it for too long. The runs of the life before are lost then.
+    var life: Int64 { get }
+    /// What a node shares with others; nil if its database is its own.
+    var sharing: (any SharedStore)? { get }
+}
+
+/// A store with several nodes.
+package protocol SharedStore: AnyObject {
+    /// Milliseconds after which a round is due that only asks for news.
+    var pollPause: Int64 { get }
+    /// Whether others may take the life to be over soon, as no round was committed for so long.
+    var isLeaseEnding: Bool { get }
+    /// Ends the life, as its runs were given up; the next round begins another one.
+    func giveUpLife()
+    /// Calls `hasNews` from any thread when other nodes may have news, until the store is closed.
+    func listen(_ hasNews: @escaping @Sendable () -> Void)
+    /// Tells other nodes that there are news, after a commit; returns the milliseconds after which it must be called again.
+    func announce() -> Int64?
+    /// Milliseconds since the first of the present nodes began.
+    var upFor: Int64 { get }
 }
 
 extension JobStore {
     package func settle() -> RoundEnd? { nil }
     package var tellsFates: Bool { false }
+    package var sharing: (any SharedStore)? { nil }
 }

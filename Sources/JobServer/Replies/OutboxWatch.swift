@@ -68,6 +68,7 @@ struct OutboxWatch {
             write(event, to: &lines)
         case .progress(let batch): add(batch)
         case .output(let batch): add(batch, isOutput: true)
+        case .gone(let job): forget(job)
         }
     }
 
@@ -81,6 +82,7 @@ struct OutboxWatch {
             let size = batch.rows.count * Self.bytesPerJob
             guard size <= most - bufferedBytes else { return }
             bufferedBytes += size
+        case .gone: bufferedBytes += Self.bytesPerJob
         }
         buffered?.append(update)
     }

@@ -46,6 +46,22 @@ package final class StateDirectory: Sendable {
 
     deinit { unlock() }
 
+    /// A name that no other state directory has, made once.
+    package func identity() throws(StoreError) -> String {
+        let file = path + "/deferd.node"
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw StoreError.unwritable(file) }
+        defer { Glibc.close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        if read(descriptor, &bytes, bytes.count) == bytes.count { return String(decoding: bytes, as: UTF8.self) }
+        let digits = Array("0123456789abcdef".utf8)
+        for index in bytes.indices { bytes[index] = digits[Int.random(in: 0..<16)] }
+        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, fsync(descriptor) == 0 else {
+            throw StoreError.unwritable(file)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Records the end of a life. Without the record, it counts as a crash.
     func recordCleanStop(of life: Int64) {
         lock.withLock { lock in

@@ -57,7 +57,7 @@ extension SQLiteTransaction {
         return times
     }
 
-    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+    func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
         return try rows(
             "jobs_by_life WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id", life,

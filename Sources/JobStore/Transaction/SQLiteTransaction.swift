@@ -4,6 +4,8 @@ package import JobModel
 /// at the commit; so a job that is submitted and started in one round is one row written once.
 final class SQLiteTransaction: JobTransaction {
     let connection: SQLiteConnection
+    /// The present one; all others are over.
+    let life: Int64
     let damage: DamageReport
     private let room: Room
     let writes: JobWrites
@@ -19,8 +21,11 @@ final class SQLiteTransaction: JobTransaction {
     private var state: (committed: StateRow, present: StateRow)
     private var isOpen = false
 
-    init(_ connection: SQLiteConnection, _ room: Room, _ state: StateRow, _ damage: DamageReport) throws(StoreError) {
+    init(
+        _ connection: SQLiteConnection, _ room: Room, _ state: StateRow, _ damage: DamageReport, life: Int64
+    ) throws(StoreError) {
         self.connection = connection
+        self.life = life
         self.room = room
         self.damage = damage
         self.state = (state, state)

@@ -211,6 +211,19 @@ final class PostgreSQLConnection: @unchecked Sendable {
         return !isBroken
     }
 
+    /// Waits so many milliseconds at most for a notification; returns whether one came.
+    func wasNotified(within milliseconds: Int32) throws(StoreError) -> Bool {
+        var descriptor = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
+        guard Glibc.poll(&descriptor, 1, milliseconds) > 0 else { return false }
+        guard PQconsumeInput(pointer) == 1 else { throw broken(message) }
+        var wasNotified = false
+        while let notification = PQnotifies(pointer) {
+            PQfreemem(notification)
+            wasNotified = true
+        }
+        return wasNotified
+    }
+
     // MARK: Waiting
 
     private var deadline: UInt64 {

@@ -13,6 +13,9 @@ struct PostgreSQLFailure: Error, CustomStringConvertible {
         code.hasPrefix("08") || code.hasPrefix("57P") || ["25006", "25P03"].contains(code)
     }
 
+    /// Whether it waited for too long: for a lock, or for the end of a statement.
+    var isTimeout: Bool { ["55P03", "57014"].contains(code) }
+
     /// Whether it lasts until the configuration or the rights of the role change.
     var isLasting: Bool {
         // Refused, without a right, or without the database.

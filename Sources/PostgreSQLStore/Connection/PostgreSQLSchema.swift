@@ -105,7 +105,7 @@ enum PostgreSQLSchema {
         );
         CREATE TABLE counts (
             owner bigint NOT NULL, queue text COLLATE "C" NOT NULL, state bigint NOT NULL, jobs bigint NOT NULL,
-            bytes bigint NOT NULL, PRIMARY KEY (owner, queue, state)
+            bytes bigint NOT NULL, changed bigint NOT NULL, PRIMARY KEY (owner, queue, state)
         ) WITH (fillfactor = 50);
         CREATE TABLE work (
             id bigint PRIMARY KEY, kind bigint NOT NULL, job bigint NOT NULL, owner bigint NOT NULL, list bigint NOT NULL,
@@ -118,47 +118,57 @@ enum PostgreSQLSchema {
             life bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, node text NOT NULL, instance text NOT NULL,
             version text, programs text, configuration text, started timestamptz NOT NULL DEFAULT now(),
             seen timestamptz NOT NULL DEFAULT now(), is_clean boolean NOT NULL DEFAULT false,
-            is_over boolean NOT NULL DEFAULT false
+            is_over boolean NOT NULL DEFAULT false, is_taken boolean NOT NULL DEFAULT false,
+            beat bigint NOT NULL DEFAULT 0, lease bigint NOT NULL, steady bigint, boot text
         );
+        CREATE UNIQUE INDEX deferd_lives_living ON deferd_lives (node) WHERE NOT is_over;
+        CREATE TABLE news (
+            number bigint PRIMARY KEY, life bigint NOT NULL, flags bigint NOT NULL, jobs bytea NOT NULL,
+            work bytea NOT NULL
+        );
+        CREATE SEQUENCE rounds;
         CREATE TABLE deferd_receipts (life bigint NOT NULL, round bigint NOT NULL, PRIMARY KEY (life, round));
-        CREATE TABLE steady (anchor bigint NOT NULL, boot text NOT NULL);
-        CREATE SEQUENCE job_ids INCREMENT \(NumberBlock.size);
-        CREATE SEQUENCE numbers INCREMENT \(NumberBlock.size);
+        CREATE TABLE steady (boot text PRIMARY KEY, anchor bigint NOT NULL);
+        CREATE SEQUENCE job_ids;
+        CREATE SEQUENCE numbers;
         CREATE TABLE deferd_schema (version bigint NOT NULL, oldest bigint NOT NULL);
         INSERT INTO deferd_schema VALUES (\(version), \(version))
         """
 }
 
-/// Numbers of a sequence that were taken in advance, so that few of them cost a question.
+/// Numbers of a sequence that were taken in advance, so that few of them cost a question. Only rounds take some, and these
+/// follow each other.
 struct NumberBlock {
-    /// The step of the sequences.
-    static let size: Int64 = 32
+    /// Numbers taken in advance by a node that is alone.
+    private static let size = 32
 
     let sequence: String
-    private var free: [Range<Int64>] = []
+    private var free: Range<Int64> = 0..<0
 
     init(_ sequence: String) { self.sequence = sequence }
 
+    /// Forgets the numbers taken in advance, as other nodes may have taken higher ones.
+    mutating func forget() { free = 0..<0 }
+
     /// The next number; nil if none is left.
     mutating func next() -> Int64? {
-        guard let range = free.first else { return nil }
-        free[0] = range.lowerBound + 1..<range.upperBound
-        if free[0].isEmpty { free.removeFirst() }
-        return range.lowerBound
+        guard let number = free.first else { return nil }
+        free = number + 1..<free.upperBound
+        return number
     }
 
-    /// Takes at least `count` numbers.
-    mutating func refill(_ connection: PostgreSQLConnection, for count: Int) throws(StoreError) {
-        let left = Int64(count) - free.reduce(0) { $0 + Int64($1.count) }
-        guard left > 0 else { return }
-        let starts = try connection.rows(
-            "SELECT nextval('\(sequence)') FROM generate_series(1, $1)",
-            PostgreSQLParameters([(left + Self.size - 1) / Self.size]).values)
+    /// Takes at least `count` numbers, and some in advance if the node `isAlone`.
+    mutating func refill(_ connection: PostgreSQLConnection, for count: Int, isAlone: Bool) throws(StoreError) {
+        guard free.count < count else { return }
+        let wanted = Int64(isAlone ? max(count, Self.size) : count)
+        let last = try connection.rows(
+            "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", PostgreSQLParameters([wanted]).values
+        ).number
         // JSON numbers are exact up to here.
-        guard starts.numbers.allSatisfy({ (0...1 << 53).contains($0) }) else {
+        guard let last, (wanted...1 << 53).contains(last) else {
             throw StoreError(
                 .damaged, "\(connection.name) counts beyond any number of jobs; set its sequence \(sequence) back.")
         }
-        free += starts.numbers.map { $0..<$0 + Self.size }
+        free = last - wanted + 1..<last + 1
     }
 }

@@ -56,11 +56,21 @@ extension PostgreSQLTransaction {
         return DueTimes(steady: found?.optionalInteger(0), wall: found?.time(1), firstEnd: found?.time(2))
     }
 
-    func running(exceptLife life: Int64, limit: Int) throws(StoreError) -> [JobRow] {
+    func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
         try flushJobs()
         return try jobs(
-            "SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL AND run_life <> $1 ORDER BY id LIMIT $2",
-            life, limit)
+            """
+            SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL \
+            AND run_life NOT IN (SELECT life FROM deferd_lives WHERE NOT is_over) ORDER BY id LIMIT $1
+            """, limit)
+    }
+
+    func wasStopped(life: Int64) throws(StoreError) -> Bool? {
+        try rows("SELECT is_clean FROM deferd_lives WHERE life = $1", life).first.map { $0.integer(0) != 0 }
+    }
+
+    func forgetLostLives() throws(StoreError) {
+        try write("UPDATE deferd_lives SET is_taken = true WHERE is_over AND NOT is_taken")
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {

@@ -104,6 +104,7 @@ extension PostgreSQLTransaction {
     }
 
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
+        flags |= Turn.Flags.schedules
         var values = ScheduleColumns.values(schedule, spec: spec)
         values[1] = Array(schedule.schedule.key.name.utf8)
         let columns = "\(ScheduleColumns.columns), size, spec"
@@ -117,6 +118,7 @@ extension PostgreSQLTransaction {
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
+        flags |= Turn.Flags.schedules
         try write("DELETE FROM schedules WHERE owner = $1 AND name = $2", key.owner, Array(key.name.utf8))
     }
 
@@ -159,6 +161,7 @@ extension PostgreSQLTransaction {
     }
 
     func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError) {
+        flags |= Turn.Flags.queues
         try write("DELETE FROM queues WHERE name = $1", name)
         guard let overrides else { return }
         try write(
@@ -167,7 +170,7 @@ extension PostgreSQLTransaction {
     }
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
-        let counts = try rows("SELECT owner, queue, state, jobs, bytes FROM counts").map { row in
+        let counts = try rows("SELECT owner, queue, state, jobs, bytes FROM counts WHERE jobs > 0").map { row in
             damage.legible(.other("A count of jobs")) { () throws(DamagedRow) in try CountKey.count(row) }
         }
         return Dictionary(counts) { $1 }
@@ -179,14 +182,19 @@ extension PostgreSQLTransaction {
             ($0.key.owner, $0.key.queue, $0.key.state.code) < ($1.key.owner, $1.key.queue, $1.key.state.code)
         }
         let rows = PostgreSQLRowArrays(
-            [.integer, .text, .integer, .integer, .integer],
-            sorted.map { [$0.key.owner, $0.key.queue, $0.key.state.code, $0.value.jobs, $0.value.bytes] })
+            [.integer, .text, .integer, .integer, .integer, .integer],
+            sorted.map {
+                [$0.key.owner, $0.key.queue, $0.key.state.code, $0.value.jobs, $0.value.bytes, turn?.number ?? 0]
+            })
         try write(
             """
-            INSERT INTO counts (owner, queue, state, jobs, bytes) SELECT * FROM \(rows.table) \
-            ON CONFLICT (owner, queue, state) DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes
+            INSERT INTO counts (owner, queue, state, jobs, bytes, changed) SELECT * FROM \(rows.table) \
+            ON CONFLICT (owner, queue, state) \
+            DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes, changed = excluded.changed
             """, rows.parameters)
-        if counts.values.contains(where: { $0.jobs == 0 }) { try write("DELETE FROM counts WHERE jobs = 0") }
+        // Other nodes have to see that none are left.
+        guard turn?.hasOthers == false, counts.values.contains(where: { $0.jobs == 0 }) else { return }
+        try write("DELETE FROM counts WHERE jobs = 0")
     }
 
     private static let selectWork = "SELECT \(WorkRow.columns) FROM work"
@@ -219,7 +227,10 @@ extension PostgreSQLTransaction {
         try write("UPDATE work SET position = $2 WHERE id = $1", work.id, work.position)
     }
 
-    func endWork(_ id: Int64) throws(StoreError) { try write("DELETE FROM work WHERE id = $1", id) }
+    func endWork(_ id: Int64) throws(StoreError) {
+        endedWork.append(id)
+        try write("DELETE FROM work WHERE id = $1", id)
+    }
 
     private func work(_ condition: String, _ values: (any Bindable)?...) throws(StoreError) -> [WorkRow] {
         try query("\(Self.selectWork) \(condition)", PostgreSQLParameters(values).values).map { row in

@@ -23,6 +23,7 @@ extension PostgreSQLTransaction {
     /// Sends all changes, in the order of the jobs' ids.
     func writeJobs() throws(StoreError) {
         let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
+        touched.formUnion(entries.map(\.row.id))
         // First of all, as a new job may have the key of a deleted one.
         try delete(entries.filter { $0.change == .delete }.map(\.row))
         try inParts(entries.filter { $0.change == .insert }, insert)

@@ -15,7 +15,7 @@ final class PostgreSQLTransaction: JobTransaction {
     var jobs = JobBuffer()
     /// Jobs that are not there.
     private var missing: Set<JobID> = []
-    /// The jobs with keys that the round has asked for and locked; nil where there is none.
+    /// The jobs with keys that the round has asked for; nil where there is none.
     private var holders: [RowKey: Holder?] = [:]
     /// The open lists that the round has read or changed; nil where there is none.
     var lists: [JobID: ListRow?] = [:]
@@ -24,7 +24,11 @@ final class PostgreSQLTransaction: JobTransaction {
     private var ids = NumberBlock("job_ids")
     private var numbers = NumberBlock("numbers")
     private var failure: StoreError?
-    private var hasBegun = false
+    private(set) var turn: Turn?
+    /// What other nodes must know of the round.
+    var touched: Set<JobID> = []
+    var endedWork: [Int64] = []
+    var flags: Int64 = 0
     /// Whether the round has to be committed.
     private(set) var hasWritten = false
 
@@ -32,28 +36,42 @@ final class PostgreSQLTransaction: JobTransaction {
 
     // MARK: The round
 
-    /// To be called at the start of a round.
-    func begin(_ connection: PostgreSQLConnection) {
-        (self.connection, failure, hasBegun, hasWritten) = (connection, nil, false, false)
+    /// To be called at the start of a round, once its transaction was begun.
+    func begin(_ connection: PostgreSQLConnection, _ turn: Turn) {
+        (self.connection, self.turn, failure, hasWritten) = (connection, turn, nil, turn.hasWritten)
+        guard turn.hasOthers else { return }
+        // New jobs have higher numbers than those of all rounds before.
+        ids.forget()
+        numbers.forget()
     }
 
-    /// To be called at the end of a round; says whether a transaction was begun.
-    @discardableResult
-    func end() -> Bool {
+    private var isAlone: Bool { turn?.hasOthers == false }
+
+    func news() throws(StoreError) -> News? {
+        try check()
+        return turn?.news
+    }
+
+    /// To be called at the end of a round.
+    func end() {
         connection = nil
+        (touched, endedWork, flags) = ([], [], 0)
         jobs.removeAll()
         missing.removeAll()
         holders.removeAll()
         lists.removeAll()
         changedLists.removeAll()
-        return hasBegun
     }
 
-    /// Sends all that is left.
-    func flush() throws(StoreError) {
+    /// Sends all that is left, and what other nodes must know of it.
+    func flush(life: Int64) throws(StoreError) {
         try check()
         try flushJobs()
         try flushLists()
+        guard let turn, turn.hasOthers, hasWritten else { return }
+        try write(
+            "INSERT INTO news (number, life, flags, jobs, work) VALUES ($1, $2, $3, $4, $5)", turn.number, life, flags,
+            touched.sorted().flatMap(\.bigEndianBytes), endedWork.flatMap(\.bigEndianBytes))
     }
 
     /// Throws where the round has failed or is over.
@@ -69,8 +87,6 @@ final class PostgreSQLTransaction: JobTransaction {
         try check()
         guard let connection else { throw StoreError.closed }
         do {
-            if !hasBegun { try connection.send("BEGIN") }
-            hasBegun = true
             return try body(connection)
         } catch {
             failure = error
@@ -112,7 +128,7 @@ final class PostgreSQLTransaction: JobTransaction {
         let found = try call { connection throws(StoreError) in
             let ids = [PostgreSQLParameter.array(wanted)]
             try connection.send(
-                "SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1) ORDER BY id FOR UPDATE", ids,
+                "SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1)", ids,
                 isWanted: true)
             // Decisions about a job look at those above it, and at its own list and theirs.
             try connection.send(
@@ -172,7 +188,7 @@ final class PostgreSQLTransaction: JobTransaction {
 
     func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
         try find(new.compactMap { job in job.row.key.map { (job.row.owner, $0) } })
-        try call { connection throws(StoreError) in try ids.refill(connection, for: new.count) }
+        try call { connection throws(StoreError) in try ids.refill(connection, for: new.count, isAlone: isAlone) }
         var results: [Inserted] = []
         results.reserveCapacity(new.count)
         for job in new {
@@ -192,7 +208,7 @@ final class PostgreSQLTransaction: JobTransaction {
         return try holder(of: key, owner: owner)?.job
     }
 
-    /// Locks keys against other sessions until the end of the round, and finds the jobs that have them.
+    /// Finds the jobs that have these keys.
     private func find(_ keys: [(owner: UInt32, key: String)]) throws(StoreError) {
         let unknown = Set(keys.map { RowKey.key(owner: $0.owner, $0.key) }.filter { holders[$0] == nil })
         guard !unknown.isEmpty else { return try check() }
@@ -202,13 +218,7 @@ final class PostgreSQLTransaction: JobTransaction {
             names.bind(Array(key.utf8), at: 2)
             names.endRow()
         }
-        // The second statement sees what the last owner of the lock has committed.
         let found = try call { connection throws(StoreError) in
-            try connection.send(
-                """
-                SELECT pg_advisory_xact_lock(hash) FROM (SELECT DISTINCT hashtextextended(encode(key, 'hex'), owner) AS hash \
-                FROM \(names.table) AS names (owner, key) ORDER BY hash) AS hashes
-                """, names.parameters)
             return try connection.rows(
                 """
                 SELECT id, digest, owner, key FROM jobs JOIN \(names.table) AS names (owner, key) USING (owner, key) \
@@ -262,7 +272,7 @@ final class PostgreSQLTransaction: JobTransaction {
     }
 
     func nextNumber() throws(StoreError) -> Int64 {
-        try call { connection throws(StoreError) in try numbers.refill(connection, for: 1) }
+        try call { connection throws(StoreError) in try numbers.refill(connection, for: 1, isAlone: isAlone) }
         // A round that only takes a number is to try a commit.
         hasWritten = true
         return numbers.next() ?? 0

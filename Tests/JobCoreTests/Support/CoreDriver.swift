@@ -63,7 +63,10 @@ final class CoreDriver {
 
     /// Starts a new daemon after this one was killed or stopped cleanly.
     func restart(_ start: Core.Start) throws {
+        store.end(life: life, wasStopped: start == .clean)
         life += 1
+        store.begin(life: life)
+        store.life = life
         core = Core(settings: core.settings, life: life, at: now)
         orders = [:]
         live = [:]

@@ -70,6 +70,8 @@ final class TestStore: JobStore, Sendable {
     /// The rows of the last committed round.
     var rows: StoredRows { committed.withLock(\.self) }
 
+    var life: Int64 { store.life }
+
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         inRound.withLock(\.self)?()
         begun.withLock { $0 += 1 }

@@ -33,6 +33,11 @@ struct SimulatedEngine {
     var held: [CoreInput] = []
     /// Inputs of a round with an unknown end; its requests are answered after the next commit.
     var unsettled: [CoreInput]?
+    /// Inputs of a round whose fate will be told, and whether it was stored.
+    var doubtful: [CoreInput]?
+    var isStored = false
+    /// Whether clients were not told of what happened before this life.
+    var mustTellAgain = false
     var runs: [RunID: Run] = [:]
     var isRoundDue = false
     /// The elapsed time of the scheduled tick.

@@ -36,15 +36,18 @@ extension World {
         perform(inputs)
     }
 
-    private func perform(_ inputs: [CoreInput]) {
+    func perform(_ inputs: [CoreInput]) {
         guard let core else { return }
+        guard isLiving else { return lifeIsLost(inputs) }
         Watchdog.inputBegins()
         let fault = drawnFault()
         figures.rounds += 1
         startedAt = min(startedAt, clock.wall)
         oracle.roundBegins(self)
         for input in inputs { oracle.hears(input, self) }
+        store.life = life
         let end = store.round { (transaction) throws(StoreError) in
+            try core.open(at: clock.moment(random: 0.5), in: transaction)
             try transaction.load(inputs.flatMap { Core.keys(of: $0) })
             for input in inputs {
                 trace.add(kind(of: input), at: clock.elapsed, number(of: input))
@@ -57,14 +60,23 @@ extension World {
             // A crash before the commit equals a round never reported; a crash after it happens here.
             trace.add(.commit, at: clock.elapsed, Int64(inputs.count))
             oracle.committed(inputs, self)
+            if store.isChanged { othersPoll() }
             if crashes() { return }
-            for case .run(let run, let event) in inputs where engine.runs[run]?.state == .ended {
-                switch event {
-                case .ended, .timer, .job: engine.runs[run] = nil
-                default: break
-                }
+            wasCommitted(inputs)
+        case .unknown where !isAlone:
+            figures.failedCommits += 1
+            trace.add(.undone, at: clock.elapsed, Int64(inputs.count))
+            engine.phase = .failing
+            engine.doubtful = inputs
+            if chances.chance(0.5) {
+                // It was stored, and others see it, while this node does not know that.
+                store.bringBack()
+                engine.isStored = true
+                oracle.committed(inputs, self)
+                oracle.putOff()
+                othersPoll()
             }
-            carryOut(core.committed())
+            schedule(.fateIsTold(life), in: chances.spread(0.01, 5))
         case .undone, .unknown:
             figures.failedCommits += 1
             if case .unknown = end { engine.unsettled = inputs } else { refuse(inputs) }
@@ -77,11 +89,22 @@ extension World {
         armTick()
     }
 
-    private func refuse(_ inputs: [CoreInput]) {
+    func wasCommitted(_ inputs: [CoreInput]) {
+        guard let core else { return }
+        for case .run(let run, let event) in inputs where engine.runs[run]?.state == .ended {
+            switch event {
+            case .ended, .timer, .job: engine.runs[run] = nil
+            default: break
+            }
+        }
+        carryOut(core.committed())
+    }
+
+    func refuse(_ inputs: [CoreInput]) {
         for case .request(let id, let request, _) in inputs { answered(id, refusal(of: request)) }
     }
 
-    private func notCommitted(_ inputs: [CoreInput]) {
+    func notCommitted(_ inputs: [CoreInput]) {
         core?.undone()
         engine.held = inputs.filter { !$0.isRequest } + engine.held
         refuse(engine.inbox)
@@ -94,7 +117,7 @@ extension World {
 
     /// Checks whether the store works again.
     func probe() {
-        guard engine.phase == .failing, core != nil else { return }
+        guard engine.phase == .failing, core != nil, engine.doubtful == nil else { return }
         trace.add(.probe, at: clock.elapsed)
         guard reset(.resumed) else { return schedule(.probe, in: 1) }
         engine.phase = .serving
@@ -109,20 +132,33 @@ extension World {
         guard let core else { return false }
         let now = clock.moment(random: random.unit())
         trace.add(.reset, at: clock.elapsed)
+        let isNewLife = !isLiving
+        if isNewLife {
+            // Its sources were stopped, and others begin them again.
+            engine.runs = [:]
+            beginLife()
+            core.life = life
+        }
+        store.life = life
         let runs = engine.runs.values.map(\.live).sorted { $0.run < $1.run }
         oracle.roundBegins(self)
         let end = store.round { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: runs, start: start, at: now)
+            if start == .resumed { try core.open(at: now, in: transaction, isReset: true) }
+            if isNewLife || engine.mustTellAgain { try core.tellAgain(at: now, in: transaction) }
             try core.close(at: now, in: transaction)
         }
         guard case .committed = end else {
             core.undone()
+            engine.mustTellAgain = engine.mustTellAgain || isNewLife
             if case .unknown = end { engine.unsettled = engine.unsettled ?? [] }
             return false
         }
+        engine.mustTellAgain = false
         refuse(engine.unsettled ?? [])
         engine.unsettled = nil
         oracle.committed([], self)
+        if store.isChanged { othersPoll() }
         carryOut(core.committed())
         armTick()
         return true
@@ -133,11 +169,17 @@ extension World {
     func restart(_ start: Core.Start) {
         guard core == nil else { return }
         store.heal()
-        life += 1
+        lifeEnds(life)
+        let others = nodes.filter { $0 !== node && store.living.contains($0.life) }
+        beginLife()
+        node.start += 1
         servesSince = clock.elapsed
-        startedAt = clock.wall
+        startedAt = others.map(\.startedAt).min() ?? clock.wall
         engine = SimulatedEngine()
-        core = Core(settings: scenario.settings, life: life, at: clock.moment(random: 0.5))
+        core = Core(
+            settings: scenario.settings, life: life, at: clock.moment(random: 0.5), upSince: startedAt)
+        // Other nodes have counted the crashes since.
+        let start = others.isEmpty ? start : .crashed
         if !reset(start) {
             core = nil
             schedule(.restart(start), in: 1)
@@ -146,8 +188,8 @@ extension World {
 
     /// Returns whether the daemon dies here.
     private func crashes() -> Bool {
-        guard let left = effectsUntilCrash else { return false }
-        effectsUntilCrash = left - 1
+        guard let left = node.effectsUntilCrash else { return false }
+        node.effectsUntilCrash = left - 1
         guard left <= 1 else { return false }
         drawCrash()
         if random.chance(0.15) { cleanStop() } else { crash() }
@@ -155,9 +197,9 @@ extension World {
     }
 
     func drawCrash() {
-        effectsUntilCrash = scenario.effectsBetweenCrashes.map { max(1, Int(random.pause(mean: $0))) }
+        node.effectsUntilCrash = scenario.effectsBetweenCrashes.map { max(1, Int(random.pause(mean: $0))) }
         // Crashes often come in quick succession.
-        if random.chance(0.3), effectsUntilCrash != nil { effectsUntilCrash = random.within(1...60) }
+        if random.chance(0.3), node.effectsUntilCrash != nil { node.effectsUntilCrash = random.within(1...60) }
     }
 
     private func crash() {
@@ -174,7 +216,7 @@ extension World {
     }
 
     private func die(_ start: Core.Start) {
-        if start == .crashed, store.isUnsettled, damages.chance(0.5) {
+        if start == .crashed, isAlone, store.isUnsettled, damages.chance(0.5) {
             // The round of a failed fsync turns out to be stored.
             trace.add(.broughtBack, at: clock.elapsed)
             expect(engine.unsettled != nil, 1, "A round that was undone is there after a kill.")
@@ -184,8 +226,14 @@ extension World {
         }
         core = nil
         engine = SimulatedEngine()
-        for user in users { user.forget() }
-        oracle.daemonDied()
+        for (index, user) in users.enumerated() where node(of: index) === node { user.forget() }
+        oracle.daemonDied(node)
+        servesSince = clock.elapsed
+        if start == .clean {
+            lifeEnds(life, wasStopped: true)
+        } else if !isAlone {
+            schedule(.lifeEnds(life), in: Self.lease)
+        }
         schedule(.restart(start), in: random.spread(0.5, 60))
     }
 
@@ -224,7 +272,7 @@ extension World {
         }
         if let armed = engine.tickAt, armed <= time, armed >= clock.elapsed { return }
         engine.tickAt = time
-        events.add(.tick, at: time)
+        events.add((node.number, .tick), at: time)
     }
 
     func tickCame() {
@@ -235,8 +283,8 @@ extension World {
 
     // MARK: - Effects
 
-    func filesRemoved(_ work: WorkID, _ life: Int64) {
-        guard life == self.life, core != nil else { return }
+    func filesRemoved(_ work: WorkID) {
+        guard core != nil else { return }
         oracle.cleaning[work] = nil
         feed(.cleaned(work))
     }
@@ -246,6 +294,8 @@ extension World {
         for effect in effects {
             guard self.life == life, core != nil, failure == nil else { return }
             figures.effects += 1
+            // The fate of its round may have been told after others took the node to be gone.
+            if case .start = effect, !isLiving { continue }
             carryOut(effect)
             if crashes() { return }
         }
@@ -272,17 +322,17 @@ extension World {
         case .cancel(let run, _):
             trace.add(.cancel, at: clock.elapsed, run.number)
             cancel(run)
-        case .setRate, .tellHook: break
+        case .setRate, .tellHook, .gone: break
         case .notify(let subscribers, let change):
             trace.add(.notify, at: clock.elapsed, change.row.id, change.row.version)
             oracle.notified(subscribers, change, self)
         case .prepare(let preparation):
             trace.add(.prepare, at: clock.elapsed)
-            schedule(.prepare(preparation, life: life), in: random.spread(0.000_1, 2))
+            schedule(.prepare(preparation, start: node.start), in: random.spread(0.000_1, 2))
         case .removeFiles(let work):
             trace.add(.removeFiles, at: clock.elapsed, work.id)
             oracle.removesFiles(work, self)
-            schedule(.filesRemoved(work.id, life: life), in: random.spread(0.000_1, 20))
+            schedule(.filesRemoved(work.id, start: node.start), in: random.spread(0.000_1, 20))
         case .measure(let job, let output):
             trace.add(.measure, at: clock.elapsed, job)
             // A program may have written nothing.
@@ -296,7 +346,7 @@ extension World {
         case .list(let job, _): trace.add(.list, at: clock.elapsed, job)
         case .readZones(let names):
             trace.add(.readZones, at: clock.elapsed)
-            schedule(.zonesRead(names, life: life), in: random.spread(0.000_1, 1))
+            schedule(.zonesRead(names, start: node.start), in: random.spread(0.000_1, 1))
         case .log(let entry):
             trace.add(.log, at: clock.elapsed)
             if entry.level == .defect { fail(0, entry.message) }

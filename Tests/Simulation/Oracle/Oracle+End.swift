@@ -4,14 +4,14 @@ import JobModel
 
 /// The end of the daemon, of a damaged row's tree, and of the run.
 extension Oracle {
-    func daemonDied() {
-        requests = [:]
-        (abandoned, overSince) = ([], [:])
-        watches = [:]
-        over = []
+    func daemonDied(_ node: Node) {
+        requests = requests.filter { $0.value.node != node.number }
+        overSince = [:]
+        watches = watches.filter { $0.value.node != node.number }
+        over = over.filter { watches[$0] != nil }
         owed = [:]
-        cleaning = [:]
-        pauses = [:]
+        cleaning = cleaning.filter { $0.value.node != node.number }
+        pauses = pauses.filter { $0.key.node != node.number }
         outputs.daemonDied()
         turns.forget()
     }
@@ -43,16 +43,19 @@ extension Oracle {
 
     /// Checks the final state.
     func end(_ world: World) {
-        if let core = world.core { compare(core, world) }
+        for node in world.nodes {
+            world.node = node
+            if let core = world.core { compare(core, world) }
+            world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
+            world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
+            world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
+        }
         world.expect(
             unfinished == 0, 3,
             "\(unfinished) jobs have not ended: \(unfinishedJobs(world)); slots \(world.core?.inspection.slots ?? [:]), "
                 + "permits \(world.core?.inspection.permits ?? [:]), runs \(world.engine.runs.values.map { "\($0.state) \($0.live.run.number) of \($0.live.job)" })"
         )
-        world.expect(world.engine.runs.isEmpty, 4, "\(world.engine.runs.count) runs have not ended.")
         world.expect(requests.isEmpty, 7, "Request \(requests.keys.min() ?? 0) was not answered.")
-        world.expect(world.core?.inspection.slots.isEmpty ?? true, 4, "Slots are taken by no run.")
-        world.expect(world.core?.inspection.permits.isEmpty ?? true, 4, "Permits are taken by no run.")
         for work in world.store.work.values {
             world.fail(10, "The work \(work.kind) of job \(work.job) was not done.")
         }

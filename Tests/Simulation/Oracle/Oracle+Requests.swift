@@ -10,6 +10,7 @@ extension Oracle {
         let caller: Caller
         var versions: [JobID: Int64] = [:]
         var ended: Set<JobID> = []
+        let node: Int
         /// False if its round may not have been committed.
         var isCertain: Bool
 
@@ -21,8 +22,8 @@ extension Oracle {
         }
     }
 
-    func asks(_ id: RequestID, _ request: CoreRequest, _ caller: Caller, user: Int?) {
-        requests[id] = Asked(request: request, caller: caller, user: user)
+    func asks(_ id: RequestID, _ request: CoreRequest, _ caller: Caller, user: Int?, at node: Int) {
+        requests[id] = Asked(request: request, caller: caller, user: user, node: node)
         switch request {
         case .change(let job, .set): changed.insert(job)
         case .changeAll(let jobs, .set, onlyCounts: false): changed.formUnion(jobs)
@@ -30,11 +31,12 @@ extension Oracle {
         case .change(let job, .retry): retries.insert(job)
         case .changeAll(let jobs, .remove, onlyCounts: false): removals.formUnion(jobs)
         case .watch(let scope, let subscription):
-            watches[subscription] = Watch(scope: scope, caller: caller, isCertain: false)
+            watches[subscription] = Watch(scope: scope, caller: caller, node: node, isCertain: false)
         case .submit(let jobs):
             for job in jobs {
                 guard let subscription = job.subscription else { continue }
-                watches[subscription] = Watch(scope: WatchScope(.jobs([])), caller: caller, isCertain: false)
+                watches[subscription] = Watch(
+                    scope: WatchScope(.jobs([])), caller: caller, node: node, isCertain: false)
             }
         default: break
         }
@@ -112,7 +114,7 @@ extension Oracle {
         }
         if let subscription = new.subscription, !unsubscribed.contains(subscription) {
             watches[subscription] = Watch(
-                scope: WatchScope(.jobs([submitted.job])), caller: asked.caller,
+                scope: WatchScope(.jobs([submitted.job])), caller: asked.caller, node: asked.node,
                 isCertain: submitted.isCreated && !row.state.isTerminal)
         }
     }
@@ -127,7 +129,8 @@ extension Oracle {
             // Taken out to avoid a copy of its state.
             guard var watch = watches.removeValue(forKey: id) else { continue }
             if let last = watch.versions[row.id] {
-                world.expect(row.version > last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
+                // A node is told again of what it may have missed.
+                world.expect(row.version > last || !world.isAlone && row.version == last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
             }
             world.expect(
                 watch.caller.isAdmin || watch.caller.uid == row.owner, 7,
@@ -144,7 +147,10 @@ extension Oracle {
                 }
             }
             watches[id] = watch
-            if row.state.isTerminal { owed[id]?.remove(row.id) }
+            if row.state.isTerminal {
+                owed[id]?.remove(row.id)
+                owedElsewhere[id]?.remove(row.id)
+            }
         }
     }
 }

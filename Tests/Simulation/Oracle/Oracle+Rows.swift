@@ -63,6 +63,8 @@ extension Oracle {
         func expect(_ condition: Bool, _ what: String) {
             world.expect(condition, 3, "Job \(row.id) is \(row.state), and \(what).")
         }
+        // Another node's life may be over, with its runs still to be taken over.
+        let isLiving = row.run.map { $0.life == world.life || !world.isAlone } ?? false
         let list = world.store.list(of: row.id)
         switch row.state {
         case .scheduled:
@@ -80,13 +82,13 @@ extension Oracle {
             case .children, .timer, .timeout, .job: expect(false, "waits for \(row.waiting)")
             }
         case .held:
-            expect(row.run == nil || row.run?.life == world.life, "has a run of another life")
+            expect(row.run == nil || isLiving, "has a run of another life")
             expect(row.due == nil && row.notBefore == nil || row.run == nil, "waits for a time")
             expect(![.children, .timer, .timeout, .job].contains(row.waiting), "waits for \(row.waiting)")
         case .running:
             switch row.waiting {
             case .nothing:
-                expect(row.run?.life == world.life, "has no run of this life")
+                expect(isLiving, "has no run of this life")
                 expect(row.isSuspect == (row.due != nil), "waits for a time")
             case .children:
                 expect(list?.link == row.link, "has no list")
@@ -158,7 +160,13 @@ extension Oracle {
         world.expect(
             row.state != .succeeded || row.outcomes.last?.link == row.link, 2,
             "Job \(row.id) succeeded, and its last link has no outcome.")
-        for (id, watch) in watches where watch.isOwedEnd(of: row) { owed[id, default: []].insert(row.id) }
+        for (id, watch) in watches where watch.isOwedEnd(of: row) {
+            if watch.node == world.node.number {
+                owed[id, default: []].insert(row.id)
+            } else {
+                owedElsewhere[id, default: []].insert(row.id)
+            }
+        }
     }
 
     func isOpen(_ job: JobID, _ world: World) -> Bool {

@@ -8,6 +8,7 @@ final class Oracle {
         let request: CoreRequest
         let caller: Caller
         let user: Int?
+        let node: Int
     }
 
     /// Requests without an answer.
@@ -17,6 +18,8 @@ final class Oracle {
     var over: Set<SubscriptionID> = []
     /// Ends that the effects of the current round must report.
     var owed: [SubscriptionID: Set<JobID>] = [:]
+    /// Ends in rounds of other nodes, which the effects of a node's next round must report.
+    var owedElsewhere: [SubscriptionID: Set<JobID>] = [:]
     /// Jobs with a requested removal, and with a requested retry.
     var removals: Set<JobID> = []
     var retries: Set<JobID> = []
@@ -37,8 +40,8 @@ final class Oracle {
     /// Current queues, and the previous settings of queues that the current round changed.
     var queues: [String: QueueSettings] = [:]
     var before: [String: QueueSettings] = [:]
-    /// Files being removed, and the jobs that wait for the removal.
-    var cleaning: [WorkID: JobID] = [:]
+    /// Files being removed, the jobs that wait for the removal, and the node that removes them.
+    var cleaning: [WorkID: (job: JobID, node: Int)] = [:]
     /// The job changes of the current round, and the ids of the jobs.
     private(set) var changes: [RowChange<JobID, JobRow>] = []
     var touched: Set<JobID> = []
@@ -78,6 +81,13 @@ final class Oracle {
     /// Checks a committed round with these inputs; none for a reset.
     func committed(_ inputs: [CoreInput], _ world: World) {
         changes = world.store.changes
+        for (id, jobs) in owedElsewhere where watches[id]?.node == world.node.number {
+            owedElsewhere[id] = nil
+            // It may have been retried or removed since.
+            owed[id] = jobs.filter { job in
+                !isOpen(job, world) && world.store.job(job)?.isRemoving == false && watches[id]?.ended.contains(job) == false
+            }
+        }
         for (name, overrides) in world.store.rows.allQueues {
             queues[name] = overrides.applied(to: queues[name] ?? QueueSettings(name: name))
         }
@@ -131,6 +141,14 @@ final class Oracle {
         checkOutputs(inputs, changes, world)
     }
 
+    /// Lets the effects of a round come later, once its node hears that it was stored.
+    func putOff() {
+        owedElsewhere.merge(owed) { $0.union($1) }
+        (owed, untold) = ([:], [])
+        outputs.daemonDied()
+        endTurns()
+    }
+
     /// Runs further checks now and then.
     func look(_ world: World) {
         guard let core = world.core, world.failure == nil else { return }
@@ -161,7 +179,8 @@ final class Oracle {
         expect(memory.runs, atMost: world.engine.runs.count, "runs")
         expect(memory.waits, atMost: requests.count + underWay, "waits")
         expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
-        expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files")
+        // Where a node is gone, the others all remove the files that it had begun to remove.
+        if world.isAlone { expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files") }
         expect(memory.preparing, atMost: users * schedules, "schedules whose job is made")
         // Specs name two hosts beyond the scenario's.
         expect(memory.pauses, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
@@ -171,6 +190,8 @@ final class Oracle {
     func compare(_ core: Core, _ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
         world.figures.comparisons += 1
+        world.store.life = world.life
+        guard world.isLiving, world.store.isUpToDate else { return }
         let other = Core(settings: world.scenario.settings, life: world.life, at: world.clock.moment(random: 0.5))
         let runs = world.engine.runs.values.map(\.live).sorted { $0.run < $1.run }
         let now = world.clock.moment(random: 0.5)
@@ -198,7 +219,7 @@ final class Oracle {
         guard world.engine.phase == .serving, elapsed - world.servesSince > Self.patience * SimulatedClock.second else {
             return
         }
-        for (id, asked) in requests {
+        for (id, asked) in requests where asked.node == world.node.number {
             guard case .wait(let jobs) = asked.request,
                 !jobs.contains(where: { isOpen($0, world) || world.store.isDamaged($0) })
             else {
@@ -211,7 +232,7 @@ final class Oracle {
                 elapsed - since < Self.patience * SimulatedClock.second, 7,
                 "All jobs of wait \(id) have ended, and it was not told.")
         }
-        for work in world.store.work.values where work.kind != .removeParts {
+        for work in world.store.work.values where work.kind != .removeParts && world.rests {
             world.fail(10, "The core rests, and there is work left over about job \(work.job).")
         }
         guard looks % 8 == 0 else { return }
@@ -221,7 +242,7 @@ final class Oracle {
             if let due = row.due, row.state == .scheduled || row.run == nil {
                 world.expect(due > late, 3, "Job \(row.id) is \(row.state), and its time has come long ago.")
             }
-            if row.waiting == .job, row.run == nil {
+            if row.waiting == .job, row.run == nil, world.rests {
                 world.expect(
                     isAwaitable(row, world), 3, "Job \(row.id) waits for job \(row.awaits ?? 0), which is over.")
             }
@@ -238,7 +259,8 @@ final class Oracle {
 
     /// Checks that no slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
-        guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        world.store.life = world.life
+        guard world.store.isUpToDate, world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
         for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
             ($0.queue, $0.owner) < ($1.queue, $1.owner)
         }) {
@@ -280,8 +302,9 @@ final class Oracle {
     /// Checks the start rate of a queue; a commit takes less than two seconds.
     private func checkStartRate(of queue: QueueSettings, _ world: World) {
         guard let rate = queue.startRate else { return }
-        let known = Array((starts[queue.name] ?? []).suffix(rate.count))
-        starts[queue.name] = known + [world.clock.elapsed]
+        let name = "\(world.node.number)/\(queue.name)"
+        let known = Array((starts[name] ?? []).suffix(rate.count))
+        starts[name] = known + [world.clock.elapsed]
         guard known.count == rate.count, let first = known.first else { return }
         let elapsed = Double(world.clock.elapsed - first) / Double(SimulatedClock.second)
         world.expect(
@@ -297,7 +320,7 @@ final class Oracle {
         world.expect(row.version >= job.version, 2, "Job \(job.id) starts before its round is committed.")
         world.expect(world.engine.runs[order.run] == nil, 2, "The run of job \(job.id) began before.")
         world.expect(
-            !world.engine.runs.values.contains { $0.order.job.id == job.id }, 2,
+            !world.runs.contains { $0.order.job.id == job.id }, 2,
             "Job \(job.id) starts while an earlier run of it has not ended.")
         if case .step = order.kind {} else { return }
         checkRepetition(of: row, world)
@@ -307,7 +330,7 @@ final class Oracle {
             job.stop == nil || job.isAtFinally, 9, "Job \(job.id) is stopped, and its link \(job.link) starts.")
         checkAncestors(of: job, world)
         world.expect(
-            !cleaning.values.contains(job.id), 10, "Job \(job.id) starts while its files are being removed.")
+            !cleaning.values.contains { $0.job == job.id }, 10, "Job \(job.id) starts while its files are being removed.")
         guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
         checkStartRate(of: queue, world)
         let slots = slots(of: job.queue, world)
@@ -320,7 +343,7 @@ final class Oracle {
             "\(own + 1) jobs of user \(job.owner) run in the queue \(job.queue).")
         if let host = order.live.host { permits(host, adding: (job.owner, order.live.permits), world) }
         checkGate(of: job, world)
-        takesTurn(order, slots, world)
+        if world.isAlone { takesTurn(order, slots, world) }
     }
 
     private func checkRepetition(of row: JobRow, _ world: World) {
@@ -331,7 +354,7 @@ final class Oracle {
                 "Link \(row.link) of job \(row.id) must not be repeated, and runs again after a restart.")
         }
         guard row.isSuspect else { return }
-        for run in world.engine.runs.values {
+        for run in world.runs {
             guard let other = world.store.job(run.order.job.id), other.id != row.id, other.run == run.order.run else {
                 continue
             }
@@ -361,7 +384,7 @@ final class Oracle {
         guard let parent = job.parent, let list = world.store.list(of: parent.job), list.id == parent.list,
             let concurrency = list.concurrency, job.stop == nil
         else { return }
-        let running = world.engine.runs.values.count { run in
+        let running = world.runs.count { run in
             run.order.job.parent?.list == list.id && run.order.job.parent?.job == parent.job
                 && run.order.job.stop == nil && run.live.hasSlot
         }
@@ -388,7 +411,9 @@ final class Oracle {
     }
 
     func removesFiles(_ work: WorkRow, _ world: World) {
-        world.expect(cleaning[work.id] == nil, 10, "The files of work \(work.id) are removed twice at a time.")
-        cleaning[work.id] = work.job
+        world.expect(
+            cleaning[work.id].map { $0.node != world.node.number } ?? true, 10,
+            "The files of work \(work.id) are removed twice at a time.")
+        cleaning[work.id] = (work.job, world.node.number)
     }
 }

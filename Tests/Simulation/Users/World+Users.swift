@@ -11,7 +11,7 @@ extension World {
         lastRequest += 1
         let id = lastRequest
         trace.add(.request, at: clock.elapsed, id)
-        oracle.asks(id, request, caller, user: user)
+        oracle.asks(id, request, caller, user: user, at: node.number)
         feed(.request(id, request, caller))
         return id
     }
@@ -26,6 +26,7 @@ extension World {
     /// Starts or continues a bout of a user.
     func userActs(_ index: Int) {
         guard !isSettling else { return }
+        node = node(of: index)
         let user = users[index]
         let hour = clock.hours.truncatingRemainder(dividingBy: 24)
         if hour >= user.profile.hoursOfWork {
@@ -204,6 +205,7 @@ extension World {
 
     func administratorActs() {
         guard !isSettling else { return }
+        if !isAlone { node = chances.pick(nodes) }
         schedule(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
         guard core != nil else { return }
         if random.chance(0.1) { return feed(.configure(scenario.settings)) }
@@ -269,6 +271,7 @@ extension World {
 
     func schedulesAct() {
         guard !isSettling else { return }
+        if !isAlone { node = chances.pick(nodes) }
         schedule(.schedulesAct, in: random.pause(mean: 900))
         guard core != nil else { return }
         let user = random.pick(users)

@@ -16,10 +16,12 @@ struct Scenario {
     /// Seconds between two changes by an administrator.
     var secondsBetweenChanges = 1200.0
 
+    /// Daemons on the store; most seeds have one.
+    var nodes = 1
     /// The mean seconds between damaged or unreadable rows; nil for none.
     var secondsBetweenBadRows: Double?
 
-    init(random: inout SeededGenerator, damages: inout SeededGenerator) {
+    init(random: inout SeededGenerator, damages: inout SeededGenerator, chances: inout SeededGenerator) {
         if damages.chance(0.4) { secondsBetweenBadRows = damages.spread(300, 8_000) }
         settings.limits.children = random.pick([5, 12, 40, 400])
         settings.limits.links = 12
@@ -49,6 +51,7 @@ struct Scenario {
         if random.chance(0.7) { roundsBetweenFaults = random.spread(200, 5_000) }
         if random.chance(0.6) { secondsBetweenClockSets = random.spread(1_800, 40_000) }
         secondsBetweenChanges = random.spread(300, 10_000)
+        if chances.chance(0.3) { nodes = chances.within(2...3) }
     }
 
     /// Returns the name and port of `http://NAME/...`, the form of all simulated URLs; nil if policy refuses the URL.

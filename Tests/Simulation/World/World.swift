@@ -9,9 +9,9 @@ enum WorldEvent {
     case expand(RunID)
     case makeChildren(RunID, from: Int)
     case runEnds(RunID)
-    case filesRemoved(WorkID, life: Int64)
-    case prepare(SchedulePreparation, life: Int64)
-    case zonesRead([String], life: Int64)
+    case filesRemoved(WorkID, start: Int)
+    case prepare(SchedulePreparation, start: Int)
+    case zonesRead([String], start: Int)
     case userActs(Int)
     case schedulesAct
     case administratorActs
@@ -20,6 +20,21 @@ enum WorldEvent {
     case rowFails
     case rowIsBack(JobID)
     case restart(Core.Start)
+    // With several nodes only.
+    case poll
+    case pauses
+    case lifeEnds(Int64)
+    case fateIsTold(Int64)
+}
+
+extension WorldEvent {
+    /// Whether it happens even while its node stands still.
+    var isOfStore: Bool {
+        switch self {
+        case .lifeEnds, .roomChanges, .rowFails, .rowIsBack, .clockSet, .schedulesAct, .administratorActs: true
+        default: false
+        }
+    }
 }
 
 /// A violated invariant.
@@ -29,35 +44,74 @@ struct Failure: Error {
     let time: Int64
 }
 
-/// A simulated daemon with its engine, store, sources, files, clocks and users, all from one seed in one thread.
+/// A daemon of the world.
+final class Node {
+    let number: Int
+    /// Nil while it does not run.
+    var core: Core?
+    var engine = SimulatedEngine()
+    /// The number of its last start among those of all nodes.
+    var life: Int64 = 0
+    /// Counts its starts.
+    var start = 0
+    /// The time from which schedule times pass while it runs.
+    var startedAt = Timestamp(milliseconds: 0)
+    var effectsUntilCrash: Int?
+    /// The elapsed time until which it stands still.
+    var pausedUntil: Int64 = 0
+    var isPollDue = false
+
+    init(number: Int) { self.number = number }
+}
+
+/// Simulated daemons with their engines, sources, files, clocks and users, on one store, all from one seed in one thread.
 final class World {
     let seed: UInt64
     let scenario: Scenario
     var random: SeededGenerator
     /// Separate numbers for bad rows, so that seeds without them keep their runs.
     var damages: SeededGenerator
+    /// The same for several nodes.
+    var chances: SeededGenerator
     var clock = SimulatedClock()
-    var events = EventQueue<WorldEvent>()
+    var events = EventQueue<(node: Int, event: WorldEvent)>()
     var trace: Trace
     var figures = Figures()
     var failure: Failure?
     let store = InMemoryStore()
-    /// Nil while no daemon runs.
-    var core: Core?
-    var engine = SimulatedEngine()
-    /// The elapsed time since which nothing has hindered the daemon.
+    let nodes: [Node]
+    /// The node that the present event is about.
+    var node: Node
+    var core: Core? {
+        get { node.core }
+        set { node.core = newValue }
+    }
+    var engine: SimulatedEngine {
+        _read { yield node.engine }
+        _modify { yield &node.engine }
+    }
+    var life: Int64 { node.life }
+    var isAlone: Bool { nodes.count == 1 }
+    /// Whether no node has work left.
+    var rests: Bool { nodes.allSatisfy { $0.core.map { !$0.wantsTick } ?? false } }
+    /// Runs that are not lost.
+    var runs: [SimulatedEngine.Run] {
+        nodes.filter { store.living.contains($0.life) }.flatMap(\.engine.runs.values)
+    }
+    /// The elapsed time since which nothing has hindered any daemon.
     var servesSince: Int64 = 0
     /// The same, including changes of the wall clock.
     var unhinderedSince: Int64 { max(servesSince, clockSetAt) }
     var clockSetAt: Int64 = 0
-    /// The time from which schedule times pass while this daemon runs.
-    var startedAt = Timestamp(milliseconds: 0)
+    var startedAt: Timestamp {
+        get { node.startedAt }
+        set { node.startedAt = newValue }
+    }
     /// The number of daemon starts.
-    var life: Int64 = 0
+    var lastLife: Int64 = 0
     let oracle = Oracle()
     var users: [User]
     var administrator = Administrator()
-    var effectsUntilCrash: Int?
     var roundsUntilFault: Int?
     /// Jobs whose rows the disk could not read for a while.
     var unreadable: Set<JobID> = []
@@ -70,9 +124,12 @@ final class World {
         self.seed = seed
         random = SeededGenerator(seed: seed)
         damages = SeededGenerator(seed: ~seed)
-        scenario = Scenario(random: &random, damages: &damages)
+        chances = SeededGenerator(seed: seed ^ (1 << 63))
+        scenario = Scenario(random: &random, damages: &damages, chances: &chances)
         trace = Trace(prints: printsTrace)
         users = scenario.users.map(User.init)
+        nodes = (0..<scenario.nodes).map(Node.init)
+        node = nodes[0]
     }
 
     /// Runs this many hours, then until all remaining work ends; returns the failure, if any.
@@ -83,9 +140,13 @@ final class World {
         if let mean = scenario.secondsBetweenClockSets { schedule(.clockSet, in: random.pause(mean: mean)) }
         schedule(.roomChanges, in: random.spread(1000, 40_000))
         if let mean = scenario.secondsBetweenBadRows { schedule(.rowFails, in: damages.pause(mean: mean)) }
-        drawCrash()
         drawFault()
-        schedule(.restart(.clean), in: 0)
+        for node in nodes {
+            self.node = node
+            drawCrash()
+            if !isAlone { schedule(.pauses, in: chances.pause(mean: 4000)) }
+            schedule(.restart(.clean), in: node.number == 0 ? 0 : chances.spread(0.001, 100))
+        }
         let end = Int64(hours * 3.6e9)
         while failure == nil, clock.elapsed < end, figures.submitted < jobs, happens() {}
         figures.nanosecondsOfUsers = clock.elapsed * 1000
@@ -97,8 +158,13 @@ final class World {
 
     /// Handles the next event; returns false if there is none.
     func happens() -> Bool {
-        guard let time = events.nextTime, let event = events.popFirst() else { return false }
+        guard let time = events.nextTime, let (number, event) = events.popFirst() else { return false }
         clock.advance(to: time)
+        node = nodes[number]
+        guard node.pausedUntil <= time || event.isOfStore else {
+            events.add((number, event), at: node.pausedUntil)
+            return true
+        }
         switch event {
         case .round: round()
         case .probe: probe()
@@ -106,9 +172,9 @@ final class World {
         case .expand(let run): expand(run)
         case .makeChildren(let run, let from): makeChildren(run, from: from)
         case .runEnds(let run): runEnds(run)
-        case .filesRemoved(let work, let life): filesRemoved(work, life)
-        case .prepare(let preparation, let life): if life == self.life { prepare(preparation) }
-        case .zonesRead(let names, let life): if life == self.life { zonesRead(names) }
+        case .filesRemoved(let work, let start): if start == node.start { filesRemoved(work) }
+        case .prepare(let preparation, let start): if start == node.start { prepare(preparation) }
+        case .zonesRead(let names, let start): if start == node.start { zonesRead(names) }
         case .userActs(let index): userActs(index)
         case .schedulesAct: schedulesAct()
         case .administratorActs: administratorActs()
@@ -117,14 +183,21 @@ final class World {
         case .rowFails: rowFails()
         case .rowIsBack(let job): store.setUnreadable(job, false)
         case .restart(let start): restart(start)
+        case .poll: poll()
+        case .pauses: pauses()
+        case .lifeEnds(let life): lifeEnds(life)
+        case .fateIsTold(let life): if life == self.life { fateIsTold() }
         }
         return true
     }
 
     func schedule(_ event: WorldEvent, in seconds: Double) {
         let pause = max(0, min(seconds, 1e10)) * Double(SimulatedClock.second)
-        events.add(event, at: clock.elapsed.saturatingAdding(Int64(pause)))
+        events.add((node.number, event), at: clock.elapsed.saturatingAdding(Int64(pause)))
     }
+
+    /// The node whose socket a user is connected to.
+    func node(of user: Int) -> Node { nodes[user % nodes.count] }
 
     func fail(_ invariant: Int, _ message: String) {
         guard failure == nil else { return }
@@ -142,17 +215,23 @@ final class World {
     private func settle() {
         isSettling = true
         trace.add(.settle, at: clock.elapsed)
-        effectsUntilCrash = nil
         roundsUntilFault = nil
         store.heal()
         for job in unreadable { store.setUnreadable(job, false) }
         clock.setWrong(by: 0)
         clockSetAt = clock.elapsed
-        if core == nil { restart(.crashed) }
-        // Until then it would refuse to resume queues.
-        if engine.phase == .failing { probe() }
-        feed(.room(shortage: nil))
-        for user in users {
+        for node in nodes.reversed() {
+            self.node = node
+            node.effectsUntilCrash = nil
+            node.pausedUntil = 0
+            fateIsTold()
+            if core == nil { restart(.crashed) }
+            // Until then it would refuse to resume queues.
+            if engine.phase == .failing { probe() }
+            feed(.room(shortage: nil))
+        }
+        for (index, user) in users.enumerated() {
+            node = node(of: index)
             for id in user.subscriptions { feed(.unsubscribe(id)) }
             for id in user.waits { feed(.abandon(id)) }
         }
@@ -162,7 +241,10 @@ final class World {
             ask(.setQueue(queue.name, change), by: administrator.caller, user: nil)
         }
         removeSchedules()
-        for id in engine.runs.keys.sorted() { schedule(.runEnds(id), in: 1) }
+        for node in nodes {
+            self.node = node
+            for id in engine.runs.keys.sorted() { schedule(.runEnds(id), in: 1) }
+        }
         let end = clock.elapsed + Self.longestSettling
         var looks = 0
         while failure == nil {
@@ -197,9 +279,10 @@ final class World {
     }
 
     private var isAtRest: Bool {
-        guard let core, engine.runs.isEmpty, engine.inbox.isEmpty, engine.phase == .serving, !core.wantsTick else {
-            return false
+        let rest = nodes.allSatisfy { node in
+            node.core?.wantsTick == false && node.engine.runs.isEmpty && node.engine.inbox.isEmpty
+                && node.engine.phase == .serving && !node.isPollDue
         }
-        return oracle.unfinished == 0 && oracle.cleaning.isEmpty
+        return rest && oracle.unfinished == 0 && oracle.cleaning.isEmpty
     }
 }

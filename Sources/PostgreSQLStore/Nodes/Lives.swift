@@ -1,0 +1,45 @@
+import Glibc
+
+/// What this node has seen of the other nodes' lives.
+///
+/// The clocks of nodes and of the server may differ and leap, so a life is judged by this machine's time since its beat last
+/// moved. Time in which nothing was looked at does not count, as the others could not reach the database either, or this
+/// node stood still.
+struct Lives {
+    struct Row {
+        let life: Int64
+        let beat: Int64
+        /// Milliseconds after which it counts as gone.
+        let lease: Int64
+        let isOver: Bool
+    }
+
+    /// The longest time between two looks that counts, in milliseconds.
+    private static let longestGap: Int64 = 2000
+
+    private var seen: [Int64: (beat: Int64, silence: Int64)] = [:]
+    private var lastLook: Int64?
+
+    /// Looks at the rows of the other lives; returns those that have been silent for longer than their lease.
+    mutating func look(at rows: [Row], now: Int64) -> [Row] {
+        let gap = max(0, min(now - (lastLook ?? now), Self.longestGap))
+        lastLook = now
+        var present: [Int64: (beat: Int64, silence: Int64)] = [:]
+        var gone: [Row] = []
+        for row in rows where !row.isOver {
+            let before = seen[row.life]
+            let silence = before?.beat == row.beat ? (before?.silence ?? 0) + gap : 0
+            present[row.life] = (row.beat, silence)
+            if silence > row.lease { gone.append(row) }
+        }
+        seen = present
+        return gone
+    }
+
+    /// Milliseconds since the machine started, which no one sets.
+    static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

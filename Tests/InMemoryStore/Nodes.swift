@@ -1,0 +1,70 @@
+import JobModel
+
+/// The nodes of a store, and what each has not heard of yet.
+struct Nodes {
+    /// What a round has changed.
+    private struct Record {
+        let life: Int64
+        let jobs: [JobID]
+        let work: [Int64]
+        let counts: [CountKey]
+        let hasQueues: Bool
+        let hasSchedules: Bool
+    }
+
+    /// Lives that go on, each with the number of records that it has heard of.
+    private var heard: [Int64: Int]
+    /// Lives that are over, and whether they were stopped in order.
+    private(set) var over: [Int64: Bool] = [:]
+    /// Whether runs of such may be left.
+    private var hasLost = false
+    private var records: [Record] = []
+    /// The number of records that were dropped, as all have heard of them.
+    private var dropped = 0
+
+    init(life: Int64) { heard = [life: 0] }
+
+    var living: Set<Int64> { Set(heard.keys) }
+
+    mutating func begin(life: Int64) { heard[life] = dropped + records.count }
+
+    mutating func end(life: Int64, wasStopped: Bool) {
+        guard heard.removeValue(forKey: life) != nil else { return }
+        over[life] = wasStopped
+        hasLost = true
+    }
+
+    func news(for life: Int64, _ rows: StoredRows) -> News? {
+        var news = News()
+        news.hasLostRuns = hasLost
+        let new = heard[life].map { records[($0 - dropped)...].filter { $0.life != life } } ?? []
+        guard hasLost || !new.isEmpty else { return nil }
+        news.jobs = Set(new.flatMap(\.jobs)).sorted()
+        news.work = new.flatMap(\.work)
+        for key in new.flatMap(\.counts) { news.counts[key] = rows.counts[key] ?? CountValue() }
+        news.hasQueues = new.contains(where: \.hasQueues)
+        news.hasSchedules = new.contains(where: \.hasSchedules)
+        return news
+    }
+
+    /// Takes note of a committed round.
+    mutating func committed(_ tables: StoreTables, life: Int64, forgetsLost: Bool) {
+        if forgetsLost { hasLost = false }
+        heard[life] = dropped + records.count
+        guard heard.count > 1, tables.isChanged else { return trim() }
+        records.append(
+            Record(
+                life: life, jobs: tables.changedJobs.map(\.id),
+                work: tables.changedWork.filter { $0.after == nil }.map(\.id), counts: tables.changedCounts,
+                hasQueues: tables.hasChangedQueues, hasSchedules: !tables.changedSchedules.isEmpty))
+        // It has nothing to hear from itself.
+        heard[life] = dropped + records.count
+        trim()
+    }
+
+    private mutating func trim() {
+        let common = heard.values.min() ?? 0
+        records.removeFirst(common - dropped)
+        dropped = common
+    }
+}
