@@ -19,7 +19,9 @@ package final class Engine: Sendable {
 
         init(_ settings: EngineSettings, _ library: SourceLibrary) {
             self.settings = settings
-            admission = Admission(policy: library.rules, limits: settings.limits)
+            admission = Admission(
+                policy: library.rules, limits: settings.limits,
+                onlyNode: settings.store == .sqlite ? settings.node.name : nil)
         }
     }
 

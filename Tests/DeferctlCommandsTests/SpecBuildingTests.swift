@@ -114,14 +114,14 @@ import Testing
     @Test func options_becomeMembers() throws {
         let words = [
             "fetch", "--at", "2026-12-01T08:30:00Z", "--held", "--notify", "--key", "k", "--key-until", "finished",
+            "--on", "ada",
         ]
         let command = try #require(try DeferctlCommand.parseAsRoot(words + ["https://a/"]) as? FetchCommand)
         #expect(command.options.detach)
         #expect(
             command.options.spec(source: [:]) == [
                 "source": [:], "notBefore": "2026-12-01T08:30:00.000Z", "key": "k", "keyUntil": "finished",
-                "held": true,
-                "notify": true,
+                "held": true, "notify": true, "requires": ["node": "ada"],
             ])
     }
 

@@ -24,6 +24,17 @@ import Testing
         }
     }
 
+    @Test func children_areBoundToTheNodeOfTheirParent() throws {
+        let driver = try CoreDriver()
+        let own: JSON = ["source": ["type": "url", "url": "http://h/"], "requires": ["node": "b"]]
+        var spec = list([url(), own, list([url()])]).object ?? [:]
+        spec["requires"] = ["node": "a"]
+        let job = try driver.submit(.object(spec))
+        #expect(try driver.row(job).node == "a")
+        let nodes = try driver.live.values.map { try driver.row($0.job).node }
+        #expect(nodes.sorted { ($0 ?? "") < ($1 ?? "") } == ["a", "a", "b"])
+    }
+
     @Test func removalWhileStoringFails_leavesTheCountsRight() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(["source": ["type": "value", "value": 1]])

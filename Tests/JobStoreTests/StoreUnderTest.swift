@@ -176,6 +176,7 @@ extension JobRow {
         row.checkpointSize = 17
         row.children = 4
         row.crashes = 2
+        row.node = "ada-1"
         return row
     }
 }

@@ -4,7 +4,7 @@ import Glibc
 import JobClient
 import JobModel
 
-/// The completions that a shell gets from the daemon: ids of jobs, names of queues and schedules, tags.
+/// The completions that a shell gets from the daemon: ids of jobs, names of queues, schedules and nodes, tags.
 ///
 /// The user waits for them after pressing Tab. They are empty if no daemon runs, or if it does not answer within five
 /// seconds: a daemon that is merely busy answers sooner.
@@ -43,6 +43,14 @@ enum LiveCompletion {
                     }
                     return Candidate(word: name, description: (isSuspended ? "suspended, " : "") + describe(object))
                 }
+            }
+        }
+    }
+
+    static let nodes = CompletionKind.custom { words, _, _ in
+        await lines(words) { client in
+            try await client.nodes().map {
+                Candidate(word: $0["node"]?.string ?? "", description: $0["state"]?.string ?? "")
             }
         }
     }

@@ -56,6 +56,12 @@ struct SpecOptions: ParsableArguments {
     var tag: [String] = []
 
     @Option(help: .value("text", "The name of the job in lists and progress.")) var label: String?
+
+    @Option(
+        help: .value("node", "The node on which the job must run, if several share the jobs."),
+        completion: LiveCompletion.nodes)
+    var on: String?
+
     @Flag(help: "Submit the job held, to start it later with the verb release; implies --detach.") var held = false
     @Flag(help: "Let the daemon tell of the job's end, by its hooks.finished.") var notify = false
     @Flag(name: .customLong("detach"), help: "Print the job's id without waiting for the job.") var detaches = false
@@ -75,7 +81,8 @@ struct SpecOptions: ParsableArguments {
             "source": .object(source), "queue": queue?.json, "priority": priority?.json, "delay": delay?.seconds.json,
             "notBefore": at?.future.json, "timeout": timeout, "deadline": deadline?.seconds.json, "retry": retry,
             "key": key?.json, "keyUntil": keyUntil?.rawValue.json, "tags": tag.isEmpty ? JSON?.none : tag.json,
-            "label": label?.json, "held": held ? true : JSON?.none, "notify": notify ? true : JSON?.none,
+            "label": label?.json, "requires": on.map { ["node": $0.json] }, "held": held ? true : JSON?.none,
+            "notify": notify ? true : JSON?.none,
         ]
         guard let wait = Self.wait(for: after, .all) ?? Self.wait(for: afterAny, .settled) else { return .object(spec) }
         // Neither bounds the waiting; in a link, the source's strings could hold expressions.

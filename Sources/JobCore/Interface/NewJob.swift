@@ -12,6 +12,8 @@ package final class NewJob: Sendable {
         package let notifies: Bool
         /// The host (name and port) of its source, if known.
         package let host: String?
+        /// The node on which it runs; nil for any.
+        package let node: String?
 
         /// Creates the terms. A child's key is only displayed: matching it would join jobs of different lists.
         package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
@@ -22,6 +24,7 @@ package final class NewJob: Sendable {
             delay = spec.delay
             notBefore = spec.notBefore
             self.host = host
+            node = spec.node
         }
     }
 
@@ -86,7 +89,7 @@ extension JobRow {
         self.init(
             owner: owner, groups: groups, parent: parent, terms: terms.lasting, specSize: specSize,
             storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
-        host = terms.host
+        (host, node) = (terms.host, terms.node)
         notifies = terms.notifies
         if terms.isHeld {
             state = .held

@@ -109,6 +109,7 @@ extension Core {
                 terms, owner: parent.owner, groups: parent.groups, parent: parentage, deadline: parent.deadline,
                 specSize: new.specSize, storedSpecSize: size, at: round.now)
             row.blobs = blobs
+            row.node = terms.node ?? parent.node
             if let concurrency = list.concurrency, list.admitted >= concurrency {
                 row.waiting = .gate
             } else {

@@ -6,10 +6,11 @@ package import JobCore
 package struct Admission: Sendable {
     package let policy: SourceRules
     package let limits: JobLimits
+    /// The only node that there is; nil for several.
+    private let onlyNode: String?
 
-    package init(policy: SourceRules, limits: JobLimits) {
-        self.policy = policy
-        self.limits = limits
+    package init(policy: SourceRules, limits: JobLimits, onlyNode: String? = nil) {
+        (self.policy, self.limits, self.onlyNode) = (policy, limits, onlyNode)
     }
 
     /// A spec that may be submitted.
@@ -107,7 +108,8 @@ package struct Admission: Sendable {
         }
         var reader =
             isStored
-            ? .ofStored(retry: limits.retry, inspect: inspect) : JobSpecReader(limits: limits, inspect: inspect)
+            ? .ofStored(retry: limits.retry, inspect: inspect)
+            : JobSpecReader(limits: limits, onlyNode: onlyNode, inspect: inspect)
         let spec = try read(&reader)
         return Admitted(spec: spec, source: own, host: host, queues: reader.queues, jobs: reader.jobs)
     }

@@ -107,6 +107,7 @@ package struct JobView: Sendable {
             "tags": tags?.map { Masking.masked(url: $0) }.json,
             "label": shown(row.label),
             "notify": row.notifies ? JSON.bool(true) : JSON?.none,
+            "node": detail.hasTexts ? row.node?.json : nil,
             "owner": Int(row.owner).json,
             "parent": row.parent?.job.json,
             "children": (row.children > 0 ? row.children : nil)?.json,

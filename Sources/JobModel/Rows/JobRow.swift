@@ -103,6 +103,8 @@ package struct JobRow: Sendable, Equatable {
     package var notifies = false
     /// The bytes per second of its downloads, instead of what the spec says: 0 for no limit.
     package var rate: Int?
+    /// The node on which it and its children run; nil for any.
+    package var node: String?
 
     // Times; `due` and `deadline` use the steady clock.
     /// The time at which a scheduled job, a timer, or a list or wait with a timeout continues, or a running suspect is cleared.
@@ -210,7 +212,7 @@ extension JobRow {
     /// The size on disk in bytes, as quotas count it.
     package var size: Int64 {
         var size = Self.fixedSize + Int64(storedSpecSize) + Int64(checkpointSize) + (groups?.storedSize ?? 0)
-        size += Int64((label?.utf8.count ?? 0) + (url?.utf8.count ?? 0))
+        size += Int64((label?.utf8.count ?? 0) + (url?.utf8.count ?? 0) + (node?.utf8.count ?? 0))
         for tag in tags { size += Int64(tag.utf8.count) }
         size = size.saturatingAdding(carried?.size ?? 0)
         size = size.saturatingAdding(failedLink?.incoming?.size ?? 0)

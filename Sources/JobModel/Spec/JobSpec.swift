@@ -19,6 +19,8 @@ package final class JobSpec: Sendable {
     package let notifies: Bool
     package let tags: [String]
     package let label: String?
+    /// The node on which it and its children run; nil for any.
+    package let node: String?
 
     /// The size as JSON text, in bytes.
     package let size: Int
@@ -27,7 +29,7 @@ package final class JobSpec: Sendable {
 
     package static let members = [
         "source", "then", "queue", "priority", "delay", "notBefore", "timeout", "deadline", "retry", "key",
-        "keyUntil", "held", "notify", "tags", "label",
+        "keyUntil", "held", "notify", "tags", "label", "requires",
     ]
 
     /// When another job can have the key.
@@ -56,6 +58,18 @@ package final class JobSpec: Sendable {
         notifies = try reader.flag("notify") ?? false
         tags = try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? []
         label = try Self.label(reader)
+        node = try Self.node(reader)
+    }
+
+    /// The member of `requires`.
+    private static func node(_ reader: MemberReader) throws(SpecError) -> String? {
+        guard let written = reader.value("requires") else { return nil }
+        let requires = try MemberReader(
+            written, at: reader.pointer(to: "requires"), mode: reader.mode, isStored: reader.isStored)
+        try requires.allow(["node"])
+        return try requires.requiredString("node") { name in
+            NodeDescription.isName(name) ? nil : "\"node\" must be a name of \(NodeDescription.nameForm)."
+        }
     }
 
     package static func label(_ reader: MemberReader) throws(SpecError) -> String? {

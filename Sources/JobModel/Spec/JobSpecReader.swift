@@ -9,6 +9,8 @@ package struct JobSpecReader {
     private static let mostJobs = 1000
 
     private var limits: JobLimits
+    /// The only node that there is; nil for several.
+    private let onlyNode: String?
     private let inspect: Inspection?
     /// The queues that children name, each once. One that an expression names is known only when that is filled in.
     package private(set) var queues: [NamedQueue] = []
@@ -21,8 +23,9 @@ package struct JobSpecReader {
     private var children = 0
     private var search = PointerSearch()
 
-    package init(limits: JobLimits, inspect: Inspection? = nil) {
+    package init(limits: JobLimits, onlyNode: String? = nil, inspect: Inspection? = nil) {
         self.limits = limits
+        self.onlyNode = onlyNode
         mostChildren = limits.children * limits.depth
         self.inspect = inspect
     }
@@ -141,7 +144,13 @@ package struct JobSpecReader {
         inside.retry = try RetryPolicy(reader, "retry", defaults: limits.retry)
         let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: ResultShape(of: source.source, written))
-        return try JobSpec(reader, source: source, links: links, isNew: context.isNew)
+        let spec = try JobSpec(reader, source: source, links: links, isNew: context.isNew)
+        guard let node = spec.node, let onlyNode, node != onlyNode,
+            context.mode != .template || !TemplateText.hasExpression(node)
+        else { return spec }
+        throw SpecError(
+            pointer.appending("requires").appending("node"),
+            "There is no node \"\(node.echoed)\", as only the daemon \"\(onlyNode)\" runs these jobs; leave it out.")
     }
 
     private mutating func links(

@@ -20,7 +20,7 @@ extension JobSpec {
             "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": plan.source.timeout?.json ?? .null,
             "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": key?.json,
             "keyUntil": key.map { _ in keyUntil.rawValue.json }, "held": isHeld.json, "notify": notifies.json,
-            "tags": tags.json, "label": label?.json,
+            "tags": tags.json, "label": label?.json, "requires": node.map { ["node": $0.json] },
         ])
     }
 

@@ -132,6 +132,8 @@ package enum JobColumns {
             writer.blob(blob.blob)
             writer.number(blob.attempt)
         }
+        // Most jobs have none.
+        if let node = row.node { writer.text(node) }
         return writer.bytes
     }
 
@@ -237,6 +239,7 @@ package enum JobColumns {
         job.blobs = try reader.list { reader throws(DamagedRow) in
             LinkBlob(link: try reader.count(), blob: try reader.blob(), attempt: try reader.count())
         }
+        if !reader.isAtEnd { job.node = try reader.text() }
     }
 }
 

@@ -26,6 +26,7 @@ struct PostgreSQLTests {
             let list = try await wire.wait(
                 try await wire.submit(["source": ["type": "list", "jobs": .array(jobs)]]))
             #expect(list["result"]?.array?.count == 100, "\(list)")
+            let bound = try await wire.submit(.value(1, ["requires": ["node": "other"], "held": true]))
             let backup = try await wire.refusal("server.backup")
             #expect(backup.code == -32601 && backup.message.contains("pg_dump"))
             let timer = try await wire.submit(.timer(0.5))
@@ -36,6 +37,7 @@ struct PostgreSQLTests {
             #expect(try await wire.wait(timer)["state"] == "succeeded")
             #expect(try await wire.submit(.value("once", ["key": "k\u{0}"])) == key)
             #expect(try await wire.call("job.get", .job(chain))["result"] == [1, 2])
+            #expect(try await wire.call("job.get", .job(bound))["node"] == "other")
             try await daemon.stop()
         }
     }

@@ -11,13 +11,13 @@ import Testing
         let text =
             #"{"source":{"type":"json","url":"https://example.org/"},"then":[{"then":{"return":1}}],"queue":"q","#
             + #""priority":-1000,"delay":1.5,"timeout":60,"deadline":600,"retry":{"max":0,"initial":0,"factor":1,"#
-            + #""maxDelay":0,"jitter":false},"key":"k","tags":["a","b"],"label":"l"}"#
+            + #""maxDelay":0,"jitter":false},"key":"k","tags":["a","b"],"label":"l","requires":{"node":"ada"}}"#
         let spec = try JobSpec.parsing(text)
         #expect(spec.plan.source.source == .json && spec.plan.links.count == 1)
         #expect(spec.queue == "q" && spec.priority == -1000 && spec.delay == 1.5 && spec.notBefore == nil)
         #expect(spec.plan.source.timeout == 60 && spec.plan.deadline == 600)
         #expect(spec.plan.source.retry == RetryPolicy(max: 0, initial: 0, factor: 1, maxDelay: 0, jitter: false))
-        #expect(spec.key == "k" && spec.tags == ["a", "b"] && spec.label == "l")
+        #expect(spec.key == "k" && spec.tags == ["a", "b"] && spec.label == "l" && spec.node == "ada")
         #expect(spec.json.description == text)
     }
 
@@ -30,7 +30,7 @@ import Testing
             #expect(spec.queue == "default" && spec.priority == 0 && spec.delay == nil && spec.notBefore == nil)
             #expect(spec.plan.source.timeout == nil && spec.plan.source.retry == .standard)
             #expect(spec.plan.deadline == nil && spec.key == nil)
-            #expect(spec.tags.isEmpty && spec.label == nil && spec.plan.links.isEmpty)
+            #expect(spec.tags.isEmpty && spec.label == nil && spec.plan.links.isEmpty && spec.node == nil)
         }
     }
 
@@ -58,7 +58,8 @@ import Testing
         #""priority":1000"#, #""priority":1.0"#, #""delay":0"#, #""delay":315360000"#,
         #""notBefore":"2026-01-31T12:00:00+01:00""#, #""timeout":0.001"#, #""deadline":315360000"#, #""retry":{}"#,
         #""retry":{"max":1000,"initial":315360000,"factor":1000,"maxDelay":0,"jitter":true}"#, #""tags":[]"#,
-        #""delay":null,"notBefore":"2026-01-31T12:00:00Z""#, #""then":[]"#,
+        #""delay":null,"notBefore":"2026-01-31T12:00:00Z""#, #""then":[]"#, #""requires":{"node":"aZ0._-"}"#,
+        #""requires":{"node":"\#(String(repeating: "x", count: 63))"}"#,
     ])
     func member_isAccepted(_ members: String) throws {
         #expect(try fault(members) == nil)
@@ -83,11 +84,39 @@ import Testing
         (#""key":"""#, "/key"), (#""key":1"#, "/key"), (#""tags":"a""#, "/tags"), (#""tags":["a",1]"#, "/tags/1"),
         (#""tags":[""]"#, "/tags/0"), (#""tags":{}"#, "/tags"), (#""label":"""#, "/label"), (#""label":{}"#, "/label"),
         (#""then":{}"#, "/then"), (#""then":"{{input}}""#, "/then"), (#""then":[1]"#, "/then/0"),
+        (#""requires":"ada""#, "/requires"), (#""requires":{}"#, "/requires/node"),
+        (#""requires":{"x":1}"#, "/requires/x"), (#""requires":{"node":1}"#, "/requires/node"),
+        (#""requires":{"node":""}"#, "/requires/node"), (#""requires":{"node":"a b"}"#, "/requires/node"),
+        (#""requires":{"node":"{{item}}"}"#, "/requires/node"),
+        (#""requires":{"node":"\#(String(repeating: "x", count: 64))"}"#, "/requires/node"),
     ])
     func member_isRefused_withItsPointer(_ members: String, _ pointer: String) throws {
         let fault = try #require(try fault(members))
         #expect(fault.pointer.description == pointer)
         #expect(fault.reason.hasSuffix("."))
+    }
+
+    @Test(arguments: [
+        (#"{"source":{"type":"error"},"requires":{"node":"ada"}}"#, nil),
+        (#"{"source":{"type":"error"},"requires":{"node":"bob"}}"#, "/requires/node"),
+        (
+            #"{"source":{"type":"list","jobs":[{"source":{"type":"error"},"requires":{"node":"bob"}}]}}"#,
+            "/source/jobs/0/requires/node"
+        ),
+        (
+            #"{"source":{"type":"each","in":["ada"],"job":{"source":{"type":"error"},"requires":{"node":"{{item}}"}}}}"#,
+            nil
+        ),
+    ])
+    func otherNode_isRefused_whenThereIsOnlyOne(_ text: String, _ pointer: String?) throws {
+        var reader = JobSpecReader(limits: JobLimits(), onlyNode: "ada")
+        do {
+            _ = try reader.spec(JSON(parsing: text))
+            #expect(pointer == nil)
+        } catch let error as SpecError {
+            #expect(error.pointer.description == pointer && error.reason.contains("\"bob\""))
+        }
+        #expect(try JobModelTests.fault(in: text) == nil)
     }
 
     @Test func unknownMember_isNamed() throws {
