@@ -14,7 +14,7 @@ extension Core {
             old.isReady != row.isReady || old.host != row.host || old.queue != row.queue
             || old.priority != row.priority
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
-        if row.isReady, hasMoved { scheduler.insert(row) }
+        if row.isReady, hasMoved, runsHere(row) { scheduler.insert(row) }
         if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }
     }
 
@@ -25,11 +25,15 @@ extension Core {
         log(row, .accepted, round)
         try tell(row, round)
         // A list can name a queue that left the configuration after the list was accepted.
-        guard !(row.isReady ? scheduler.insert(row) : scheduler.has(queue: row.queue)) else { return }
+        let startsHere = row.isReady && runsHere(row)
+        guard !(startsHere ? scheduler.insert(row) : scheduler.has(queue: row.queue)) else { return }
         openUnconfigured(row.queue)
         showQueues()
-        if row.isReady { scheduler.insert(row) }
+        if startsHere { scheduler.insert(row) }
     }
+
+    /// Whether this node may run a job.
+    func runsHere(_ row: JobRow) -> Bool { settings.node == nil || row.node == nil || row.node == settings.node }
 
     /// Tells the subscribers of a job its current state.
     func tell(_ row: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {

@@ -76,7 +76,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         directory = try StateDirectory(path)
         instance = try directory.identity()
         let damage = DamageReport(report)
-        transaction = PostgreSQLTransaction(damage)
+        transaction = PostgreSQLTransaction(damage, node: node.name)
         reader = PostgreSQLJobReader(settings, damage)
         listener = NewsListener(settings)
         let connection = try Self.open(settings, patience)
@@ -126,15 +126,16 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             upFor = max(0, others.integer(2))
             try connection.send("SELECT nextval('rounds')", isWanted: true)
             let programs = node.programs.map { $0.json.description }
-            let life = try connection.rows(
-                """
-                INSERT INTO deferd_lives (node, instance, version, programs, configuration, lease) \
-                VALUES ($1, $2, $3, $4, $5, $6) RETURNING life
-                """,
-                PostgreSQLParameters([
-                    node.name, instance, node.version, programs, node.configuration, Int64(settings.lease * 1000),
-                ]).values
-            ).number ?? 0
+            let life =
+                try connection.rows(
+                    """
+                    INSERT INTO deferd_lives (node, instance, version, programs, configuration, lease) \
+                    VALUES ($1, $2, $3, $4, $5, $6) RETURNING life
+                    """,
+                    PostgreSQLParameters([
+                        node.name, instance, node.version, programs, node.configuration, Int64(settings.lease * 1000),
+                    ]).values
+                ).number ?? 0
             // Receipts matter to lives in doubt, which last for a lease at most.
             for table in ["deferd_receipts", "news"] {
                 try connection.send(
@@ -376,7 +377,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         reader.close()
         if isClean, let connection {
             try? connection.send(
-                "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over", PostgreSQLParameters([life]).values)
+                "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over",
+                PostgreSQLParameters([life]).values)
             _ = try? connection.finish()
         }
         connection = nil
@@ -384,6 +386,17 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     }
 
     deinit { close(isClean: false) }
+}
+
+extension PostgreSQLStore {
+    /// Stores what the node is after a reload. Any thread may call it.
+    package func describe(_ node: NodeDescription) throws(StoreError) {
+        let connection = try PostgreSQLConnection(settings, errors: .write)
+        try connection.send(
+            "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
+            PostgreSQLParameters([instance, node.programs?.json.description, node.configuration]).values)
+        _ = try connection.finish()
+    }
 }
 
 extension PostgreSQLStore: SharedStore {

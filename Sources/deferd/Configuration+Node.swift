@@ -43,7 +43,10 @@ extension ConfigurationSetting {
         if mirror.children.isEmpty { return Masking.masked(url: "\(value)") }
         var parts = mirror.children.compactMap { child -> String? in
             let name = child.label ?? ""
-            let isHidden = ["line", "lines", "environment", "chain", "key"].contains(name)
+            // A tuple is an entry of a dictionary; another key is that of a certificate.
+            let isHidden =
+                ["line", "lines", "environment", "chain"].contains(name)
+                || name == "key" && mirror.displayStyle != .tuple
             return isHidden ? nil : name + text(of: child.value)
         }
         if [.set, .dictionary].contains(mirror.displayStyle) { parts.sort() }

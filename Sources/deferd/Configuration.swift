@@ -74,6 +74,7 @@ struct Configuration: Sendable {
         settings.store = store == nil ? .sqlite : .postgresql
         settings.node = node
         settings.core = core
+        settings.core.node = store == nil ? nil : node.name
         settings.core.limits = limits
         settings.core.limits.redirects = http.redirects
         settings.core.limits.retry = http.retry

@@ -72,7 +72,8 @@ struct Daemon {
             engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
             adminGroup: configuration.adminGroup, metrics: registry, logger: logger)
         let reload = Reload(
-            present: configuration, flags: flags, engine: engine, server: server, level: level, logger: logger)
+            present: configuration, flags: flags, store: store, engine: engine, server: server, level: level,
+            logger: logger)
         let supervision = Supervision(
             engine: engine, group: group, reload: reload, hangUps: hangUps, timeout: timeout, logger: logger)
         logger.notice(

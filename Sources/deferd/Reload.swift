@@ -10,6 +10,7 @@ import Logging
 struct Reload: Sendable {
     var present: Configuration
     let flags: Configuration.Flags
+    let store: any StateStore
     let engine: Engine
     let server: JobServer
     let level: DaemonLogHandler.Level
@@ -35,6 +36,16 @@ struct Reload: Sendable {
         }
     }
 
+    private func describe(_ node: NodeDescription) async {
+        do throws(StoreError) {
+            try await engine.blocking(for: getuid()) { [store] () throws(StoreError) in try store.describe(node) }
+        } catch {
+            logger.warning(
+                "Other nodes are not told of the new configuration; reload it again.",
+                metadata: ["error": "\(error.message)"])
+        }
+    }
+
     private mutating func apply(_ read: Configuration) async throws(ConfigurationErrors) -> String? {
         var (changed, kept) = present.reloaded(read)
         changed.limits.connections = DescriptorLimit.raise(for: changed.limits.connections, logger)
@@ -44,6 +55,7 @@ struct Reload: Sendable {
         server.configure(adminGroup: changed.adminGroup)
         level.current = changed.logLevel
         present = changed
+        await describe(changed.node)
         logger.notice("The configuration was reloaded.", metadata: ["event": "\(CatalogEvent.reloaded.rawValue)"])
         for key in kept {
             logger.warning("A new value waits for a restart of the daemon.", metadata: ["key": "\(key)"])

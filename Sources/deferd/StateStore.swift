@@ -14,11 +14,14 @@ protocol StateStore: JobStore, Sendable {
     var blobs: String { get }
     var jobReader: any JobReader { get }
     func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime
+    /// Tells other nodes what this one is after a reload.
+    func describe(_ node: NodeDescription) throws(StoreError)
     func close(isClean: Bool)
 }
 
 extension SQLiteStore: StateStore {
     var jobReader: any JobReader { reader }
+    func describe(_: NodeDescription) {}
 }
 
 #if canImport(PostgreSQLStore)

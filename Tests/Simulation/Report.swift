@@ -57,7 +57,8 @@ struct Figures {
         }
         rows += [
             ("crashes", "\(crashes)"), ("clean stops", "\(cleanStops)"),
-            ("pauses of nodes", "\(pauses)"), ("rounds after a node's lease", "\(lostLives)"), ("clocks set", "\(clockSets)"),
+            ("pauses of nodes", "\(pauses)"), ("rounds after a node's lease", "\(lostLives)"),
+            ("clocks set", "\(clockSets)"),
             ("storage faults", "\(storageFaults)"), ("bad rows", "\(badRows)"), ("hostile acts", "\(hostileActs)"),
             ("memories compared with one made anew", "\(comparisons)"), ("seconds of CPU", Self.rounded(seconds)),
             ("simulated hours per second of CPU", Self.rounded(hours / max(0.001, seconds))),

@@ -20,6 +20,8 @@ package struct CoreSettings: Sendable {
     package var retentionBytes: Int64 = 1 << 30
     /// The most stored bytes per user.
     package var storedPerUser: Int64 = 2 << 30
+    /// The name of this node among those that share the jobs; nil if it is alone.
+    package var node: String?
     package var jobLogging = JobLogging.none
 
     package init() {}

@@ -72,11 +72,11 @@ extension Core {
                 answers.append(.failure(refusal))
                 continue
             }
-            let new = NewJobRow(
-                row: JobRow(
-                    new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
-                    specSize: Int(clamping: new.document.size), at: round.now), document: new.document,
-                digest: new.digest)
+            var row = JobRow(
+                new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
+                specSize: Int(clamping: new.document.size), at: round.now)
+            if let node = settings.node, row.node == nil, new.uploads { row.node = node }
+            let new = NewJobRow(row: row, document: new.document, digest: new.digest)
             allowance.take(new.row.size)
             rows.append(new)
             indexes.append(index)

@@ -19,7 +19,9 @@ extension Core {
     }
 
     private func start(_ turn: Scheduler.Turn, _ round: Round) throws(StoreError) {
-        guard let old = try round.transaction.job(turn.row.position.id), old.isReady else { return giveBack(turn) }
+        guard let old = try round.transaction.job(turn.row.position.id), old.isReady, runsHere(old) else {
+            return giveBack(turn)
+        }
         // A job is neither ready nor over before its run has ended.
         expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
         let isOverdue = old.isOverdue(at: round.now)

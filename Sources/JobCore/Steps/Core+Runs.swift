@@ -132,6 +132,8 @@ extension Core {
         if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
             try store(checkpoint: nil, of: &row, round)
         }
+        // Its file is on this node.
+        if row.presentSource == .download, end.outcome.error == nil { row.node = row.node ?? settings.node }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         if let url = end.url { row.url = url }
         let wasEnding = row.isEnding

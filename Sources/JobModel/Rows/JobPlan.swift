@@ -73,6 +73,7 @@ package struct JobPlan: Sendable, Hashable {
     }
 
     package var downloads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .download } } }
+    package var uploads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .upload } } }
     package func isProgram(_ number: Int) -> Bool { steps(number).contains { $0.source == .program } }
 
     /// Whether it or its children may wait for other jobs.

@@ -150,7 +150,7 @@ package struct JobSpecReader {
         else { return spec }
         throw SpecError(
             pointer.appending("requires").appending("node"),
-            "There is no node \"\(node.echoed)\", as only the daemon \"\(onlyNode)\" runs these jobs; leave it out.")
+            "There is no node \"\(node.echoed)\": \"\(onlyNode)\" runs its jobs alone; leave \"requires\" out.")
     }
 
     private mutating func links(

@@ -45,10 +45,10 @@ enum PostgreSQLSchema {
             submitted bytea NOT NULL, state bigint NOT NULL, waiting bigint NOT NULL, removing bigint NOT NULL,
             awaited bigint NOT NULL, crashes bigint NOT NULL, version bigint NOT NULL, link bigint NOT NULL,
             host text COLLATE "C", run_life bigint, due bigint, not_before bigint, deadline bigint, finished_at bigint,
-            life bytea NOT NULL, carried bytea
+            life bytea NOT NULL, carried bytea, node text COLLATE "C" NOT NULL
         );
         CREATE INDEX jobs_listed ON jobs (owner, state, id) WHERE parent IS NULL AND removing = 0;
-        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id) INCLUDE (host)
+        CREATE INDEX jobs_ready ON jobs (queue, owner, node, priority DESC, id) INCLUDE (host)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_due ON jobs (due) WHERE state < 4 AND due IS NOT NULL AND removing = 0;
         CREATE INDEX jobs_due_by_wall ON jobs (not_before)
@@ -119,7 +119,7 @@ enum PostgreSQLSchema {
             version text, programs text, configuration text, started timestamptz NOT NULL DEFAULT now(),
             seen timestamptz NOT NULL DEFAULT now(), is_clean boolean NOT NULL DEFAULT false,
             is_over boolean NOT NULL DEFAULT false, is_taken boolean NOT NULL DEFAULT false,
-            beat bigint NOT NULL DEFAULT 0, lease bigint NOT NULL, steady bigint, boot text
+            beat bigint NOT NULL DEFAULT 0, lease bigint NOT NULL DEFAULT 15000, steady bigint, boot text
         );
         CREATE UNIQUE INDEX deferd_lives_living ON deferd_lives (node) WHERE NOT is_over;
         CREATE TABLE news (

@@ -11,16 +11,19 @@ extension PostgreSQLTransaction {
         let values = PostgreSQLParameters([
             queue, owner, position.map { Int64($0.priority) } ?? .max, position?.id ?? .max, limit,
         ]).values
-        // Behind a position are the jobs of its priority with higher ids, then all of lower priorities: each is one range
-        // of the index.
+        // Behind a position are the jobs of its priority with higher ids, then all of lower priorities, of any node and of
+        // this one: each is one range of the index.
         let select = """
             SELECT priority, id, host FROM jobs WHERE state = 1 AND waiting = 0 AND removing = 0 AND queue = $1 \
-            AND owner = $2 AND (host IS NULL OR host <> ALL ($6)) AND priority
+            AND owner = $2 AND (host IS NULL OR host <> ALL ($6))
             """
         let order = "ORDER BY priority DESC, id LIMIT $5"
+        let ranges = ["''", "$7"].flatMap { node in
+            ["priority = $3 AND id > $4", "priority < $3"].map { "(\(select) AND node = \(node) AND \($0) \(order))" }
+        }
         return try query(
-            "(\(select) = $3 AND id > $4 \(order)) UNION ALL (\(select) < $3 \(order)) \(order)",
-            values + [excluded.parameter]
+            "\(ranges.joined(separator: " UNION ALL ")) \(order)",
+            values + [excluded.parameter] + PostgreSQLParameters([node]).values
         ).map { row in
             let found = ReadyRow(
                 position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))

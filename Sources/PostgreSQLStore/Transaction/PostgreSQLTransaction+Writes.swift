@@ -17,6 +17,9 @@ extension PostgreSQLTransaction {
     private static let assignments = JobColumns.all[changing].map { "\($0) = new.\($0)" }.joined(separator: ", ")
     private static let changingNames = (["id"] + JobColumns.all[changing]).joined(separator: ", ")
 
+    /// The number of the column that has the node to which a job is bound; empty for none. SQLite has no such column.
+    private static let node = Int32(JobColumns.all.count + 1)
+
     /// Stands for a file that a job's own row names, and not the template of a list of its.
     private static let ownRow = -1
 
@@ -40,11 +43,12 @@ extension PostgreSQLTransaction {
     }
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
-        let rows = PostgreSQLRowArrays(Self.kinds)
+        let rows = PostgreSQLRowArrays(Self.kinds + [.text])
         let documents = PostgreSQLRowArrays([.integer, .integer, .bytes])
         var files: [(blob: BlobReference, job: JobID)] = []
         for entry in new {
             JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
+            rows.bind(text: entry.row.node ?? "", at: Self.node)
             rows.endRow()
             let (isItem, text) = entry.document?.stored ?? (false, [])
             documents.bind(entry.row.id, at: 1)
@@ -54,7 +58,7 @@ extension PostgreSQLTransaction {
             if case .item(.file(let blob)) = entry.document { files.append((blob, entry.row.id)) }
             files += entry.row.references.map { ($0, entry.row.id) }
         }
-        try write("INSERT INTO jobs (\(JobColumns.selected)) SELECT * FROM \(rows.table)", rows.parameters)
+        try write("INSERT INTO jobs (\(JobColumns.selected), node) SELECT * FROM \(rows.table)", rows.parameters)
         try write("INSERT INTO documents (job, is_item, text) SELECT * FROM \(documents.table)", documents.parameters)
         try insertTags(of: new.map(\.row))
         try insert(files)
@@ -72,16 +76,17 @@ extension PostgreSQLTransaction {
     }
 
     private func update(_ changed: [JobRow]) throws(StoreError) {
-        let rows = PostgreSQLRowArrays(Self.kinds)
+        let rows = PostgreSQLRowArrays(Self.kinds + [.text])
         for row in changed {
             JobColumns.bindChanging(row, to: rows, behind: 0)
+            rows.bind(text: row.node ?? "", at: Self.node)
             rows.endRow()
         }
-        let used = [rows.columns[0]] + rows.columns[Self.changing]
+        let used = [rows.columns[0]] + rows.columns[Self.changing] + rows.columns.suffix(1)
         let arrays = used.enumerated().map { "$\($0 + 1)::\($1.kind.name)[]" }.joined(separator: ", ")
         try write(
             """
-            UPDATE jobs SET \(Self.assignments) FROM unnest(\(arrays)) AS new (\(Self.changingNames)) \
+            UPDATE jobs SET \(Self.assignments), node = new.node FROM unnest(\(arrays)) AS new (\(Self.changingNames), node) \
             WHERE jobs.id = new.id
             """, used.map(\.parameter), changes: changed.count)
         try insert(changed.flatMap { row in row.references.map { ($0, row.id) } })

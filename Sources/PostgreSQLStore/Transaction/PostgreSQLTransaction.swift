@@ -32,7 +32,10 @@ final class PostgreSQLTransaction: JobTransaction {
     /// Whether the round has to be committed.
     private(set) var hasWritten = false
 
-    init(_ damage: DamageReport) { self.damage = damage }
+    /// Of jobs that are bound to a node, only those of this one are ready.
+    let node: String
+
+    init(_ damage: DamageReport, node: String) { (self.damage, self.node) = (damage, node) }
 
     // MARK: The round
 

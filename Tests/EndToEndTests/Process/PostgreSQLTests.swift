@@ -52,26 +52,36 @@ struct PostgreSQLTests {
             // One with a password in the address, in a file with other lines.
             let address = index == 1 ? address + "&password=s3cret" : address
             let queues = "queues: {\(index == 1 ? "b: 2, default: 5" : "default: 5,\n  b: 2")}"
-            let configuration = "\(configuration(address))\nnode: {\(setting)}\n\(queues)"
+            let configuration =
+                "\(configuration(address))\nnode: {\(setting)}\nprograms: {any: false, p: /p}\n\(queues)"
             try await Daemon.run(configuration: configuration) { daemon, wire in
                 answers.append(try await wire.call("server.nodes")["nodes"]?.array ?? [])
-                guard index == settings.count - 1 else { return try await daemon.stop() }
+                try await daemon.reload(configuration.replacing("p: /p", with: "q: /p"))
+                let reloaded = try await wire.call("server.nodes")["nodes"]?.array ?? []
+                #expect(reloaded[index]["programs"] == ["q"])
+                #expect(reloaded[index]["configuration"] != answers[index][index]["configuration"])
+                try await daemon.reload(configuration)
+                let restored = try await wire.call("server.nodes")["nodes"]?.array ?? []
+                #expect(restored[index]["configuration"] == answers[index][index]["configuration"])
+                guard index == settings.count - 1 else { return }
                 let table = try await daemon.deferctl(["nodes"]).outputText.split(separator: "\n")
                 #expect(table.count == 5 && table[4].hasPrefix("d     running"), "\(table)")
                 try cluster.sql(
                     "INSERT INTO deferd.deferd_lives (node, instance, version, seen) VALUES (\(other))", in: address)
                 let findings = try await daemon.deferctl(["doctor"], end: .code(1)).outputText
-                for text in ["The node other has not been", "different versions", "different settings"] {
+                for text in [
+                    "The node other has not been", "The nodes have different versions",
+                    "The nodes have different settings",
+                ] {
                     #expect(findings.contains("warning  nodes     \(text)"), "\(findings)")
                 }
-                try await daemon.stop()
             }
         }
         #expect(answers.map(\.count) == [1, 2, 3, 4])
         let nodes = try #require(answers.last)
         #expect(nodes.map { $0["node"] } == ["a", "b", "c", "d"])
         #expect(nodes.map { $0["state"] } == ["stopped", "stopped", "stopped", "running"])
-        #expect(nodes.allSatisfy { $0["running"] == 0 && $0["programs"] == .null })
+        #expect(nodes.allSatisfy { $0["running"] == 0 && $0["programs"] == ["p"] })
         let hashes = nodes.map { $0["configuration"] }
         #expect(hashes[0] == hashes[1] && Set(hashes.compactMap { $0?.string }).count == 3, "\(hashes)")
     }

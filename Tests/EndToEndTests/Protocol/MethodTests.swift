@@ -54,7 +54,7 @@ import Testing
             let info = try await wire.call("server.info")
             #expect(info["node"] == "ada-1")
             let running = try await wire.submit(["source": ["type": "program", "program": "a"]])
-            _ = try await wire.call("job.output", ["job": JSON(running), "wait": 600])
+            _ = try await wire.call("job.output", ["job": JSON(running), "wait": 60])
             let nodes = try await wire.call("server.nodes")["nodes"]?.array ?? []
             #expect(nodes.count == 1)
             let node = try #require(nodes.first)

@@ -130,7 +130,9 @@ extension Oracle {
             guard var watch = watches.removeValue(forKey: id) else { continue }
             if let last = watch.versions[row.id] {
                 // A node is told again of what it may have missed.
-                world.expect(row.version > last || !world.isAlone && row.version == last, 7, "Subscription \(id) was told of job \(row.id) out of order.")
+                world.expect(
+                    row.version > last || !world.isAlone && row.version == last, 7,
+                    "Subscription \(id) was told of job \(row.id) out of order.")
             }
             world.expect(
                 watch.caller.isAdmin || watch.caller.uid == row.owner, 7,

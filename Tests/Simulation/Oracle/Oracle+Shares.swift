@@ -68,7 +68,9 @@ extension Oracle {
         guard !continuing.contains(job.id), let queue = queues[job.queue] else { return }
         let own = slots[job.owner] ?? 0
         let share = Share(queue: job.queue, owner: job.owner)
-        if let host = order.live.host, let pause = pauses[HostOwner(host: host, owner: job.owner, node: world.node.number)] {
+        if let host = order.live.host,
+            let pause = pauses[HostOwner(host: host, owner: job.owner, node: world.node.number)]
+        {
             world.expect(
                 pause.certain <= world.clock.steady, 4,
                 "Job \(job.id) starts, and user \(job.owner) was asked to leave \(host) alone.")
@@ -98,7 +100,9 @@ extension Oracle {
             let id = row.position.id
             guard !touched.contains(id) || fresh.contains(id) else { return false }
             guard let host = row.host else { return true }
-            if let pause = pauses[HostOwner(host: host, owner: share.owner, node: world.node.number)], pause.possible > world.clock.steady {
+            if let pause = pauses[HostOwner(host: host, owner: share.owner, node: world.node.number)],
+                pause.possible > world.clock.steady
+            {
                 return false
             }
             let runs = world.engine.runs.values.filter { $0.live.host == host && $0.live.permits > 0 }
@@ -127,7 +131,8 @@ extension Oracle {
     /// Checks the pause when a run gets connections. A retry of a server's answer has waited as its own policy says.
     func asks(_ host: String, _ run: SimulatedEngine.Run, _ world: World) {
         guard run.live.host != host, run.order.job.lastFailure?.http == nil,
-            let pause = pauses[HostOwner(host: host, owner: run.live.owner, node: world.node.number)], pause.heardAt < world.clock.elapsed
+            let pause = pauses[HostOwner(host: host, owner: run.live.owner, node: world.node.number)],
+            pause.heardAt < world.clock.elapsed
         else { return }
         world.expect(
             pause.certain <= world.clock.steady, 4,
@@ -155,6 +160,9 @@ extension Oracle {
             let live = world.engine.runs[run]?.live, let host = end.outcome.error?.retryAfterHost ?? live.host
         else { return nil }
         let most = min(seconds, world.scenario.settings.longestBackOff)
-        return (HostOwner(host: host, owner: live.owner, node: world.node.number), world.clock.steady + Int64(most * 1000), live)
+        return (
+            HostOwner(host: host, owner: live.owner, node: world.node.number), world.clock.steady + Int64(most * 1000),
+            live
+        )
     }
 }

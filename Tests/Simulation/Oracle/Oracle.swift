@@ -85,7 +85,8 @@ final class Oracle {
             owedElsewhere[id] = nil
             // It may have been retried or removed since.
             owed[id] = jobs.filter { job in
-                !isOpen(job, world) && world.store.job(job)?.isRemoving == false && watches[id]?.ended.contains(job) == false
+                !isOpen(job, world) && world.store.job(job)?.isRemoving == false
+                    && watches[id]?.ended.contains(job) == false
             }
         }
         for (name, overrides) in world.store.rows.allQueues {
@@ -260,7 +261,8 @@ final class Oracle {
     /// Checks that no slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
         world.store.life = world.life
-        guard world.store.isUpToDate, world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
+        guard world.store.isUpToDate, world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty
+        else { return }
         for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
             ($0.queue, $0.owner) < ($1.queue, $1.owner)
         }) {
@@ -330,7 +332,8 @@ final class Oracle {
             job.stop == nil || job.isAtFinally, 9, "Job \(job.id) is stopped, and its link \(job.link) starts.")
         checkAncestors(of: job, world)
         world.expect(
-            !cleaning.values.contains { $0.job == job.id }, 10, "Job \(job.id) starts while its files are being removed.")
+            !cleaning.values.contains { $0.job == job.id }, 10,
+            "Job \(job.id) starts while its files are being removed.")
         guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
         checkStartRate(of: queue, world)
         let slots = slots(of: job.queue, world)
