@@ -42,18 +42,34 @@ extension Engine {
         }
     }
 
-    /// The end of a run with this outcome, which has received so many bytes.
+    /// The end of a run that needed no source.
+    func end(_ outcome: Outcome, room: Int64) -> RunEnd {
+        end(outcome, room: room, body: nil, bytes: 0, output: nil, url: nil).end
+    }
+
+    /// The end of a run with this outcome, which has received so many bytes, and whether its files could be archived
+    /// later.
     func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil,
-        url: String? = nil
-    ) -> RunEnd {
+        _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
+    ) -> (end: RunEnd, isPassing: Bool) {
+        var archived: BlobReference?
         do throws(JobError) {
+            if let output {
+                // Its file is needed until the end is stored: after a crash, it is archived again.
+                try blobs.archive(output, keepsFile: true)
+                archived = output
+            }
             let value = try outcome.get()
-            return RunEnd(
-                .success(try stored(value.utf8, room: room)), body: body, bytes: bytes, received: bytes, output: output,
-                url: url)
+            let stored = try stored(value.utf8, room: room)
+            if let body { try blobs.archive(body) }
+            let end = RunEnd(
+                .success(stored), body: body, bytes: bytes, received: bytes, output: archived, url: url)
+            return (end, false)
         } catch {
-            return RunEnd(.failure(error), bytes: bytes, received: bytes, output: output, url: url)
+            var cause = error
+            if case .failure(let own) = outcome { cause = own }
+            let end = RunEnd(.failure(cause), bytes: bytes, received: bytes, output: archived, url: url)
+            return (end, blobs.isArchived && error.kind == .storage && outcome != .failure(error))
         }
     }
 }

@@ -52,11 +52,12 @@ package final class Engine: Sendable {
     /// No one else uses `store`. `life` is the number of this start of the daemon; the directory `blobs` exists.
     package init(
         settings: EngineSettings, store: sending any JobStore, reader: any JobReader, library: SourceLibrary,
-        life: Int64, blobs path: String, clock: EngineClock, metrics: EngineMetrics = EngineMetrics(), logger: Logger
+        life: Int64, blobs path: String, archive: (any BlobArchive)? = nil, clock: EngineClock,
+        metrics: EngineMetrics = EngineMetrics(), logger: Logger
     ) {
         (self.reader, self.library, self.clock, self.metrics) = (reader, library, clock, metrics)
         (self.store, self.life, self.logger) = (store, life, logger)
-        blobs = BlobStore(path: path, life: life)
+        blobs = BlobStore(path: path, life: life, archive: archive)
         current = Mutex(Current(settings, library))
         board = Board { [inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
         room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in

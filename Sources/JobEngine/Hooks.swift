@@ -66,13 +66,13 @@ final class Hooks: Sendable {
 
     private func run(_ hook: ProgramSpec.Subject, _ text: [UInt8], _ job: JobID, _ owner: UInt32, _ engine: Engine) {
         var context = SourceContext(
-            job: job, link: 0, attempt: 1, owner: owner, bodyPath: engine.blobs.path(of: engine.blobs.nextNumber()),
+            job: job, link: 0, attempt: 1, owner: owner, bodyPath: engine.blobs.path(of: engine.blobs.newFile()),
             saveCheckpoint: { _ in .succeeded(()) }, lastDownload: { _ in .succeeded(nil) },
             recordDownload: { _, _ in .succeeded(()) })
         context.roomForBody = 0
         context.timeout = Self.timeout
-        let log = BlobReference(life: engine.blobs.life, number: engine.blobs.nextNumber(), size: 0)
-        context.logPath = engine.blobs.path(of: log.number)
+        let log = engine.blobs.newFile()
+        context.logPath = engine.blobs.path(of: log)
         let program = ProgramSpec(hook, input: .bytes(text + [UInt8(ascii: "\n")]))
         engine.library.start(.program(program), context).upon { [self] outcome in
             if case .failure(let error) = outcome {

@@ -3,8 +3,8 @@ import Glibc
 package import JobModel
 import JobStore
 
-/// Keeps jobs in a PostgreSQL database, which other nodes may share. One connection runs rounds, and a few read
-/// (``reader``). Files are in a local directory, which it locks.
+/// Keeps jobs in a PostgreSQL database, which other nodes may share. One connection runs rounds, a few read (``reader``),
+/// and a few keep files (``archive``). A local directory, which it locks, has the files that sources are writing.
 ///
 /// One thread at a time runs a round or closes the store.
 package final class PostgreSQLStore: JobStore, @unchecked Sendable {
@@ -25,9 +25,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// Milliseconds since the first of the present nodes began.
     package private(set) var upFor: Int64 = 0
     package let reader: PostgreSQLJobReader
+    package let archive: PostgreSQLBlobArchive
 
-    /// The directory of the engine's files.
-    package var blobs: String { directory.blobs }
+    /// The directory of the engine's files, until they are in the ``archive``.
+    package var blobs: String { directory.spool }
 
     private let directory: StateDirectory
     let settings: PostgreSQLSettings
@@ -64,7 +65,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// Milliseconds for which others can read news.
     private static let newsAge: Int64 = 600_000
 
-    /// Opens the database, and makes the schema there if it is missing. Files are kept in the directory `path`.
+    /// Opens the database, and makes the schema there if it is missing. Local files are kept in the directory `path`.
     ///
     /// A server that cannot be reached is tried for `patience` seconds. `report` is called once for each damaged row, on any
     /// thread.
@@ -79,6 +80,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         transaction = PostgreSQLTransaction(damage, node: node.name)
         reader = PostgreSQLJobReader(settings, damage)
         listener = NewsListener(settings)
+        archive = PostgreSQLBlobArchive(settings)
         let connection = try Self.open(settings, patience)
         self.connection = connection
         last = connection.process
@@ -375,6 +377,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         isClosed = true
         listener.close()
         reader.close()
+        archive.close()
         if isClean, let connection {
             try? connection.send(
                 "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over",

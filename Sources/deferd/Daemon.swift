@@ -61,7 +61,8 @@ struct Daemon {
         let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
         let engine = Engine(
             settings: configuration.engine, store: store, reader: store.jobReader, library: library, life: store.life,
-            blobs: store.blobs, clock: clock, metrics: EngineMetrics(factory: registry), logger: logger)
+            blobs: store.blobs, archive: store.blobArchive, clock: clock,
+            metrics: EngineMetrics(factory: registry), logger: logger)
         do {
             try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
         } catch {

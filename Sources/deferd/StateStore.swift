@@ -12,6 +12,8 @@ protocol StateStore: JobStore, Sendable {
     var isAfterCleanStop: Bool { get }
     var isAfterBoot: Bool { get }
     var blobs: String { get }
+    /// Where files are kept for all daemons of a database; nil if that is the directory ``blobs``.
+    var blobArchive: (any BlobArchive)? { get }
     var jobReader: any JobReader { get }
     func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime
     /// Tells other nodes what this one is after a reload.
@@ -22,11 +24,13 @@ protocol StateStore: JobStore, Sendable {
 extension SQLiteStore: StateStore {
     var jobReader: any JobReader { reader }
     func describe(_: NodeDescription) {}
+    var blobArchive: (any BlobArchive)? { nil }
 }
 
 #if canImport(PostgreSQLStore)
     extension PostgreSQLStore: StateStore {
         var jobReader: any JobReader { reader }
+        var blobArchive: (any BlobArchive)? { archive }
 
         /// Seconds for which a server that cannot be reached is tried.
         private static let patience = 30.0

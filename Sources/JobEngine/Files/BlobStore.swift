@@ -9,27 +9,42 @@ package import SystemPackage
 /// Keeps values that are too long for a row in files of one directory, each named by the number of the life that wrote it and
 /// a number of its own. A file is synced before a row refers to it, and never changes. Calls block.
 ///
+/// With an archive, the files of values are only there, so that no daemon has to remove copies that others made. The
+/// directory has the files that sources write themselves, until they are archived.
+///
 /// The directory is opened once, so that it stays the same even if its path changes.
 package final class BlobStore: Sendable {
     package let path: String
-    package let life: Int64
+    private let present: Atomic<Int64>
     /// Nil if it could not be opened; then nothing can be stored in it.
     let directory: OpenFile?
+    private let archive: (any BlobArchive)?
     private let files: FileOperations
     /// Lower numbers are those of runs, whose files have the output of their programs.
     private let lastNumber = Atomic<Int64>(1 << 40)
     /// Files to remove once a backup is complete; nil if none is being made.
     private let held = Mutex<[String]?>(nil)
 
-    package init(path: String, life: Int64, files: FileOperations = .real) {
+    package init(
+        path: String, life: Int64, archive: (any BlobArchive)? = nil, files: FileOperations = .real
+    ) {
         self.path = path
-        self.life = life
+        present = Atomic(life)
+        self.archive = archive
         self.files = files
         directory = (try? files.openDirectory(path)).map { OpenFile($0, files) }
     }
 
-    /// A new number for a file of this life.
-    func nextNumber() -> Int64 { lastNumber.add(1, ordering: .relaxed).newValue }
+    /// The life of new files.
+    package var life: Int64 { present.load(ordering: .relaxed) }
+
+    /// Begins another life, as others took this one to be over.
+    func begin(life: Int64) { present.store(life, ordering: .relaxed) }
+
+    /// A new name for a file.
+    func newFile(size: Int = 0) -> BlobReference {
+        BlobReference(life: life, number: lastNumber.add(1, ordering: .relaxed).newValue, size: Int64(size))
+    }
 
     /// A file with its present size; 0 if there is none. Blocks.
     func measured(_ blob: BlobReference) -> BlobReference {
@@ -39,15 +54,27 @@ package final class BlobStore: Sendable {
         return BlobReference(life: blob.life, number: blob.number, size: size ?? 0)
     }
 
-    /// The path of a file of this life that a source writes by itself.
-    func path(of number: Int64) -> String { "\(path)/\(life)-\(number)" }
+    /// The path of a file that a source writes by itself.
+    func path(of blob: BlobReference) -> String { "\(path)/\(blob.name)" }
+
+    /// Whether files are kept in an archive.
+    var isArchived: Bool { archive != nil }
 
     /// The bytes free on its disk; nil if unknown.
     package var freeBytes: Int64? { directory.flatMap { files.freeBytes($0.descriptor) } }
 
-    /// Writes and syncs a file.
+    /// Stores a value in a file.
     func write(_ bytes: [UInt8]) throws(JobError) -> BlobReference {
-        let blob = BlobReference(life: life, number: nextNumber(), size: Int64(bytes.count))
+        let blob = newFile(size: bytes.count)
+        if let archive {
+            try Self.store(blob, in: archive) { () throws(StoreError) in
+                for part in 0..<blob.parts {
+                    let rest = bytes[(part * BlobReference.partSize)...]
+                    try archive.put(Array(rest.prefix(BlobReference.partSize)), as: part, of: blob)
+                }
+            }
+            return blob
+        }
         do throws(Errno) {
             try write(bytes, as: blob.name)
         } catch {
@@ -75,9 +102,44 @@ package final class BlobStore: Sendable {
         }
     }
 
+    /// Moves a file that a source has written to the archive, if there is one. With `keepsFile`, the directory keeps it until
+    /// ``removeLocally(_:)``.
+    func archive(_ blob: BlobReference, keepsFile: Bool = false) throws(JobError) {
+        guard let archive, blob.size > 0 else { return }
+        try Self.store(blob, in: archive) { () throws(StoreError) in
+            for part in 0..<blob.parts {
+                let bytes = try read(blob, offset: part * BlobReference.partSize, length: BlobReference.partSize).bytes
+                try archive.put(bytes, as: part, of: blob)
+            }
+        }
+        if !keepsFile { removeLocally(blob) }
+    }
+
+    /// Stores a file in an archive, or nothing of it.
+    private static func store(
+        _ blob: BlobReference, in archive: any BlobArchive, _ body: () throws(StoreError) -> Void
+    ) throws(JobError) {
+        do throws(StoreError) { try body() } catch {
+            // What is left, a later start sweeps away.
+            try? archive.remove([blob])
+            throw JobError(
+                .storage, "A file of \(blob.size) bytes cannot be stored: \(error.message)", retryable: true)
+        }
+    }
+
+    /// Removes what the directory still has of an archived file.
+    func removeLocally(_ blob: BlobReference) {
+        guard archive != nil, let directory else { return }
+        try? files.unlink(directory.descriptor, blob.name)
+    }
+
     /// Gives a file a second name, so that it outlives the job that it was written for.
     func link(_ blob: BlobReference) throws(JobError) -> BlobReference {
-        let new = BlobReference(life: life, number: nextNumber(), size: blob.size)
+        let new = newFile(size: Int(blob.size))
+        if let archive {
+            try Self.store(new, in: archive) { () throws(StoreError) in try archive.copy(blob, to: new) }
+            return new
+        }
         do throws(Errno) {
             guard let directory = directory?.descriptor else { throw Errno.noSuchFileOrDirectory }
             try files.link(directory, blob.name, new.name)
@@ -94,47 +156,71 @@ package final class BlobStore: Sendable {
     private static let unfinished = ".part"
 
     /// At most `length` bytes from `offset` on.
-    package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(Errno) -> ResultPart {
-        guard let directory else { throw Errno.noSuchFileOrDirectory }
-        let file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
-        defer { files.close(file) }
-        let size = Int(clamping: try files.statusOfOpen(file).size)
-        return try ResultPart(of: file, size: size, offset: offset, length: length, by: files)
+    package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
+        let part = try reading(blob) { (file, size, files) throws(Errno) in
+            guard size == blob.size else { throw Errno.ioError }
+            return try ResultPart(of: file, size: Int(size), offset: offset, length: length, by: files)
+        }
+        guard let part else { throw failure(.noSuchFileOrDirectory) }
+        return part
     }
 
-    /// At most `length` bytes of the output of a program from `offset` on; nothing if it wrote nothing.
+    /// At most `length` bytes of the output of a program from `offset` on; nothing if it wrote nothing, or is running at another
+    /// daemon.
     package func output(
         _ blob: BlobReference, from offset: Int64, length: Int, isOver: Bool
-    ) throws(Errno) -> OutputPiece {
-        guard let directory else { throw Errno.noSuchFileOrDirectory }
-        let file: Int32
-        do throws(Errno) {
-            file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
-        } catch  where error == .noSuchFileOrDirectory {
-            return OutputPiece(at: offset)
-        }
-        defer { files.close(file) }
-        return try OutputReader(file, files).piece(at: offset, length: length, isOver: isOver)
+    ) throws(StoreError) -> OutputPiece {
+        try reading(blob) { (file, _, files) throws(Errno) in
+            try OutputReader(file, files).piece(at: offset, length: length, isOver: isOver)
+        } ?? OutputPiece(at: offset)
     }
+
+    /// Runs `body` with the file in the directory or, if it is not there, in the archive, with its size and the calls that
+    /// read it; returns nil if there is none.
+    private func reading<Value>(
+        _ blob: BlobReference, _ body: (Int32, _ size: Int64, FileOperations) throws(Errno) -> Value
+    ) throws(StoreError) -> Value? {
+        var archived: ArchivedFile?
+        do throws(Errno) {
+            if let file = try open(blob.name) {
+                return try body(file.descriptor, files.statusOfOpen(file.descriptor).size, files)
+            }
+            archived = archive.map { ArchivedFile(blob, in: $0) }
+            return try archived.map { (archived) throws(Errno) in try body(-1, blob.size, archived.operations) }
+        } catch {
+            guard let archived else { throw failure(error) }
+            throw archived.failure ?? StoreError(.read, "The database does not have all of it; retry the job.")
+        }
+    }
+
+    private func open(_ name: String) throws(Errno) -> OpenFile? {
+        guard let directory else { return nil }
+        do throws(Errno) {
+            return OpenFile(try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NOFOLLOW, 0), files)
+        } catch  where error == .noSuchFileOrDirectory {
+            return nil
+        }
+    }
+
+    private func failure(_ error: Errno) -> StoreError { StoreError(.read, "\(error); look at the disk of \(path).") }
 
     /// The complete text of a value.
     func text(of value: StoredValue) throws(JobError) -> [UInt8] {
         switch value {
         case .inline(let text): return text
         case .file(let blob):
-            do throws(Errno) {
-                let bytes = try read(blob).bytes
-                guard bytes.count == blob.size else { throw Errno.ioError }
-                return bytes
-            } catch {
+            do throws(StoreError) { return try read(blob).bytes } catch {
                 throw JobError(
-                    .storage, "A value in \"\(path)/\(blob.name)\" cannot be read: \(error); look at its disk.",
-                    retryable: true)
+                    .storage, "A value of \(blob.size) bytes cannot be read: \(error.message)", retryable: true)
             }
         }
     }
 
-    func remove(_ blobs: [BlobReference]) { remove(blobs.map(\.name)) }
+    func remove(_ blobs: [BlobReference]) {
+        remove(blobs.map(\.name))
+        // What is left, a later start sweeps away.
+        try? archive?.remove(blobs)
+    }
 
     private func remove(_ names: [String]) {
         let isHeld = held.withLock { held in
@@ -158,22 +244,24 @@ package final class BlobStore: Sendable {
 
     // MARK: - Sweeping
 
-    /// Removes files of earlier lives to which no row refers; returns their number. A row may refer to a file of this life at any
-    /// moment.
+    /// Removes files of earlier lives to which no row refers; returns their number. Archives the others, such as the output of
+    /// a run that another daemon took over. A row may refer to a file of this life at any moment.
     func sweep(_ reader: any JobReader) throws(StoreError) -> Int {
-        var found = names()
+        let (life, archived) = (life, try archive?.removeUnused() ?? 0)
+        var found = names(before: life)
+        guard !found.isEmpty else { return archived }
         var after: BlobReference?
         repeat {
             let used = try reader.blobs(beforeLife: life, after: after, limit: 1000)
-            for blob in used { found.remove(blob.name) }
+            for blob in used where found.remove(blob.name) != nil { try? archive(measured(blob)) }
             after = used.count == 1000 ? used.last : nil
         } while after != nil
         remove(Array(found))
-        return found.count
+        return archived + found.count
     }
 
     /// The names of files of earlier lives.
-    private func names() -> Set<String> {
+    private func names(before life: Int64) -> Set<String> {
         // Closing the listing closes its descriptor.
         guard let directory, let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0)
         else { return [] }

@@ -13,7 +13,7 @@ package struct ResultPart: Sendable, Hashable {
         bytes = Array(text.dropFirst(max(0, offset)).prefix(max(0, length)))
     }
 
-    /// At most `length` bytes of an open file of `size` bytes from `offset` on. Blocks.
+    /// At most `length` bytes of an open file of `size` bytes from `offset` on; throws if it is shorter. Blocks.
     init(of file: Int32, size: Int, offset: Int, length: Int, by files: FileOperations) throws(Errno) {
         self.size = size
         let offset = min(max(0, offset), size)
@@ -28,5 +28,6 @@ package struct ResultPart: Sendable, Hashable {
             }
         }
         if let failure { throw failure }
+        guard bytes.count == length else { throw Errno.ioError }
     }
 }

@@ -35,7 +35,11 @@ extension EngineLoop {
             }
         case .measure(let job, let output):
             engine.library.threads(for: 0).start { [engine] in
-                engine.inbox.put(.input(.measured(job, engine.blobs.measured(output))), of: nil)
+                let output = engine.blobs.measured(output)
+                // The directory of another daemon may have it, which archives it when it starts again.
+                guard output.size > 0 || !engine.blobs.isArchived else { return }
+                try? engine.blobs.archive(output)
+                engine.inbox.put(.input(.measured(job, output)), of: nil)
             }
         case .unlink(let blobs):
             engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }

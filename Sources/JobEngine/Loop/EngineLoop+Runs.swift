@@ -1,7 +1,9 @@
 import DataSources
 import DeferredKit
+import Dispatch
 import JobCore
 import JobModel
+import Logging
 import Synchronization
 
 /// A run that the core has begun, until the round that takes its end is committed.
@@ -195,6 +197,14 @@ extension EngineLoop {
         if let run = runs.removeValue(forKey: id) { engine.board.end(run.progress) }
     }
 
+    /// Forgets a run whose end is stored, and removes what the directory still has of its output.
+    func forgetEnded(_ id: RunID) {
+        let hasOutput = runs[id]?.progress.output != nil
+        forget(id)
+        guard hasOutput else { return }
+        engine.library.threads(for: 0).start { [blobs = engine.blobs] in blobs.removeLocally(id.output()) }
+    }
+
     /// Removes the files of an event that comes too late.
     private func discard(_ event: RunEvent) {
         let files = event.files
@@ -228,13 +238,15 @@ extension EngineLoop {
         work.onProgress { progress.report($0) }
         work.upon(on: InlineExecutor()) { [engine] outcome in
             let outcome = outcome.mapError(JobError.init(source:))
+            let elapsed = engine.clock.steady().saturatingSubtracting(began)
+            engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
             let finish = { @Sendable in
-                let elapsed = engine.clock.steady().saturatingSubtracting(began)
-                engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
-                let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
-                let end = engine.end(
-                    outcome, room: room, body: body.reference, bytes: progress.bytes, output: output, url: transfer.url)
-                engine.inbox.put(.task { $0.end(id, end) }, of: owner)
+                engine.finish(id, of: owner) {
+                    let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
+                    return engine.end(
+                        outcome, room: room, body: body.reference, bytes: progress.bytes, output: output,
+                        url: transfer.url)
+                }
             }
             let isShort = body.reference == nil && progress.output == nil && progress.bytes <= Self.shortResult
             if isShort, ((try? outcome.get())?.size ?? 0) <= Self.shortResult { return finish() }
@@ -274,7 +286,7 @@ extension EngineLoop {
         }
         var context = SourceContext(
             job: job.id, link: job.link, attempt: job.attempt, owner: job.owner,
-            bodyPath: engine.blobs.path(of: body.number),
+            bodyPath: engine.blobs.path(of: body.file),
             saveCheckpoint: { checkpoint in
                 let text = checkpoint?.utf8
                 return save { .checkpoint(text, $0) }
@@ -292,7 +304,7 @@ extension EngineLoop {
             })
         context.groups = job.groups
         context.restarts = job.restarts
-        context.logPath = "\(engine.blobs.path)/\(id.output().name)"
+        context.logPath = engine.blobs.path(of: id.output())
         context.reportOutput = { progress.wrote($0) }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
@@ -315,21 +327,40 @@ extension EngineLoop {
     }
 }
 
+extension Engine {
+    /// Tells of the end of a run. If its files cannot be archived at present, that is tried again each second, unless the
+    /// run is to stop: the archive may be away for a moment, and some work cannot be repeated.
+    fileprivate func finish(
+        _ id: RunID, of owner: UInt32, isFirst: Bool = true,
+        _ makeEnd: @escaping @Sendable () -> (end: RunEnd, isPassing: Bool)
+    ) {
+        let (end, isPassing) = makeEnd()
+        inbox.put(
+            .task { [self] loop in
+                guard isPassing, case .working? = loop.runs[id]?.state else { return loop.end(id, end) }
+                if isFirst, let error = end.outcome.error {
+                    logger.warning("The files of a job cannot be stored yet.", metadata: ["error": "\(error.message)"])
+                }
+                DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + 1) { [self] in
+                    library.threads(for: owner).start { [self] in finish(id, of: owner, isFirst: false, makeEnd) }
+                }
+            }, of: owner)
+    }
+}
+
 /// The file for a response body that is too long for a row.
 private final class KeptBody: Sendable {
-    let number: Int64
-    private let life: Int64
+    let file: BlobReference
     private let kept = Mutex<BlobReference?>(nil)
 
-    init(_ blobs: BlobStore) {
-        number = blobs.nextNumber()
-        life = blobs.life
-    }
+    init(_ blobs: BlobStore) { file = blobs.newFile() }
 
     /// Nil if the source wrote none.
     var reference: BlobReference? { kept.withLock(\.self) }
 
-    func keep(_ size: Int64) { kept.withLock { $0 = BlobReference(life: life, number: number, size: size) } }
+    func keep(_ size: Int64) {
+        kept.withLock { $0 = BlobReference(life: file.life, number: file.number, size: size) }
+    }
 }
 
 extension RunOrder {

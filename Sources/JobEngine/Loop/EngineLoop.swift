@@ -175,6 +175,7 @@ final class EngineLoop {
         if store.life != core.life {
             loseRuns()
             core.life = store.life
+            engine.blobs.begin(life: store.life)
             mustTellAgain = true
         }
         try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
@@ -211,7 +212,7 @@ final class EngineLoop {
         let effects = core.committed()
         wasCommitted()
         publish()
-        for case .run(let id, .ended) in inputs { forget(id) }
+        for case .run(let id, .ended) in inputs { forgetEnded(id) }
         for effect in effects { carryOut(effect) }
         for input in inputs {
             switch input {

@@ -6,7 +6,6 @@ import JobProtocol
 import LoopTasks
 import NIOCore
 import Synchronization
-import SystemPackage
 
 /// `job.output`.
 extension Connection {
@@ -74,13 +73,13 @@ extension Connection {
         try await look { lookup in
             let output = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
             guard let file = output.file else { return (OutputPiece(at: request.offset), output.isOver) }
-            do throws(Errno) {
+            do throws(StoreError) {
                 let piece = try lookup.engine.blobs.output(
                     file, from: request.offset, length: request.length, isOver: output.isOver)
                 return (piece, output.isOver && piece.next >= piece.size)
             } catch {
                 throw ProtocolError(
-                    .storage, "The output of job \(request.job) cannot be read: \(error); look at its disk.")
+                    .storage, "The output of job \(request.job) cannot be read: \(error.message)")
             }
         }
     }

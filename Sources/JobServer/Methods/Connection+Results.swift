@@ -3,7 +3,6 @@ import JobEngine
 import JobModel
 import JobProtocol
 import NIOCore
-import SystemPackage
 
 /// `job.result`.
 extension Connection {
@@ -22,12 +21,12 @@ extension Connection {
             switch try lookup.result(of: id) {
             case .inline(let bytes): return ResultPart(of: bytes, offset: offset, length: wanted)
             case .file(let blob):
-                do throws(Errno) {
+                do throws(StoreError) {
                     return try lookup.engine.blobs.read(blob, offset: offset, length: wanted)
                 } catch {
                     // The job may have been removed since.
                     _ = try lookup.job(id)
-                    throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error); retry the job.")
+                    throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error.message)")
                 }
             }
         }

@@ -19,6 +19,8 @@ package final class StateDirectory: Sendable {
     var backup: String { path + "/deferd.backup" }
     /// The engine's files for values that are too long for a row.
     package var blobs: String { path + "/bodies" }
+    /// Such files on their way to a database elsewhere, which numbers lives by itself.
+    package var spool: String { path + "/spool" }
 
     /// Makes the directory if it is missing, and locks it.
     package init(_ path: String) throws(StoreError) {

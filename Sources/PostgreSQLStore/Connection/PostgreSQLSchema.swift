@@ -1,7 +1,8 @@
 import JobModel
 import JobStore
 
-/// The tables, which are those of SQLite, and one for the lives of daemons and one for receipts of rounds.
+/// The tables, which are those of SQLite, and one for parts of files, one for the lives of daemons and one for receipts of
+/// rounds.
 ///
 /// Names that users choose are `bytea`, as `text` refuses NUL; all texts compare by their bytes. JSON is `bytea` too, as
 /// `jsonb` changes numbers.
@@ -72,6 +73,11 @@ enum PostgreSQLSchema {
             size bigint NOT NULL, PRIMARY KEY (life, number, job, list_link)
         );
         CREATE INDEX blobs_by_job ON blobs (job, list_link);
+        CREATE TABLE blob_parts (
+            life bigint NOT NULL, number bigint NOT NULL, part bigint NOT NULL, data bytea NOT NULL,
+            PRIMARY KEY (life, number, part)
+        );
+        ALTER TABLE blob_parts ALTER COLUMN data SET STORAGE EXTERNAL;
 
         CREATE TABLE lists (
             job bigint PRIMARY KEY, id bigint NOT NULL, link bigint NOT NULL, phase bigint NOT NULL, mode text NOT NULL,

@@ -1,72 +1,32 @@
-import Dispatch
 package import JobModel
 import JobStore
-import Synchronization
 
 /// Reads for clients and runs, each call in one snapshot on one of a few connections.
 package final class PostgreSQLJobReader: JobReader {
-    private struct Pool {
-        var free: [PostgreSQLConnection] = []
-        /// Why there was no connection last, and until when the next reads need not try.
-        var failure: (error: StoreError, until: DispatchTime)?
-        var isClosed = false
-    }
-
     let damage: DamageReport
     private let settings: PostgreSQLSettings
-    private let pool = Mutex(Pool())
-    private let permits = DispatchSemaphore(value: PostgreSQLJobReader.connections)
-    private static let connections = 3
+    private let pool: PostgreSQLPool
 
     init(_ settings: PostgreSQLSettings, _ damage: DamageReport) {
         (self.settings, self.damage) = (settings, damage)
+        pool = PostgreSQLPool(settings, count: 3, errors: .read)
     }
 
     /// Later reads fail.
-    func close() {
-        pool.withLock { pool in
-            pool.isClosed = true
-            pool.free = []
-        }
-    }
+    func close() { pool.close() }
 
     /// Runs `body` in one snapshot, on a connection that no other thread uses.
     func read<Value>(
         _ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
-        permits.wait()
-        defer { permits.signal() }
-        let idle = try pool.withLock { (pool) throws(StoreError) in
-            if pool.isClosed { throw StoreError.closed }
-            if let failure = pool.failure, failure.until > DispatchTime.now() { throw failure.error }
-            return pool.free.popLast()
+        try pool.run { connection throws(StoreError) in
+            var snapshot = PostgreSQLSnapshot(connection, damage)
+            try connection.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            let value = try body(&snapshot)
+            try connection.send("COMMIT")
+            _ = try connection.finish()
+            return value
         }
-        if let idle, idle.checkIdle() { return try read(idle, body) }
-        return try read(try connect(), body)
-    }
-
-    private func connect() throws(StoreError) -> PostgreSQLConnection {
-        do {
-            let connection = try PostgreSQLConnection(settings, errors: .read)
-            pool.withLock { $0.failure = nil }
-            return connection
-        } catch {
-            pool.withLock { $0.failure = (error, DispatchTime.now() + 1) }
-            throw error
-        }
-    }
-
-    private func read<Value>(
-        _ connection: PostgreSQLConnection, _ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
-        var snapshot = PostgreSQLSnapshot(connection, damage)
-        // One that has failed is closed.
-        try connection.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        let value = try body(&snapshot)
-        try connection.send("COMMIT")
-        _ = try connection.finish()
-        pool.withLock { if !$0.isClosed { $0.free.append(connection) } }
-        return value
     }
 
     // MARK: Jobs

@@ -86,6 +86,64 @@ struct PostgreSQLTests {
         #expect(hashes[0] == hashes[1] && Set(hashes.compactMap { $0?.string }).count == 3, "\(hashes)")
     }
 
+    @Test func longResultsAndOutput_areInTheDatabase() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let database = try cluster.makeDatabase()
+        let configuration = configuration(database) + "\n" + ProgramTests.anyProgram
+        /// All that these methods tell of a job.
+        func whole(_ method: String, _ job: Int, _ wire: Wire) async throws -> [JSON] {
+            var (pieces, offset): ([JSON], Int) = ([], 0)
+            while true {
+                let piece = try await wire.call(method, JSON.job(job).with(["offset": JSON(offset)]))
+                pieces.append(piece)
+                if piece["end"] == true || piece["eof"] == true { return pieces }
+                let size = try piece["data"]?.string.map { try #require(Data(base64Encoded: $0)).count } ?? 0
+                offset = piece["next"]?.int ?? offset + size
+            }
+        }
+        try await Household.with { household in
+            var (daemon, wire) = try await household.serve(configuration: configuration)
+            let script = "seq 200000; echo end >&2"
+            let program = try await wire.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+            ])
+            _ = try await wire.wait(program)
+            let long = JSON.string(String(repeating: "long", count: 100_000))
+            let value = try await wire.submit(.value(long, ["then": [["then": ["return": "{{input}}"]]]]))
+            _ = try await wire.wait(value)
+            let copy = try await wire.submit(["source": ["type": "job", "job": JSON(value)]])
+            _ = try await wire.wait(copy)
+            let killed = try await wire.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", "echo before; exec sleep 1000"]]
+            ])
+            let before = try await wire.call("job.output", JSON.job(killed).with(["wait": 60]))
+            #expect(before["next"] == 7)
+            let asked = [("job.result", program), ("job.output", program), ("job.result", value), ("job.result", copy)]
+            var told: [[JSON]] = []
+            for (method, job) in asked { told.append(try await whole(method, job, wire)) }
+            #expect(told.allSatisfy { $0.count > 1 })
+            #expect(told[2] == told[3])
+            try await daemon.crash()
+
+            (daemon, wire) = try await household.serve(configuration: configuration)
+            #expect(try await wire.wait(killed)["error"]?["kind"] == "interrupted")
+            let kept = try await wire.call("job.output", .job(killed))
+            #expect(kept["records"] == before["records"])
+            try await daemon.stop()
+            #expect(Files.names(in: daemon.state + "/spool") == [])
+            try FileManager.default.removeItem(atPath: daemon.state + "/spool")
+
+            (daemon, wire) = try await household.serve(configuration: configuration)
+            for (index, (method, job)) in asked.enumerated() {
+                #expect(try await whole(method, job, wire) == told[index])
+            }
+            #expect(try await wire.call("job.output", .job(killed)) == kept)
+            for job in [program, value, copy, killed] { _ = try await wire.call("job.remove", .job(job)) }
+            try await daemon.stop()
+            #expect(try cluster.sql("SELECT count(*) FROM deferd.blob_parts", in: database) == "0")
+        }
+    }
+
     @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
         let cluster = try PostgreSQLCluster()
         try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in

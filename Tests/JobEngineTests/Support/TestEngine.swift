@@ -28,7 +28,7 @@ struct TestEngine: Sendable {
 
     static func with(
         store: TestStore = TestStore(), life: Int64 = 1, in directory: TemporaryDirectory? = nil,
-        start: Core.Start = .clean, hasRealClock: Bool = true,
+        start: Core.Start = .clean, hasRealClock: Bool = true, archive: TestArchive? = nil,
         files: FileOperations = .real, _ change: (inout EngineSettings) -> Void = { _ in },
         _ body: (TestEngine) async throws -> Void
     ) async throws {
@@ -54,7 +54,8 @@ struct TestEngine: Sendable {
             steady: { clock.milliseconds.withLock(\.self) }, random: { 0.5 })
         let engine = Engine(
             settings: settings, store: store, reader: store, library: library, life: life,
-            blobs: directory.path + "/blobs", clock: hasRealClock ? .system(steadyAnchor: 0) : still, logger: logger)
+            blobs: directory.path + "/blobs", archive: archive,
+            clock: hasRealClock ? .system(steadyAnchor: 0) : still, logger: logger)
         try await engine.start(start)
         let test = TestEngine(engine: engine, store: store, clock: clock, directory: directory.path)
         let outcome: Result<Void, any Error>

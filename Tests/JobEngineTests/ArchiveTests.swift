@@ -1,0 +1,142 @@
+import DataSources
+import DeferredKit
+import Foundation
+import JobCore
+import JobModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import JobEngine
+
+/// Long values and output with an archive.
+@Suite struct ArchiveTests {
+    /// Longer than two parts.
+    private static let long = JSON.string(String((0..<100_000).map { "\($0 % 977)," }.joined().prefix(600_000)))
+
+    /// The files in the directory, once the ends of jobs were taken note of.
+    private static func names(_ test: TestEngine) async throws -> [String] {
+        _ = await test.engine.probe()
+        await test.settle(0)
+        return try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs")
+    }
+
+    @Test func longResult_isOnlyInTheArchive_untilItsJobIsRemoved() async throws {
+        let archive = TestArchive()
+        try await TestEngine.with(archive: archive) { test in
+            let row = try await test.run([
+                "source": ["type": "value", "value": Self.long], "then": [["then": ["return": "{{input}}"]]],
+            ])
+            let blob = try #require(row.carried?.blob)
+            #expect(try await Self.names(test) == [])
+            #expect(archive.names == row.blobs.map(\.blob.name))
+            let (text, start) = (Self.long.utf8, BlobReference.partSize - 10)
+            let part = try test.engine.blobs.read(blob, offset: start, length: 20)
+            #expect(part == ResultPart(of: text, offset: start, length: 20))
+            #expect(try test.engine.blobs.text(of: .file(blob)) == text)
+            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
+                throw TestEngine.Unexpected("It was not removed.")
+            }
+            await test.settle(0)
+            #expect(archive.names == [])
+            #expect(throws: StoreError.self) { try test.engine.blobs.read(blob) }
+        }
+    }
+
+    @Test func outputOfAProgram_movesToTheArchive_atItsEnd() async throws {
+        let archive = TestArchive()
+        try await TestEngine.with(archive: archive) { test in
+            let script: JSON = "seq 100000; echo end >&2"
+            let row = try await test.run(["source": ["type": "program", "command": ["/bin/sh", "-c", script]]])
+            let (expected, blobs) = ((1...100_000).map { "\($0)\n" }.joined(), test.engine.blobs)
+            let body = try #require(row.resultBody)
+            let log = try #require(row.blobs.first(where: \.isOutput)?.blob)
+            #expect(try await Self.names(test) == [])
+            #expect(archive.names == [body.name, log.name].sorted())
+            #expect(try blobs.read(body).bytes == Array(expected.utf8))
+            var (out, offset): ([UInt8], Int64) = ([], 0)
+            while case let piece = try blobs.output(log, from: offset, length: 100_000, isOver: true),
+                piece.next > offset
+            {
+                for record in piece.records where !record.isError { out += record.bytes }
+                offset = piece.next
+            }
+            #expect(out == Array(expected.utf8))
+            // Of a program that runs at another daemon.
+            let none = BlobReference(life: 9, number: 1, size: 0)
+            #expect(try blobs.output(none, from: 5, length: 10, isOver: false).records.isEmpty)
+        }
+    }
+
+    @Test func resultOfAnotherJob_isCopied() async throws {
+        let archive = TestArchive()
+        try await TestEngine.with(archive: archive) { test in
+            let first = try await test.run(["source": ["type": "value", "value": Self.long]])
+            let second = try await test.run(["source": ["type": "job", "job": JSON(Int(first.id))]])
+            let (blob, copy) = (try #require(first.carried?.blob), try #require(second.carried?.blob))
+            #expect(blob != copy && archive.names == [blob.name, copy.name].sorted())
+            #expect(try test.engine.blobs.text(of: .file(copy)) == Self.long.utf8)
+        }
+    }
+
+    @Test func job_failsAndMayBeRetried_whenTheArchiveFails() async throws {
+        let archive = TestArchive()
+        try await TestEngine.with(archive: archive) { test in
+            archive.isBroken.withLock { $0 = true }
+            let row = try await test.run([
+                "source": ["type": "value", "value": Self.long], "retry": ["max": 0],
+            ])
+            let error = try #require(row.carried?.error)
+            #expect(error.kind == .storage && error.isRetryable && error.message.contains("The archive is away."))
+            #expect(row.carried?.blob == nil && archive.names == [])
+        }
+    }
+
+    @Test func endOfAProgram_waits_untilTheArchiveWorks() async throws {
+        let archive = TestArchive()
+        archive.isBroken.withLock { $0 = true }
+        try await TestEngine.with(archive: archive) { test in
+            let job = try await test.submit(["source": ["type": "program", "command": ["/bin/echo", "once"]]])
+            await archive.failed.deferred.get()
+            archive.isBroken.withLock { $0 = false }
+            let row = try await test.end(of: job)
+            #expect(try test.result(of: row)["output"] == "once")
+            #expect(archive.names == row.blobs.map(\.blob.name) && row.blobs.count == 1)
+        }
+    }
+
+    @Test func program_isCancelled_whileTheArchiveFails() async throws {
+        let archive = TestArchive()
+        archive.isBroken.withLock { $0 = true }
+        try await TestEngine.with(archive: archive) { test in
+            let job = try await test.submit(["source": ["type": "program", "command": ["/bin/echo", "once"]]])
+            await archive.failed.deferred.get()
+            _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
+            let row = try await test.end(of: job)
+            #expect(row.state == .cancelled && row.blobs.isEmpty)
+            #expect(try await Self.names(test) == [])
+        }
+    }
+
+    @Test func sweep_archivesWhatRowsName() async throws {
+        let (archive, store, directory) = (TestArchive(), TestStore(), try TemporaryDirectory())
+        try await TestEngine.with(store: store, life: 1, in: directory) { test in
+            let row = try await test.run(["source": ["type": "value", "value": Self.long]])
+            let blobs = BlobStore(path: test.directory + "/blobs", life: 2, archive: archive)
+            #expect(try blobs.sweep(store) == 0)
+            #expect(try blobs.text(of: .file(#require(row.carried?.blob))) == Self.long.utf8)
+            #expect(try await Self.names(test) == [])
+        }
+    }
+
+    @Test func sweep_removesLocalFiles_andUnusedOnesOfTheArchive() throws {
+        let (archive, directory, store) = (TestArchive(), try TemporaryDirectory(), TestStore())
+        try archive.put([1], as: 0, of: BlobReference(life: 1, number: 77, size: 1))
+        try archive.put([1], as: 0, of: BlobReference(life: 1, number: 78, size: 1))
+        for name in ["1-5", "2-1"] { try directory.write("x", to: name) }
+        let blobs = BlobStore(path: directory.path, life: 2, archive: archive)
+        #expect(try blobs.sweep(store) == 2)
+        #expect(directory.names == ["2-1"] && archive.names == ["1-78"])
+        #expect(try blobs.sweep(store) == 0)
+    }
+}
