@@ -20,6 +20,7 @@ import Testing
             switch update {
             case .event(let event): events.continuation.yield(event)
             case .progress(let batch), .output(let batch): batches.continuation.yield(batch)
+            case .gone: break
             }
         }
     }

@@ -33,8 +33,8 @@
         private func process() throws -> pid_t? {
             let pids = try cluster.sql(
                 """
-                SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database \
-                WHERE locktype = 'advisory' AND datname = current_database()
+                SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'deferd' \
+                ORDER BY backend_start LIMIT 1
                 """, in: address)
             return pid_t(pids)
         }

@@ -3,7 +3,10 @@ package import JobModel
 /// Run events.
 extension Core {
     func handle(_ event: RunEvent, of id: RunID, _ round: Round) throws(StoreError) {
-        guard let live = running[id] else { return drop(event) }
+        guard let live = running[id] else {
+            // The row of a job that was taken over may name its files by now.
+            return id.life == life ? drop(event) : drop(event, files: [])
+        }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed or is unreadable. Only its end matters, because it frees the slot and permits.
@@ -46,8 +49,9 @@ extension Core {
     }
 
     /// Drops an event: removes its files, and releases a source that waits for a save.
-    func drop(_ event: RunEvent) {
-        let files = event.files
+    func drop(_ event: RunEvent) { drop(event, files: event.files) }
+
+    private func drop(_ event: RunEvent, files: [BlobReference]) {
         if !files.isEmpty { pending.emit(.unlink(files)) }
         switch event {
         case .checkpoint(_, let save), .download(_, _, let save): pending.emit(.saved(save))

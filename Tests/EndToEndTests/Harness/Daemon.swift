@@ -136,13 +136,13 @@ final class Household {
         self.directory = directory
     }
 
-    /// Starts a daemon; it is ended with the household at the latest.
+    /// Starts a daemon, in a `directory` of its own if it is given; it is ended with the household at the latest.
     func start(
         configuration: String = "", environment: [String: String] = [:], flags: [String] = [],
-        wrapper: [String] = []
+        wrapper: [String] = [], in directory: TemporaryDirectory? = nil
     ) async throws -> Daemon {
         let daemon = try await Daemon(
-            in: directory, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
+            in: directory ?? self.directory, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
         daemons.append(daemon)
         return daemon
     }

@@ -78,7 +78,9 @@ extension World {
         engine.phase = .serving
         let held = engine.held
         engine.held = []
+        isLate = true
         wasCommitted(inputs)
+        isLate = false
         for input in held { feed(input) }
         armTick()
     }

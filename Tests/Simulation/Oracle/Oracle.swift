@@ -324,6 +324,7 @@ final class Oracle {
         world.expect(
             !world.runs.contains { $0.order.job.id == job.id }, 2,
             "Job \(job.id) starts while an earlier run of it has not ended.")
+        if world.isLate { return }
         if case .step = order.kind {} else { return }
         checkRepetition(of: row, world)
         world.expect(

@@ -113,6 +113,8 @@ final class World {
     var users: [User]
     var administrator = Administrator()
     var roundsUntilFault: Int?
+    /// Whether the present effects come later than their round, in which others have changed the rows since.
+    var isLate = false
     /// Jobs whose rows the disk could not read for a while.
     var unreadable: Set<JobID> = []
     /// Whether users and faults are over and all work must reach its end.
@@ -226,9 +228,12 @@ final class World {
             node.pausedUntil = 0
             fateIsTold()
             if core == nil { restart(.crashed) }
+            if !isLiving { notCommitted([]) }
             // Until then it would refuse to resume queues.
             if engine.phase == .failing { probe() }
             feed(.room(shortage: nil))
+            // A schedule that is set on the way must not outlast their removal.
+            while !isAlone, failure == nil, engine.phase == .serving, !engine.inbox.isEmpty { round() }
         }
         for (index, user) in users.enumerated() {
             node = node(of: index)

@@ -1,0 +1,205 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// Several daemons that share a PostgreSQL database, as nodes of one queue.
+@Suite(
+    .enabled(
+        if: PostgreSQLCluster.programs != nil && Files.exists("/usr/include/postgresql/libpq-fe.h"),
+        "PostgreSQL or libpq-dev is not installed; several nodes are not tested."))
+struct NodesTests {
+    /// Nodes of one database, each with a directory of its own.
+    struct Nodes {
+        let household: Household
+        let address: String
+        private(set) var directories: [TemporaryDirectory] = []
+        private(set) var daemons: [Daemon] = []
+
+        init(_ household: Household, _ address: String, count: Int) async throws {
+            (self.household, self.address) = (household, address)
+            for index in 0..<count {
+                directories.append(try TemporaryDirectory())
+                daemons.append(try await start(index))
+            }
+        }
+
+        /// Node `index`, which is named a, b, …
+        private func start(_ index: Int) async throws -> Daemon {
+            try await household.start(
+                configuration: """
+                    state: {store: "\(address)"}
+                    node: {name: \(Self.name(index)), lease: 3, statementTimeout: 1}
+                    queues: {default: {concurrency: 4}}
+                    """, in: directories[index])
+        }
+
+        static func name(_ index: Int) -> String { String(UnicodeScalar(UInt8(97 + index))) }
+
+        mutating func restart(_ index: Int) async throws { daemons[index] = try await start(index) }
+
+        func stop() async throws { for daemon in daemons { try await daemon.stop() } }
+    }
+
+    private func with(
+        _ count: Int, _ cluster: PostgreSQLCluster? = nil, _ body: (inout Nodes, [Wire]) async throws -> Void
+    ) async throws {
+        let address = try #require(cluster ?? PostgreSQLCluster.shared).makeDatabase()
+        try await Household.with { household in
+            var nodes = try await Nodes(household, address, count: count)
+            try await body(&nodes, try nodes.daemons.map { try $0.connect() })
+        }
+    }
+
+    @Test func everything_isSeenAndDone_fromEveryNode() async throws {
+        try await with(2) { nodes, wires in
+            let (a, b) = (wires[0], wires[1])
+            let watch = try await b.call("job.watch", ["all": true])["watch"]
+            let timer = try await a.submit(.timer(1000, ["tags": ["t"]]))
+            _ = try await b.next("the timer") { $0.job == timer && $0.state == "running" }
+            #expect(try await b.call("job.get", .job(timer))["state"] == "running")
+            let waiting = a.send("job.wait", .job(timer))
+            _ = try await b.call("job.cancel", .job(timer))
+            #expect(try await a.result(waiting)["state"] == "cancelled")
+            // A run at work at the other node.
+            try await GuidedOrigin.run { origin in
+                let fetch = try await a.submit(.fetch(origin.url("/slow"), ["requires": ["node": "a"]]))
+                let exchange = try await origin.exchange("/slow")
+                #expect(try await b.call("server.nodes")["nodes"]?.array?.map { $0["running"] } == [1, 0])
+                #expect(try await b.call("job.cancel", .job(fetch))["state"] == "cancelled")
+                exchange.close()
+            }
+            // Lists, keys, queues, schedules and removal.
+            let jobs = (0..<50).map { JSON.value(JSON($0)) }
+            let list = try await b.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"])
+            #expect(try await a.wait(list)["result"]?.array?.count == 50)
+            #expect(try await a.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"]) == list)
+            _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
+            _ = try await b.submit(.value(1, ["queue": "new"]))
+            try await until { try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true }
+            _ = try await a.call("schedule.set", ["name": "s", "every": 0.1, "spec": .value(5)])
+            try await b.eventually { ($0["totals"]?["submitted"]?.int ?? 0) + 1 > 2 }
+            #expect(try await b.call("schedule.list")["schedules"]?.array?.count == 1)
+            _ = try await b.call("schedule.remove", ["name": "s"])
+            _ = try await b.call("job.remove", .job(list))
+            #expect(try await a.refusal("job.get", .job(list)).code == -32001)
+            _ = try await b.call("job.unwatch", ["watch": watch ?? .null])
+            try await nodes.stop()
+        }
+    }
+
+    @Test func killedNode_isTakenOver_andNothingIsLost() async throws {
+        try await with(3) { nodes, wires in
+            try await GuidedOrigin.run({ _, _ in .text("1") }) { origin in
+                let rest = [["then": JSON.timer(0.02)]] as JSON
+                var ids: [Int] = []
+                for number in 0..<200 {
+                    ids.append(try await wires[0].submit(.fetch(origin.url("/\(number)"), ["then": rest])))
+                }
+                let jobs = (0..<100).map { _ in JSON.timer(0.05) }
+                let list = try await wires[2].submit(["source": ["type": "list", "jobs": .array(jobs)]])
+                for _ in 0..<3 {
+                    try await nodes.daemons[2].crash()
+                    try await nodes.restart(2)
+                }
+                try await nodes.daemons[2].crash()
+                for id in ids { #expect(try await wires[1].wait(id)["state"] == "succeeded", "job \(id)") }
+                #expect(try await wires[1].wait(list)["result"]?.array?.count == 100)
+            }
+            for daemon in nodes.daemons.dropLast() { try await daemon.stop() }
+        }
+    }
+
+    /// A node that stood still for longer than its lease stores nothing about the jobs that others took over.
+    @Test func stoppedNode_losesItsJobs_andBeginsAnew() async throws {
+        try await with(2) { nodes, wires in
+            try await GuidedOrigin.run { origin in
+                let job = try await wires[1].submit(.fetch(origin.url("/x")))
+                var first = try await origin.exchange("/x")
+                // It may have begun at either node.
+                var (stopped, other) = (1, 0)
+                if try await wires[0].call("server.nodes")["nodes"]?[0]?["running"] == 1 { (stopped, other) = (0, 1) }
+                nodes.daemons[stopped].process.send(signal: SIGSTOP)
+                let second = try await origin.exchange("/x")
+                second.answer(.text("second"))
+                #expect(try await wires[other].wait(job)["result"]?["text"] == "second")
+                nodes.daemons[stopped].process.send(signal: SIGCONT)
+                try await nodes.daemons[stopped].process.line(containing: "Other nodes have taken over")
+                first.answer(.text("first"))
+                first = second
+                #expect(try await wires[stopped].wait(job)["result"]?["text"] == "second")
+                #expect(try await wires[stopped].succeed(.value(3)) == 3)
+            }
+            try await nodes.stop()
+        }
+    }
+
+    @Test func stoppingNode_givesItsJobsBackAtOnce() async throws {
+        try await with(2) { nodes, wires in
+            try await GuidedOrigin.run { origin in
+                let job = try await wires[0].submit(.fetch(origin.url("/x")))
+                _ = try await origin.exchange("/x")
+                let isAtA = try await wires[0].call("server.nodes")["nodes"]?[0]?["running"] == 1
+                try await nodes.daemons[isAtA ? 0 : 1].stop()
+                try await origin.exchange("/x").answer(.text("again"))
+                let end = try await wires[isAtA ? 1 : 0].wait(job)
+                #expect(end["result"]?["text"] == "again" && end["crashes"] == nil, "\(end)")
+                try await nodes.daemons[isAtA ? 1 : 0].stop()
+            }
+        }
+    }
+
+    @Test func everyNode_goesOn_afterPostgreSQLWasAway() async throws {
+        let cluster = try PostgreSQLCluster()
+        try await with(2, cluster) { nodes, wires in
+            try await GuidedOrigin.run { origin in
+                let job = try await wires[0].submit(.fetch(origin.url("/x")))
+                let exchange = try await origin.exchange("/x")
+                try cluster.stop()
+                #expect(try await wires[1].refusal("job.submit", .value(2)).code == -32008)
+                #expect(try await wires[1].call("server.info")["node"] == "b")
+                try cluster.start()
+                for daemon in nodes.daemons { try await daemon.process.line(containing: "Storing works again") }
+                // Whether its lease has ended meanwhile depends on how long the server took.
+                exchange.answer(.text("x"))
+                let retry = Task { try await origin.exchange("/x").answer(.text("x")) }
+                #expect(try await wires[1].wait(job)["result"]?["text"] == "x")
+                retry.cancel()
+                #expect(try await wires[1].succeed(.value(3)) == 3)
+            }
+            try await nodes.stop()
+        }
+    }
+
+    @Test func boundJob_waitsForItsNode() async throws {
+        try await with(2) { nodes, wires in
+            try await nodes.daemons[1].stop()
+            let bound = try await wires[0].submit(.value("b", ["requires": ["node": "b"]]))
+            #expect(try await wires[0].succeed(.value("a")) == "a")
+            #expect(try await wires[0].call("job.get", .job(bound))["state"] == "queued")
+            try await nodes.restart(1)
+            let job = try await wires[0].wait(bound)
+            #expect(job["result"] == "b" && job["node"] == "b", "\(job)")
+            // A node of the same name is refused.
+            let process = try ChildProcess(
+                try Daemon.command(
+                    in: try TemporaryDirectory(),
+                    configuration: "state: {store: \"\(nodes.address)\"}\nnode: {name: a}"))
+            #expect(try await process.end() == .code(69))
+            #expect(process.errorText.contains("has a node of the name a already"), "\(process.errorText)")
+            try await nodes.stop()
+        }
+    }
+
+    private func until(_ isSo: () async throws -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(Patience.seconds)
+        while try await !isSo() {
+            guard ContinuousClock.now < end else {
+                Issue.record("It never was so.")
+                return
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+}

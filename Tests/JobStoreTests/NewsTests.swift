@@ -1,0 +1,122 @@
+import InMemoryStore
+import JobModel
+import JobStore
+import TestSupport
+import Testing
+
+#if canImport(PostgreSQLStore)
+    @testable import PostgreSQLStore
+
+    /// What nodes that share a database learn of each other.
+    @Suite(.enabled(if: PostgreSQLCluster.programs != nil, "PostgreSQL is not installed.")) struct NewsTests {
+        private let address: String
+        private let directories: [TemporaryDirectory]
+
+        init() throws {
+            address = try #require(PostgreSQLCluster.shared).makeDatabase()
+            directories = try (0..<3).map { _ in try TemporaryDirectory() }
+        }
+
+        private func open(_ index: Int, name: String? = nil) throws -> PostgreSQLStore {
+            try PostgreSQLStore(
+                PostgreSQLSettings(address: address, statementTimeout: 20), path: directories[index].path,
+                node: NodeDescription(name: name ?? "node\(index)"))
+        }
+
+        @Test func nodesHear_whatOthersChanged_once() throws {
+            let first = try open(0)
+            let alone = StoreUnderTest(first)
+            try alone.insert([.sample()])
+            #expect(try alone.round { try $0.news() } == nil)
+            let (second, third) = (StoreUnderTest(try open(1)), StoreUnderTest(try open(2)))
+            let key = CountKey(owner: 1, queue: "q", state: .queued)
+            let ids = try alone.round { transaction in
+                let ids = try transaction.create([.sample(), .sample()])
+                let work = try transaction.add(WorkRow(kind: .removeTree, job: ids[0], owner: 1))
+                try transaction.endWork(work)
+                try transaction.put([key: CountValue(jobs: 2, bytes: 10)])
+                try transaction.put(QueueOverrides(), ofQueue: "q")
+                return (jobs: ids, work: work)
+            }
+            // A round that is undone has heard of nothing.
+            second.undoneRound { transaction throws(StoreError) in _ = try transaction.news() }
+            for other in [second, third] {
+                let news = try #require(try other.round { try $0.news() })
+                #expect(news.jobs == ids.jobs && news.work == [ids.work])
+                #expect(news.counts[key]?.jobs == 2 && news.hasQueues && !news.hasSchedules && !news.hasLostRuns)
+                #expect(try other.round { try $0.news() } == nil)
+            }
+            // Ids grow over all nodes, and a count is heard of when nothing is left of it.
+            let later = try second.round { transaction in
+                try transaction.put([key: CountValue()])
+                return try transaction.create([.sample()])
+            }
+            #expect(later[0] > ids.jobs[1])
+            #expect(try alone.insert([.sample()])[0] > later[0])
+            let news = try #require(try third.round { try $0.news() })
+            #expect(news.counts[key]?.jobs == 0 && news.jobs.first == later[0])
+        }
+
+        @Test func runsOfALifeThatIsOver_areLost_untilTheyAreForgotten() throws {
+            let (first, second) = (try open(0), try open(1))
+            let rounds = (StoreUnderTest(first), StoreUnderTest(second))
+            let ids = try rounds.0.insert([
+                .sample(state: .running).with { $0.run = RunID(life: first.life, number: 1) },
+                .sample(state: .running).with { $0.run = RunID(life: second.life, number: 1) },
+            ])
+            try rounds.1.round { transaction in #expect(try transaction.lostRuns(limit: 9).isEmpty) }
+            first.close(isClean: true)
+            try rounds.1.round { transaction in
+                #expect(try transaction.news()?.hasLostRuns == true)
+                #expect(try transaction.lostRuns(limit: 9).map(\.id) == [ids[0]])
+                #expect(try transaction.wasStopped(life: first.life) == true)
+                #expect(try transaction.wasStopped(life: 99) == nil)
+                try transaction.forgetLostLives()
+            }
+            #expect(try rounds.1.round { try $0.news() } == nil)
+            // One that was killed counts as such when it starts again.
+            let again = try open(0)
+            let life = again.life
+            try #require(PostgreSQLCluster.shared).sql(
+                "UPDATE deferd.deferd_lives SET is_over = true WHERE life = \(life)", in: address)
+            let end = again.round { _ in }
+            guard case .undone = end else {
+                Issue.record("\(end)")
+                return
+            }
+            try StoreUnderTest(again).round { _ in }
+            #expect(again.life > life)
+            try rounds.1.round { transaction in
+                #expect(try transaction.news()?.hasLostRuns == true)
+                #expect(try transaction.wasStopped(life: life) == false)
+            }
+        }
+
+        @Test func nameOfALivingNode_isRefused() throws {
+            let first = try open(0, name: "a")
+            let error = #expect(throws: StoreError.self) { _ = try open(1, name: "a") }
+            #expect(error?.code == .locked && error?.message.contains("node.name") == true)
+            first.close(isClean: false)
+            // Its state directory makes it the same node.
+            _ = try open(0, name: "a")
+        }
+
+        @Test func life_isJudgedByTheTimeInWhichItCouldHaveBeenSeen() {
+            func row(_ life: Int64, beat: Int64) -> Lives.Row {
+                Lives.Row(life: life, beat: beat, lease: 5000, isOver: false)
+            }
+            var lives = Lives()
+            for second in 0...5 {
+                #expect(lives.look(at: [row(1, beat: 7), row(2, beat: Int64(second))], now: Int64(second) * 1000).isEmpty)
+            }
+            // The node stood still, or the database was away.
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 5)], now: 100_000).isEmpty)
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 5)], now: 101_000).isEmpty)
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 5)], now: 103_000).isEmpty)
+            // A clock that is set back counts for nothing.
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 6)], now: 50_000).isEmpty)
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 6)], now: 52_000).isEmpty)
+            #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 6)], now: 52_001).map(\.life) == [1])
+        }
+    }
+#endif
