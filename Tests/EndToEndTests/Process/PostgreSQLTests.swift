@@ -138,6 +138,13 @@ struct PostgreSQLTests {
                 #expect(try await whole(method, job, wire) == told[index])
             }
             #expect(try await wire.call("job.output", .job(killed)) == kept)
+            try await Daemon.run(configuration: configuration + "node: {name: other}\n") { other, wire in
+                for (index, (method, job)) in asked.enumerated() {
+                    #expect(try await whole(method, job, wire) == told[index])
+                }
+                #expect(try await wire.call("job.output", .job(killed)) == kept)
+                try await other.stop()
+            }
             for job in [program, value, copy, killed] { _ = try await wire.call("job.remove", .job(job)) }
             try await daemon.stop()
             #expect(try cluster.sql("SELECT count(*) FROM deferd.blob_parts", in: database) == "0")
