@@ -75,7 +75,7 @@ package final class PostgreSQLBlobArchive: BlobArchive {
                 if rows[row].integer(2) == 0 { unused.append(blob) }
                 last = blob
             }
-            try remove(unused)
+            if !unused.isEmpty { try remove(unused) }
             count += unused.count
             if rows.count < Self.page { return count }
         }

@@ -133,10 +133,25 @@ import Testing
         let (archive, directory, store) = (TestArchive(), try TemporaryDirectory(), TestStore())
         try archive.put([1], as: 0, of: BlobReference(life: 1, number: 77, size: 1))
         try archive.put([1], as: 0, of: BlobReference(life: 1, number: 78, size: 1))
-        for name in ["1-5", "2-1"] { try directory.write("x", to: name) }
+        // The output of a run that another daemon took over, which does not know its size.
+        let output = RunID(life: 1, number: 6).output()
+        var row = JobRow(
+            owner: 7, groups: nil, parent: nil,
+            terms: JobTerms(
+                plan: JobPlan(
+                    source: JobPlan.Step(source: .program, timeout: nil, retry: .standard), links: [], deadline: nil),
+                queue: "default", priority: 0, key: nil, tags: []),
+            specSize: 2, createdAt: Timestamp(milliseconds: 0), state: .failed)
+        row.blobs = [LinkBlob(link: 0, blob: output, attempt: 1)]
+        let end = store.round { transaction throws(StoreError) in
+            _ = try transaction.insert([NewJobRow(row: row, document: .spec(Array("{}".utf8)))])
+        }
+        guard case .committed = end else { throw TestEngine.Unexpected("\(end)") }
+        for name in ["1-5", "1-6", "2-1"] { try directory.write(name, to: name) }
         let blobs = BlobStore(path: directory.path, life: 2, archive: archive)
         #expect(try blobs.sweep(store) == 2)
-        #expect(directory.names == ["2-1"] && archive.names == ["1-78"])
+        #expect(directory.names == ["2-1"] && archive.names == ["1-6", "1-78"])
+        #expect(try archive.part(0, of: output) == Array("1-6".utf8))
         #expect(try blobs.sweep(store) == 0)
     }
 }

@@ -46,6 +46,7 @@ struct TestEngine: Sendable {
         (sources.http.connectTimeout, sources.http.idleTimeout) = (3600, 3600)
         sources.programs.directory = directory.path + "/programs"
         sources.programs.allowsAny = true
+        store.begin(life: life, wasStopped: start == .clean)
         let library = try SourceLibrary(
             settings: sources, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
         let clock = Clock()

@@ -67,6 +67,14 @@ final class TestStore: JobStore, Sendable {
         committed = Mutex(store.rows)
     }
 
+    /// Begins the life of another engine, and ends the one before.
+    func begin(life: Int64, wasStopped: Bool) {
+        guard life != store.life else { return }
+        store.end(life: store.life, wasStopped: wasStopped)
+        store.begin(life: life)
+        store.life = life
+    }
+
     /// The rows of the last committed round.
     var rows: StoredRows { committed.withLock(\.self) }
 
