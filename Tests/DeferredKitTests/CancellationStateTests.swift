@@ -7,42 +7,6 @@ import Testing
 @Suite struct CancellationStateTests {
     // MARK: Paused, running, waiting for its executor
 
-    @Test func cancel_reachesTheInnerOne_whenPaused() {
-        let journal = Journal<String>()
-        let inner = noting(journal, "inner")
-        let outer = Promise<Int, any Error> { _ in journal.note("outer") }
-        let last = outer.deferred.flatMap { _ in inner.deferred }.map { $0 }
-        outer.succeed(1)
-        last.cancel()
-        #expect(journal.entries == ["inner"])
-        #expect(last.isCancelled)
-    }
-
-    @Test func cancel_leavesTheInnerOneAlone_whenOthersWantIt() {
-        let inner = Promise<Int, any Error>()
-        let other = inner.deferred.map { $0 }
-        let paused = Deferred<Int, any Error>.succeeded(1).flatMap { _ in inner.deferred }
-        paused.cancel()
-        #expect(paused.isCancelled)
-        #expect(!inner.isCancelled)
-        inner.succeed(1)
-        #expect(other.value == 1)
-    }
-
-    @Test func cancel_leavesTheInnerOnesOtherConsumersAlone_whenItCameAfterAnotherConsumer() {
-        let outer = Promise<Int, any Error>()
-        let inner = Promise<Int, any Error>()
-        let before = outer.deferred.map { $0 }
-        let paused = outer.deferred.flatMap { _ in inner.deferred }
-        outer.succeed(1)
-        let after = inner.deferred.map { $0 + 1 }
-        paused.cancel()
-        #expect(paused.isCancelled && before.value == 1)
-        inner.succeed(2)
-        #expect(after.value == 3)
-        #expect(before.map { $0 + 10 }.value == 11)
-    }
-
     @Test func cancel_failsAtOnceAndCancelsWhatComes_whenTheClosureIsRunning() {
         let inner = Promise<Int, any Error>()
         let outer = Promise<Int, any Error>()
@@ -100,25 +64,7 @@ import Testing
         #expect(run.outcome == .success(1))
     }
 
-    @Test func cancel_goesOnToTheOther_whenBoundToIt() {
-        let journal = Journal<String>()
-        let other = noting(journal, "other")
-        let bound = noting(journal, "bound")
-        bound.resolve(with: other.deferred)
-        bound.deferred.cancel()
-        #expect(journal.entries == ["other"])
-        #expect(bound.deferred.isCancelled)
-        #expect(bound.isCancelled)
-    }
-
     // MARK: No producer left
-
-    @Test func cancel_failsAtOnce_whenThePromiseWasDropped() {
-        let last = Promise<Int, any Error>().deferred.map { $0 }.map { $0 }
-        #expect(last.outcome == nil)
-        last.cancel()
-        #expect(last.isCancelled)
-    }
 
     @Test func cancel_failsAtOnce_whenATypedPromiseWasDropped() {
         let last = Promise<Int, Oops>().deferred.map { $0 }.erased()
@@ -154,13 +100,6 @@ import Testing
         let hopeless = Deferred<Int, Oops>.never
         hopeless.cancel()
         #expect(hopeless.outcome == nil)
-    }
-
-    @Test func cancel_reachesThroughBothEndsOfABinding_whenTheOtherWasDropped() {
-        let bound = Promise<Int, any Error>()
-        bound.resolve(with: Promise<Int, any Error>().deferred)
-        bound.deferred.cancel()
-        #expect(bound.deferred.isCancelled)
     }
 
     // MARK: Inside callbacks

@@ -6,15 +6,6 @@ import Testing
 @Suite struct CancellationTests {
     // MARK: The topmost one
 
-    @Test func cancel_failsThePromise_whenItDoesNotResolveAndFailureIsAnyError() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        promise.deferred.cancel()
-        #expect(journal.entries == ["cancelled"])
-        #expect(promise.isCancelled)
-        #expect(promise.deferred.isCancelled)
-    }
-
     @Test func cancel_leavesTheOutcomeToTheProducer_whenFailureIsTyped() {
         let journal = Journal<String>()
         let promise = noting(journal, failing: Oops.self)
@@ -47,20 +38,6 @@ import Testing
         #expect(promise.deferred.value == 3)
     }
 
-    @Test func cancel_flowsUpToTheTopAndTheFailureDown_whenCalledAtTheEnd() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        let last = promise.deferred.then { $0 + 1 }.fail { error in
-            journal.note(error is CancellationError ? "handler" : "?")
-            throw error
-        }
-        .map { $0 }
-        last.cancel()
-        #expect(journal.entries == ["cancelled", "handler"])
-        #expect(last.isCancelled)
-        #expect(promise.deferred.isCancelled)
-    }
-
     @Test func cancel_mayBeHandled_whenItFlowsDown() {
         let promise = Promise<Int, any Error>()
         let last = promise.deferred.fail { _ in 5 }.then { $0 + 1 }
@@ -91,16 +68,6 @@ import Testing
         #expect(b.error as? Oops == .one)
     }
 
-    @Test func cancel_doesNothing_whenResolved() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        promise.succeed(1)
-        promise.deferred.cancel()
-        #expect(journal.entries.isEmpty)
-        #expect(!promise.isCancelled)
-        #expect(promise.deferred.value == 1)
-    }
-
     @Test func lateResolve_isIgnored_afterCancellation() {
         let promise = Promise<Int, any Error>()
         promise.deferred.cancel()
@@ -111,68 +78,6 @@ import Testing
     }
 
     // MARK: Several consumers
-
-    @Test func consumer_failsAlone_whileOthersStay() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        let first = promise.deferred.map { $0 }
-        let second = promise.deferred.map { $0 }
-        first.cancel()
-        #expect(first.isCancelled)
-        #expect(journal.entries.isEmpty)
-        #expect(!promise.isCancelled)
-        promise.succeed(1)
-        #expect(second.value == 1)
-        #expect(first.isCancelled)
-    }
-
-    @Test func lastConsumer_cancelsTheTop_whenTheOthersHaveLeft() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        let links = (0..<3).map { _ in promise.deferred.map { $0 } }
-        links[1].cancel()
-        links[0].cancel()
-        #expect(journal.entries.isEmpty)
-        links[2].cancel()
-        #expect(journal.entries == ["cancelled"])
-        #expect(links.allSatisfy { $0.isCancelled })
-    }
-
-    @Test func cancel_takesTheConsumersAlong_whenCalledOnTheTop() {
-        let promise = Promise<Int, any Error>()
-        let links = (0..<3).map { _ in promise.deferred.map { $0 } }
-        promise.deferred.cancel()
-        #expect(links.allSatisfy { $0.isCancelled })
-    }
-
-    @Test func cancel_takesTheConsumersAlongAndLeavesTheOthers_whenCalledInTheMiddle() {
-        let promise = Promise<Int, any Error>()
-        let other = promise.deferred.map { $0 }
-        let middle = promise.deferred.map { $0 }
-        let links = (0..<3).map { _ in middle.then { $0 } }
-        middle.cancel()
-        #expect(middle.isCancelled && links.allSatisfy { $0.isCancelled })
-        #expect(!promise.isCancelled && other.outcome == nil)
-        other.cancel()
-        #expect(promise.isCancelled)
-    }
-
-    @Test func cancel_stopsWhereAnotherBranchBegins() {
-        let journal = Journal<String>()
-        let promise = noting(journal)
-        let middle = promise.deferred.map { $0 }
-        let other = promise.deferred.map { $0 }
-        let left = middle.map { $0 }
-        let right = middle.map { $0 }
-        left.cancel()
-        #expect(left.isCancelled)
-        #expect(middle.outcome == nil)
-        right.cancel()
-        #expect(middle.isCancelled)
-        #expect(right.isCancelled)
-        #expect(other.outcome == nil)
-        #expect(journal.entries.isEmpty)
-    }
 
     @Test func observers_holdNoInterest() {
         let journal = Journal<String>()

@@ -5,34 +5,6 @@ import Testing
 @Suite struct HLDeferredTests {
     // MARK: then, fail, both
 
-    @Test func then_getsTheValue_whenTakingAResult() {
-        let promise = Promise<Int, any Error>()
-        let next = promise.deferred.then { "\($0)" }
-        promise.succeed(7)
-        #expect(next.value == "7")
-    }
-
-    @Test func then_isSkipped_whenTakingAnError() {
-        let journal = Journal<String>()
-        let promise = Promise<Int, any Error>()
-        let last = promise.deferred
-            .then { _ in journal.note("then") }
-            .then { journal.note("then again") }
-        promise.fail(Oops.one)
-        #expect(journal.entries.isEmpty)
-        #expect(last.error as? Oops == .one)
-    }
-
-    @Test func fail_isSkipped_whenTakingAResult() {
-        let journal = Journal<String>()
-        let last = Deferred<Int, any Error>.succeeded(1).fail { _ in
-            journal.note("fail")
-            return 2
-        }
-        #expect(last.value == 1)
-        #expect(journal.entries.isEmpty)
-    }
-
     @Test func chain_switchesBetweenItsBranches_whenCallbacksThrowAndHandle() {
         let journal = Journal<String>()
         let last = Deferred<Int, any Error>.succeeded(1)
@@ -119,21 +91,6 @@ import Testing
 
     // MARK: Pausing
 
-    @Test func chain_pauses_whenACallbackReturnsADeferred() {
-        let journal = Journal<String>()
-        let inner = Promise<Int, any Error>()
-        let last = Deferred<Int, any Error>.succeeded(1)
-            .then { value in
-                journal.note("first \(value)")
-                return inner.deferred
-            }
-            .then { journal.note("second \($0)") }
-        #expect(journal.entries == ["first 1"])
-        #expect(last.outcome == nil)
-        inner.succeed(2)
-        #expect(journal.entries == ["first 1", "second 2"])
-    }
-
     @Test func pausedChain_goesOnBeforeLinksAddedToTheInnerOneLater_whenItResolves() {
         let journal = Journal<String>()
         let outer = Promise<Int, any Error>()
@@ -170,14 +127,6 @@ import Testing
         typed.fail(.two)
         #expect(links.allSatisfy { $0.value == 5 })
         #expect(typedLinks.allSatisfy { $0.error as? Oops == .two })
-    }
-
-    @Test func chain_doesNotPause_whenTheReturnedDeferredIsResolved() {
-        let last = Deferred<Int, any Error>.succeeded(1)
-            .then { Deferred<Int, any Error>.succeeded($0 + 1) }
-            .then { Deferred<Int, Oops>.succeeded($0 + 1) }
-            .then { $0 + 1 }
-        #expect(last.value == 4)
     }
 
     // MARK: Resolving

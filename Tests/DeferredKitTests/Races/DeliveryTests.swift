@@ -17,20 +17,6 @@ import Testing
         #expect(journal.entries == Array(0...6))
     }
 
-    @Test func callback_isFinishedFirst_whenItResolvesAnother() {
-        let journal = Journal<String>()
-        let other = Promise<Int, any Error>()
-        other.deferred.upon { _ in journal.note("other") }
-        let promise = Promise<Int, any Error>()
-        promise.deferred.upon { _ in
-            journal.note("begin")
-            other.succeed(1)
-            journal.note("end")
-        }
-        promise.succeed(0)
-        #expect(journal.entries == ["begin", "end", "other"])
-    }
-
     @Test func callback_isFinishedFirst_whenItAddsAnother() {
         let journal = Journal<String>()
         let resolved = Deferred<Int, any Error>.succeeded(1)
@@ -43,29 +29,6 @@ import Testing
         }
         promise.succeed(0)
         #expect(journal.entries == ["end", "added"])
-    }
-
-    @Test func whatACallbackMadeDue_runsBeforeTheNextCallbackOfTheSameDeferred() {
-        let journal = Journal<String>()
-        let a = Promise<Int, any Error>()
-        let b = Promise<Int, any Error>()
-        let c = Promise<Int, any Error>()
-        let d = Promise<Int, any Error>()
-        a.deferred.upon { _ in
-            b.succeed(0)
-            c.succeed(0)
-            journal.note("a1")
-        }
-        a.deferred.upon { _ in journal.note("a2") }
-        b.deferred.upon { _ in
-            d.succeed(0)
-            journal.note("b1")
-        }
-        b.deferred.upon { _ in journal.note("b2") }
-        c.deferred.upon { _ in journal.note("c1") }
-        d.deferred.upon { _ in journal.note("d1") }
-        a.succeed(0)
-        #expect(journal.entries == ["a1", "b1", "d1", "b2", "c1", "a2"])
     }
 
     @Test func callbackAddedByACallback_comesAfterThoseThatWereThere() {
