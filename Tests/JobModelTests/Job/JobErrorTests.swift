@@ -26,9 +26,15 @@ import Testing
         cause.failures = [leaf, JobError(.tls, "y", http: .init(status: 0, reason: ""))]
         cause.job = 1 << 60
         cause.index = 3
+        cause.failuresOmitted = 5
+        #expect(
+            cause.json.object?.names == [
+                "kind", "message", "retryable", "link", "attempts", "job", "index", "failures", "failuresOmitted",
+            ])
         var error = JobError(.list, "One.")
         error.cause = cause
         error.link = 4
+        #expect(error.json.object?.names.last == "cause")
         let again = JobError(json: error.json)
         #expect(again == error)
         #expect(again.cause?.failures?.first == leaf)
