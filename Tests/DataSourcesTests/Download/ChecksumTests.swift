@@ -21,6 +21,7 @@ import Testing
             #expect(result["sha256"]?.string == FileDigest.sha256(of: Array("abc".utf8)))
             let error = try await bench.failure(.download(origin.url("/abd"), to: "y", sum))
             #expect(error.kind == .checksum && error.message.contains(String(checksum.lowercased().suffix(32))))
+            #expect(!error.isRetryable)
             #expect(bench.names(below: bench.downloads) == ["x"])
             // An existing file is hashed, unless its record has the digest.
             let skip = sum.merging(["exists": "skip"]) { $1 }

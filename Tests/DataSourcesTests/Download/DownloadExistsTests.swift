@@ -10,25 +10,10 @@ import TestOrigin
         .download(origin.url("/tool"), to: path, exists.map { ["exists": .string($0)] } ?? [:])
     }
 
-    private static let digest = "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437"
-
     private func run(_ body: @escaping @Sendable (TestOrigin, Workbench) async throws -> Void) async throws {
         try await Workbench.run(serving: ["/tool": OriginResource(text: "new", etag: "\"1\"")]) { origin, bench in
             try bench.write(Array("old".utf8), to: bench.downloads + "/tool.tar.gz")
             try await body(origin, bench)
-        }
-    }
-
-    @Test func download_isSkipped_onlyWithTheRightChecksum() async throws {
-        try await run { origin, bench in
-            var source = try #require(download(origin, "skip").object)
-            source["checksum"] = .string("sha256:" + Self.digest)
-            let error = try await bench.failure(.object(source))
-            #expect(error.kind == .checksum)
-            #expect(bench.bytes(of: bench.downloads + "/tool.tar.gz") == Array("old".utf8))
-            try bench.write(Array("new".utf8), to: bench.downloads + "/tool.tar.gz")
-            let result = try await bench.result(.object(source))
-            #expect(result["sha256"]?.string == Self.digest)
         }
     }
 

@@ -132,22 +132,6 @@ import TestOrigin
         }
     }
 
-    @Test func checksum_isChecked() async throws {
-        try await run { origin, bench in
-            let right = try await bench.result(source(origin))["sha256"]?.string
-            let digest = try #require(right)
-            let wrong = "sha256:" + String(repeating: "0", count: 64)
-            let error = try await bench.failure(source(origin, ["checksum": .string(wrong), "exists": "replace"]))
-            #expect(error.kind == .checksum)
-            #expect(!error.isRetryable)
-            #expect(error.message.contains(digest))
-            #expect(bench.names(below: bench.downloads) == ["new", "new/x"])
-            let more: [String: JSON] = ["checksum": .string("SHA256:" + digest.uppercased()), "exists": "replace"]
-            let result = try await bench.result(source(origin, more))
-            #expect(result["sha256"]?.string == digest)
-        }
-    }
-
     @Test func mirrors_areTriedInOrder() async throws {
         try await run { origin, bench in
             let other = Workbench.bytes(10, seed: 9)
@@ -250,14 +234,6 @@ import TestOrigin
             _ = try await deferred.get()
             #expect(totals.withLock { $0 } == [nil])
             #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-        }
-    }
-
-    @Test func download_failsWithStorage_whenRootIsMissing() async throws {
-        try await run { origin, bench in
-            try FileManager.default.removeItem(atPath: bench.root)
-            let error = try await bench.failure(source(origin, ["path": .string(bench.root + "/x")]))
-            #expect(error.kind == .storage)
         }
     }
 

@@ -252,28 +252,6 @@ import Testing
         }
     }
 
-    @Test func refusedConnections_areToldOf_andTheOthersFetchTheFile() async throws {
-        let gate = OriginGate()
-        try await Workbench.run(against: { request, count in
-            switch count {
-            case 0: [Self.head(request), .wait(gate), .send(Self.body)]
-            case 1, 2: [.head("503 Busy", [("Content-Length", "0"), ("Retry-After", "30")])]
-            default: [Self.head(request), .send(Array(Self.bytes(request)))]
-            }
-        }) { origin, bench in
-            let deferred = try bench.start(download(origin, 3))
-            var count = 0
-            for await error in bench.refusals.stream {
-                #expect(error.retryAfter == 30)
-                count += 1
-                if count == 2 { break }
-            }
-            gate.open()
-            #expect(try await deferred.get()["attempts"] == 1)
-            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-        }
-    }
-
     @Test func silentSegment_isTakenUpByAnotherConnection() async throws {
         let clock = NIOAsyncTestingEventLoop()
         try await Workbench.run(

@@ -16,44 +16,6 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: [true, false])
-    func failure_isTimeout_whenServerFallsSilent(beforeHead: Bool) async throws {
-        let script: ScriptedOrigin.Script = { _, _ in
-            beforeHead
-                ? [.hold] : [.head("200 OK", [("Content-Length", "100")]), .send("some"), .hold]
-        }
-        let clock = NIOAsyncTestingEventLoop()
-        try await Workbench.run(against: script, timers: clock) { origin, bench in
-            let error = try await bench.failureAsTimePasses(origin, clock)
-            #expect(error.kind == .timeout)
-            #expect(error.isRetryable)
-            await origin.clientLeaves()
-        }
-    }
-
-    @Test func transfer_succeeds_whenServerIsSlowButNotSilent() async throws {
-        let body = Array("slowly".utf8)
-        let gates = body.map { _ in OriginGate() }
-        let steps = zip(gates, body).flatMap { gate, byte in [.wait(gate), .send([byte])] as [OriginStep] }
-        let clock = NIOAsyncTestingEventLoop()
-        try await Workbench.run(
-            against: { _, _ in [.head("200 OK", [("Content-Length", "6")])] + steps }, timers: clock
-        ) { origin, bench in
-            let deferred = try bench.start(["type": "url", "url": .string(origin.url("/x"))])
-            let (sizes, report) = AsyncStream.makeStream(of: Int64.self)
-            deferred.onProgress { report.yield($0.completed) }
-            var arrivals = sizes.makeAsyncIterator()
-            await origin.log.reaches(1)
-            for gate in gates {
-                // Nearly what ends it: six minutes in all, of which none is as long as the idle timeout.
-                await clock.advanceTime(by: .seconds(59))
-                gate.open()
-                _ = await arrivals.next()
-            }
-            #expect(try await deferred.get()["body"] == "slowly")
-        }
-    }
-
     @Test(arguments: [true, false]) func failure_isTimeout_whenServerIsSlowerThanItMustBe(isSlow: Bool) async throws {
         let gates = (0..<10).map { _ in OriginGate() }
         let steps = gates.flatMap { gate in [.wait(gate), .send(isSlow ? "x" : "xxxx")] as [OriginStep] }

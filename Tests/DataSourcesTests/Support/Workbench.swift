@@ -195,14 +195,6 @@ final class Workbench: Sendable {
         }
     }
 
-    /// Asks `origin` for a document while `clock`, by which this bench waits, goes on, and returns how that failed.
-    func failureAsTimePasses(_ origin: ScriptedOrigin, _ clock: NIOAsyncTestingEventLoop) async throws -> JobError {
-        let deferred = try start(["type": "url", "url": .string(origin.url("/x"))])
-        await origin.log.reaches(1)
-        await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
-        return try await failure(of: deferred)
-    }
-
     struct UnexpectedSuccess: Error {
         let result: JSON
     }
