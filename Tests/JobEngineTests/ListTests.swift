@@ -76,6 +76,22 @@ import Testing
         try await TestEngine.with { test in
             let row = try await test.run(Self.list([Self.failing, Self.failing], "first"))
             #expect(row.carried?.error?.failures?.map(\.index) == [0, 1])
+            let many = try await test.run(Self.list([JSON](repeating: Self.failing, count: 150), "first"))
+            #expect(many.carried?.error?.failures?.map(\.index) == Array(0..<100))
+            #expect(many.carried?.error?.failuresOmitted == 50)
+        }
+    }
+
+    @Test func first_isNotWon_byACancelledChild() async throws {
+        try await TestEngine.with { test in
+            let job = try await test.submit(Self.list([Self.waiting, Self.waiting], "first"))
+            await test.store.until { $0.allJobs.count { $0.waiting == .timer } == 2 }
+            let children = test.store.rows.allJobs.filter { $0.parent != nil }.map(\.id)
+            for child in children {
+                #expect(test.store.rows.job(job)?.state == .running)
+                _ = await test.engine.ask(.change(child, .cancel), for: TestEngine.user)
+            }
+            #expect(try await test.end(of: job).state == .failed)
         }
     }
 

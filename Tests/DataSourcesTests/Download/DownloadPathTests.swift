@@ -219,9 +219,13 @@ import TestOrigin
     @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
         try await Workbench.run { bench in
             mkfifo(bench.root + "/fifo", 0o600)
-            let error = try await bench.failure(
-                .download("http://127.0.0.1:1/", to: bench.root + "/fifo", ["exists": "skip"]))
-            #expect(error.kind == .exists)
+            try bench.write([1], to: bench.directory + "/outside")
+            symlink(bench.directory + "/outside", bench.root + "/link")
+            for name in ["fifo", "link"] {
+                let error = try await bench.failure(
+                    .download("http://127.0.0.1:1/", to: bench.root + "/" + name, ["exists": "skip"]))
+                #expect(error.kind == .exists)
+            }
         }
     }
 

@@ -124,6 +124,19 @@ import TestOrigin
         }
     }
 
+    @Test func status_isRetryable_ifItMayPass() async throws {
+        let passing = [408, 425, 429, 500, 502, 503, 504]
+        try await Workbench.run(
+            against: { request, _ in [.head("\(request.path.dropFirst()) Bad", [("Content-Length", "0")])] }
+        ) { origin, bench in
+            for status in passing + [400, 401, 403, 404, 410, 501] {
+                let error = try await bench.failure(.source("url", origin.url("/\(status)")))
+                #expect(error.kind == .http && error.http?.status == status)
+                #expect(error.isRetryable == passing.contains(status), "\(status)")
+            }
+        }
+    }
+
     @Test func answer_isQuoted_whenItIsNotHTTP() async throws {
         try await Workbench.run(against: { _, _ in [.send("SSH-2.0-OpenSSH\r\n"), .close] }) { origin, bench in
             let error = try await bench.failure(.source("url", origin.url("/x")))

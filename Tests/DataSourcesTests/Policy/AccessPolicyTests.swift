@@ -30,7 +30,11 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: ["no url", "http://", "/path", "http://a b/"])
+    @Test(arguments: [
+        "no url", "http://", "/path", "http://a b/", "http://127.0.0.%31/", "http://%31%32%37.0.0.1/",
+        "http://127.0.0.1%2f/", "http://127.0.0.1\\@127.0.0.2/", "http://127..1/", "http://127.0.0.1../",
+        "http://127.0.0.1%00.example/",
+    ])
     func text_isInvalid_whenNoURL(text: String) async throws {
         try await Workbench.run { bench in
             #expect(throws: JobError.self) { try bench.library.rules.check(url: text) }
@@ -55,6 +59,20 @@ import TestOrigin
         }
     }
 
+    @Test(arguments: [
+        "127.0.0.1.", "127.1", "127.0.1", "0x7f.1", "0177.0x0.0.01", "0", "0x0", "[::127.0.0.1]", "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]", "[::]", "[0:0:0:0:0:0:0:1]", "[::1%25lo]", "[::1%lo]", "[::ffff:127.0.0.1%25lo]",
+        "127\u{3002}0\u{FF0E}0\u{FF61}1", "\u{2460}\u{2461}\u{2466}.0.0.1", "127.0.0.2@127.0.0.1",
+    ])
+    func deniedAddress_isForbidden_inEverySpelling(host: String) async throws {
+        try await Workbench.run {
+            $0.policy.denyAddresses = ["127.0.0.1/32", "::1"]
+        } _: { bench in
+            let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: "http://\(host):80/") }
+            #expect(error?.kind == .policy)
+        }
+    }
+
     @Test func error_showsTheURL_asItWasWritten_butNoPassword() async throws {
         try await Workbench.run { bench in
             let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: "ftp://example.org/x") }
@@ -66,7 +84,9 @@ import TestOrigin
 
     @Test(arguments: [
         ("http://good.example/", true), ("http://a.wild.example/", true), ("http://wild.example/", false),
-        ("http://other.example/", false), ("http://bad.wild.example/", false), ("http://10.1.2.3/", true),
+        ("http://other.example/", false), ("http://bad.wild.example/", false), ("http://BAD.wild.example./", false),
+        ("http://\u{FF42}ad.wild.example/", false), ("http://good.example:80@other.example/", false),
+        ("http://10.1.2.3/", true),
         ("http://10.1.2.4/", false),
     ])
     func hosts_areAllowedAndDenied_byTheirLists(url: String, isAllowed: Bool) async throws {

@@ -44,19 +44,4 @@ import Testing
             #expect(Files.names(in: daemon.downloads).isEmpty)
         }
     }
-
-    @Test func cancelledChild_isNoWinner_andItsListGoesOn() async throws {
-        try await GuidedOrigin.withDaemon { origin, _, wire in
-            // Before the submission, so that no child starts unseen.
-            _ = try await wire.call("job.watch", ["all": true, "children": true])
-            let id = try await wire.submit([
-                "source": ["type": "list", "mode": "first", "jobs": [.timer(1000), .fetch(origin.url("/"))]]
-            ])
-            let line = try await wire.next("child") { $0.state == "running" && $0.job == id + 1 }
-            _ = try await wire.call("job.cancel", .job(line.job ?? 0))
-            try await origin.exchange("/").answer(.text("won"))
-            let job = try await wire.wait(id)
-            #expect(job["result"]?["index"] == 1, "\(job)")
-        }
-    }
 }

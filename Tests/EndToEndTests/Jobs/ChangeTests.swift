@@ -5,62 +5,56 @@ import Testing
 /// Changing one's mind about jobs: one, or many at once.
 @Suite struct ChangeTests {
     @Test func runningDownload_isHeld_andGoesOnAtItsPart() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Household.with { household in
-                var daemon = try await household.start()
-                var wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-                let first = try await origin.exchange("/file")
-                first.sendHead(
-                    "200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
-                first.send(Array(Sample.large[..<3_000_000]))
-                _ = try await wire.next("3,000,000 bytes") {
-                    $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
-                }
-                let held = try await wire.call("job.hold", .job(job))
-                #expect(held["state"] == "held" && held["waitingFor"] == "release" && held["attempt"] == 0)
-                #expect(Files.names(in: daemon.downloads) == ["file.part"])
-                try await daemon.crash()
-
-                daemon = try await household.start()
-                wire = try daemon.connect()
-                #expect(try await wire.call("job.get", .job(job))["state"] == "held")
-                _ = try await wire.call("job.release", .job(job))
-                let second = try await origin.exchange("/file")
-                #expect(second.request.rangeStart == 3_000_000, "it does not resume")
-                second.answer(.partial(Sample.large, from: 3_000_000, etag: "\"v1\""))
-                let ended = try await wire.wait(job)
-                #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256, "\(ended)")
-                #expect(ended["attempt"] == 1, "a hold uses up no attempt")
-                try await daemon.stop()
+        try await GuidedOrigin.withHousehold { origin, household in
+            var daemon = try await household.start()
+            var wire = try daemon.connect()
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+            _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
+            let first = try await origin.exchange("/file")
+            first.sendHead(
+                "200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
+            first.send(Array(Sample.large[..<3_000_000]))
+            _ = try await wire.next("3,000,000 bytes") {
+                $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
             }
+            let held = try await wire.call("job.hold", .job(job))
+            #expect(held["state"] == "held" && held["waitingFor"] == "release" && held["attempt"] == 0)
+            #expect(Files.names(in: daemon.downloads) == ["file.part"])
+            try await daemon.crash()
+
+            daemon = try await household.start()
+            wire = try daemon.connect()
+            #expect(try await wire.call("job.get", .job(job))["state"] == "held")
+            _ = try await wire.call("job.release", .job(job))
+            let second = try await origin.exchange("/file")
+            #expect(second.request.rangeStart == 3_000_000, "it does not resume")
+            second.answer(.partial(Sample.large, from: 3_000_000, etag: "\"v1\""))
+            let ended = try await wire.wait(job)
+            #expect(ended["result"]?["sha256"]?.string == Sample.largeSHA256, "\(ended)")
+            #expect(ended["attempt"] == 1, "a hold uses up no attempt")
+            try await daemon.stop()
         }
     }
 
     @Test func heldDownload_leavesNothing_whenItIsCancelled() async throws {
-        try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-                _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-                let exchange = try await origin.exchange("/file")
-                exchange.sendHead("200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\"")])
-                exchange.send(Array(Sample.large[..<1_000_000]))
-                _ = try await wire.next("progress") { $0.json["params"]?["progress"]?["completed"]?.int == 1_000_000 }
-                _ = try await wire.call("job.hold", .job(job))
-                #expect(try await wire.call("job.cancel", .job(job))["state"] == "cancelled")
-                // A retry waits for the removal of the part.
-                _ = try await wire.call("job.retry", .job(job))
-                #expect(try await origin.exchange("/file").request.rangeStart == nil)
-                #expect(Files.names(in: daemon.downloads) == [])
-            }
+        try await GuidedOrigin.withDaemon { origin, daemon, wire in
+            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
+            _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
+            let exchange = try await origin.exchange("/file")
+            exchange.sendHead("200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\"")])
+            exchange.send(Array(Sample.large[..<1_000_000]))
+            _ = try await wire.next("progress") { $0.json["params"]?["progress"]?["completed"]?.int == 1_000_000 }
+            _ = try await wire.call("job.hold", .job(job))
+            #expect(try await wire.call("job.cancel", .job(job))["state"] == "cancelled")
+            // A retry waits for the removal of the part.
+            _ = try await wire.call("job.retry", .job(job))
+            #expect(try await origin.exchange("/file").request.rangeStart == nil)
+            #expect(Files.names(in: daemon.downloads) == [])
         }
     }
 
     @Test func job_takesSettings_beforeItRunsAndWhileItDoes() async throws {
-        try await Daemon.run(configuration: "queues: {default: 16, other: 1}") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "queues: {default: 16, other: 1}") { _, wire in
             let job = try await wire.submit(.timer(1000, ["held": true, "key": "k", "label": "old"]))
             let set = try await wire.call(
                 "job.set",
@@ -88,22 +82,18 @@ import Testing
     }
 
     @Test func rate_canChange_whileTheDownloadRuns() async throws {
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
-                // It would take a day.
-                let job = try await wire.submit(.download(origin.url("/"), to: "file", ["rate": 1]))
-                try await wire.eventually { $0["jobs"]?["running"] == 1 }
-                let set = try await wire.call("job.set", ["job": JSON(job), "rate": nil])
-                #expect(set["source"]?["rate"] == nil)
-                #expect(try await wire.wait(job)["result"]?["size"] == 100_000)
-            }
+        try await GuidedOrigin.withDaemon({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, _, wire in
+            // It would take a day.
+            let job = try await wire.submit(.download(origin.url("/"), to: "file", ["rate": 1]))
+            try await wire.eventually { $0["jobs"]?["running"] == 1 }
+            let set = try await wire.call("job.set", ["job": JSON(job), "rate": nil])
+            #expect(set["source"]?["rate"] == nil)
+            #expect(try await wire.wait(job)["result"]?["size"] == 100_000)
         }
     }
 
     @Test func jobs_areChanged_byIdsAndSelections() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             var ids: [JSON] = []
             for number in 0..<1000 {
                 let label: JSON = number % 10 == 0 ? "every tenth" : "other"
@@ -137,8 +127,7 @@ import Testing
     }
 
     @Test func key_isFree_onceItsJobHasEnded() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let more: [String: JSON] = ["key": "k", "keyUntil": "finished"]
             let first = try await wire.submit(.value(1, more))
             _ = try await wire.wait(first)
@@ -154,8 +143,7 @@ import Testing
     }
 
     @Test func finallyLink_knowsHowItsJobEnds() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             let last: JSON = ["finally": ["source": ["type": "error", "kind": "told", "message": "{{job/outcome}}"]]]
             for (source, outcome) in [
                 (["type": "value", "value": 1], "succeeded"),

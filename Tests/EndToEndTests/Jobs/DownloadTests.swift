@@ -7,40 +7,6 @@ import TestOrigin
 
 /// The source `download`, against an origin that does as HTTP says.
 @Suite struct DownloadTests {
-    private func serve(
-        configuration: String = "", _ body: @escaping @Sendable (TestOrigin, Daemon, Wire) async throws -> Void
-    ) async throws {
-        try await TestOrigin.run { origin in
-            origin["/file"] = OriginResource(Sample.content, etag: "\"v1\"")
-            try await Daemon.run(configuration: configuration) { daemon in
-                try await body(origin, daemon, daemon.connect())
-            }
-        }
-    }
-
-    private func download(_ origin: TestOrigin, to path: String, _ more: [String: JSON] = [:]) -> JSON {
-        .download(.string(origin.url("/file")), to: path, more)
-    }
-
-    @Test func download_writesFile_whenOriginHasIt() async throws {
-        try await serve { origin, daemon, wire in
-            let job = try await wire.run(download(origin, to: "a/b/file.bin"))
-            #expect(job["state"] == "succeeded", "\(job)")
-            let result = try #require(job["result"])
-            let path = daemon.downloads + "/a/b/file.bin"
-            #expect(result["path"]?.string == path)
-            #expect(result["size"] == 100_000)
-            #expect(result["status"] == 200)
-            #expect(result["etag"] == "\"v1\"")
-            #expect(result["sha256"]?.string == Sample.sha256)
-            #expect(result["resumedFrom"] == 0)
-            #expect(result["attempts"] == 1)
-            #expect(result["url"]?.string == origin.url("/file"))
-            #expect(try Files.bytes(path) == Sample.content)
-            #expect(Files.names(in: daemon.downloads + "/a/b") == ["file.bin"])
-        }
-    }
-
     @Test func download_comesOverSeveralConnections_asManyAsItsHostAllows() async throws {
         let gate = OriginGate()
         try await ScriptedOrigin.run({ request, _ in

@@ -6,43 +6,7 @@ import Testing
 
 /// Jobs that wait for other jobs.
 @Suite struct JobSourceTests {
-    private static func waiting(for job: Int, _ members: [String: JSON] = [:]) -> JSON {
-        let spec: JSON = ["source": ["type": "job", "job": JSON(job)]]
-        return spec.with(members)
-    }
-
-    @Test func aDiamond_submittedOneByOne_endsInOrder_evenIfKilled() async throws {
-        try await GuidedOrigin.withHousehold { origin, household in
-            var (daemon, wire) = try await household.serve()
-            let top = try await wire.submit(.fetch(origin.url("/top")))
-            var sides: [Int] = []
-            for name in ["left", "right"] {
-                sides.append(
-                    try await wire.submit(
-                        Self.waiting(for: top, ["then": [["then": ["return": [.string(name), "{{input/body}}"]]]]]))
-                )
-            }
-            let bottom = try await wire.submit([
-                "source": ["type": "list", "mode": "all", "jobs": .array(sides.map { Self.waiting(for: $0) })]
-            ])
-            for job in [top] + sides {
-                let refusal = try await wire.refusal("job.remove", .job(job))
-                #expect(refusal.code == -32004)
-            }
-            _ = try await origin.exchange("/top")
-            try await daemon.crash()
-
-            (daemon, wire) = try await household.serve()
-            try await origin.exchange("/top").answer(.text("T"))
-            #expect(try await wire.wait(bottom)["result"] == [["left", "T"], ["right", "T"]])
-            for job in sides {
-                let shown = try await wire.call("job.get", .job(job))
-                #expect(shown["attempt"] == 1 && shown["restarts"]?.unlessNull == nil)
-            }
-            _ = try await wire.call("job.remove", .job(bottom))
-            try await daemon.stop()
-        }
-    }
+    private static func waiting(for job: Int) -> JSON { ["source": ["type": "job", "job": JSON(job)]] }
 
     @Test func unknownJobs_areRefused_whereTheyAreWritten() async throws {
         try await Daemon.run { _, wire in

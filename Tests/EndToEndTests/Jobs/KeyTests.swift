@@ -3,27 +3,6 @@ import Testing
 
 /// Keys make submission idempotent, and finished jobs are removed in time.
 @Suite struct KeyTests {
-    @Test func otherSpec_isConflict_untilJobIsRemoved() async throws {
-        try await Daemon.run { _, wire in
-            let id = try await wire.submit(.value(1, ["key": "k"]))
-            for spec in [
-                JSON.value(2, ["key": "k"]), .value(1, ["key": "k", "label": "l"]),
-                .value(1, ["key": "k", "priority": 0]),
-            ] {
-                let refusal = try await wire.refusal("job.submit", spec)
-                #expect(refusal.code == -32006)
-                #expect(refusal.kind == "key-conflict")
-                #expect(refusal.data["job"]?.int == id)
-            }
-            #expect(try await wire.call("job.submit", .value(1, ["key": "other"]))["created"] == true)
-            _ = try await wire.wait(id)
-            _ = try await wire.call("job.remove", .job(id))
-            let again = try await wire.call("job.submit", .value(2, ["key": "k"]))
-            #expect(again["created"] == true)
-            #expect(again["job"]?.int != id)
-        }
-    }
-
     @Test func environmentsOfPrograms_areNotCompared() async throws {
         try await Daemon.run(configuration: ProgramTests.anyProgram) { _, wire in
             func spec(_ environment: JSON, _ words: [JSON] = ["/bin/true"]) -> JSON {

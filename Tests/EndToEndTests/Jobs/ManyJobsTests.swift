@@ -7,8 +7,7 @@ import Testing
 /// The verbs of deferctl for several jobs, for queues and for what people read.
 @Suite struct ManyJobsTests {
     @Test func manyJobs_areChangedAtOnce() async throws {
-        try await Daemon.run(configuration: "queues: {default: 4, night: 2}") { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(configuration: "queues: {default: 4, night: 2}") { daemon, wire in
             for index in 1...6 {
                 _ = try await wire.submit(.value(1, ["delay": 1000, "tags": [index % 2 == 0 ? "even" : "odd"]]))
             }
@@ -83,8 +82,7 @@ import Testing
     }
 
     @Test func watch_tellsOfEnds_byTheDesktop_orInWords() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             let id = try await wire.submit(.value(1, ["label": "the value"]))
             _ = try await wire.wait(id)
             let told = try await daemon.deferctl(["watch", "--notify", "\(id)"])

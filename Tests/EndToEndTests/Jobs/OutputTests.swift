@@ -118,19 +118,6 @@ import Testing
         }
     }
 
-    @Test func wait_isAnswered_whenTheDaemonStops() async throws {
-        try await Household.with { household in
-            let (daemon, wire) = try await household.serve(configuration: Self.configuration)
-            let id = try await wire.submit(Self.shell("exec sleep 1000"))
-            let wait = wire.send("job.output", ["job": JSON(id), "wait": 60])
-            _ = try await wire.call("server.info")
-            daemon.process.send(signal: SIGTERM)
-            let error = try await wire.answer(JSON(wait))["error"]
-            #expect(error?["code"] == -32005)
-            #expect(try await daemon.process.end() == .code(0))
-        }
-    }
-
     @Test func watch_tellsThatOutputCame() async throws {
         try await Daemon.run(configuration: Self.configuration) { daemon, wire async throws in
             let gate = try Gate(in: daemon.directory)

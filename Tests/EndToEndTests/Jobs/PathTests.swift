@@ -137,35 +137,4 @@ import Testing
             }
         }
     }
-
-    // MARK: Names
-
-    private func padded(_ count: Int) -> String { String(repeating: "n", count: count) }
-
-    @Test func name_isTakenOrRefused_byItsBytes() async throws {
-        try await GuidedOrigin.withDaemon({ _, _ in .text("new") }) { origin, _, wire in
-            for path in [padded(250), padded(254), padded(255) + "/x", "\u{202E}x", "\u{2028}", "-rf", "~", "$HOME"] {
-                let result = try await wire.succeed(.download(origin.url("/x"), to: path))
-                #expect(try Files.bytes(result["path"]?.string ?? "") == Array("new".utf8))
-            }
-            let wrong = [
-                padded(256), padded(256) + "/x", "a\u{0}b", "a\nb", "a\u{1B}[2J",
-                "a\u{7F}",
-                "a\u{85}", "\u{1}", "..", "a/..", "/dev/null", "/proc/self/fd/1", "/dev/fd/1",
-            ]
-            for path in wrong {
-                let upload: JSON = ["type": "upload", "url": origin.url("/x"), "path": .string(path)]
-                for spec in [.download(origin.url("/x"), to: path), ["source": upload]] as [JSON] {
-                    let refusal = try await wire.refusal("job.submit", spec)
-                    #expect(refusal.code == (path.utf8.contains(0) ? -32602 : -32002), "\(path.debugDescription)")
-                    #expect(refusal.pointer == "/source/path", "\(path.debugDescription) \(refusal)")
-                }
-                let filled = JSON.download(origin.url("/x"), to: "{{input}}")
-                let error = try await wire.fail(
-                    .value(.string(path), ["then": [["then": filled]]]))
-                #expect(["policy", "invalid", "template"].contains(error["kind"]?.string), "\(error)")
-                #expect(error["message"]?.string?.lowercased().contains("path") == true, "\(error)")
-            }
-        }
-    }
 }

@@ -198,26 +198,6 @@ import Testing
         }
     }
 
-    @Test func aCancelledProgram_keepsItsSlot_untilItsGroupHasEnded() async throws {
-        let configuration = Self.anyProgram + "queues: {default: 1}\n"
-        try await Daemon.run(configuration: configuration) { daemon, wire async throws in
-            let witness = try Witness(in: daemon.directory)
-            let group = daemon.directory.path + "/group"
-            let stubborn = "trap '' TERM; echo $$ >'\(group)'; echo runs >'\(witness.path)'; sleep 1000; sleep 1000"
-            // The next link looks for remaining processes.
-            func look(_ name: String) -> JSON {
-                Self.shell("kill -0 -$(cat '\(group)') && left=left; echo \(name) $left >'\(witness.path)'")
-            }
-            let id = try await wire.submit(Self.shell(stubborn, ["then": [["finally": look("finally")]]]))
-            #expect(try await witness.next() == "runs\n")
-            let next = try await wire.submit(look("next"))
-            #expect(try await wire.call("job.cancel", .job(id))["job"] == JSON(id))
-            #expect(try await wire.wait(id)["state"] == "cancelled")
-            #expect(try await wire.wait(next)["state"] == "succeeded")
-            #expect(try await witness.next() == "finally\nnext\n")
-        }
-    }
-
     @Test func remainsAreCleaned_atTheNextStart_withoutAnyProgram() async throws {
         try await Household.with { household async throws in
             let daemon = try await household.start(configuration: Self.anyProgram)

@@ -4,8 +4,7 @@ import Testing
 /// The options of the verbs that submit, as the daemon takes them.
 @Suite struct SubmitOptionTests {
     @Test func options_sayWhenAJobStarts_andWhenItsKeyIsFree() async throws {
-        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon, wire in
             func submit(_ options: String...) async throws -> JSON {
                 let id = try await daemon.deferctl(["run"] + options + ["true"]).outputText.dropLast()
                 return try await wire.call("job.get", ["job": JSON(try #require(Int(id)))])

@@ -1,14 +1,11 @@
 import Glibc
 import JobModel
-import Synchronization
 import TestOrigin
 import TestSupport
 import Testing
 
 /// The state after the daemon was killed without warning.
 @Suite struct DurabilityTests {
-    // MARK: - Downloads
-
     @Test func download_resumes_afterKill() async throws {
         try await GuidedOrigin.withHousehold { origin, household in
             var (daemon, wire) = try await household.serve()
@@ -65,77 +62,6 @@ import Testing
                 #expect(Files.names(in: daemon.downloads) == ["file"])
                 try await daemon.stop()
             }
-        }
-    }
-
-    // MARK: - Chains
-
-    /// A chain of ten links behind its source, each of which asks the origin.
-    private func chain(_ origin: GuidedOrigin) -> JSON {
-        let links = (1...10).map { JSON.fetching(origin.url("/\($0)")) }
-        return ["source": ["type": "url", "url": origin.url("/0")], "then": .array(links)]
-    }
-
-    @Test(arguments: [0, 1, 5, 10])
-    func chain_runsEachFinishedLinkOnce_whenKilledWithinLink(_ interrupted: Int) async throws {
-        let isFirst = Atomic(true)
-        try await GuidedOrigin.withHousehold({ request, _ in
-            let isHeld = request.path == "/\(interrupted)" && isFirst.exchange(false, ordering: .relaxed)
-            return isHeld ? nil : .text(request.path)
-        }) { origin, household in
-            var daemon = try await household.start()
-            let job = try await daemon.connect().submit(chain(origin))
-            _ = try await origin.exchange("/\(interrupted)")
-            try await daemon.crash()
-
-            daemon = try await household.start()
-            let ended = try await daemon.connect().wait(job)
-            #expect(ended["state"] == "succeeded", "\(ended)")
-            #expect(ended["result"]?["body"] == "/10")
-            for link in 0...10 {
-                #expect(origin.count("/\(link)") == (link == interrupted ? 2 : 1), "link \(link)")
-            }
-            #expect(ended["outcomes"]?.array?.map { $0["link"]?.int } == Array(0...10))
-            #expect(ended["outcomes"]?.array?.allSatisfy { $0["attempts"] == 1 } == true)
-            try await daemon.stop()
-        }
-    }
-
-    // MARK: - Other jobs
-
-    @Test func jobs_stayAsTheyWere_whenKilled() async throws {
-        try await GuidedOrigin.withHousehold(
-            { _, _ in .init(body: [UInt8](repeating: 66, count: 200_000)) }
-        ) { origin, household in
-            var (daemon, wire) = try await household.serve()
-            let value = try await wire.run(.value(["a": 1.50], ["key": "k", "tags": ["t"]]))
-            let failed = try await wire.run(.failure("mine"))
-            let large = try await wire.run(.fetch(origin.url("/large")))
-            #expect(large["result"]?["spilled"] == true)
-            let stopped = try await wire.submit(.timer(1000))
-            _ = try await wire.call("job.cancel", .job(stopped))
-            let cancelled = try await wire.wait(stopped)
-            let delayed = try await wire.submit(.value(2, ["delay": 1000]))
-            let before = try await wire.call("job.get", .job(delayed))
-            let removed = try await wire.run(.value(3))
-            _ = try await wire.call("job.remove", .job(removed["job"]?.int ?? 0))
-            try await daemon.crash()
-
-            (daemon, wire) = try await household.serve()
-            for job in [value, failed, large, cancelled, before] {
-                #expect(try await wire.call("job.get", .job(job["job"]?.int ?? 0)) == job)
-            }
-            let piece = try await wire.call(
-                "job.result", ["job": large["job"] ?? .null, "offset": 199_999])
-            #expect(piece["data"] == "Qg==")
-            #expect(try await wire.refusal("job.get", .job(removed["job"]?.int ?? 0)).code == -32001)
-            let stats = try await wire.call("server.stats")["jobs"]
-            #expect(
-                stats == [
-                    "scheduled": 1, "held": 0, "queued": 0, "running": 0, "succeeded": 2, "failed": 1, "cancelled": 1,
-                ])
-            #expect(origin.requests.count == 1, "what is done is not done again")
-            try await daemon.stop()
         }
     }
 

@@ -73,22 +73,4 @@ import Testing
             #expect(Files.names(in: daemon.directory.path).filter { $0.hasPrefix("deferd.prom") } == ["deferd.prom"])
         }
     }
-
-    @Test(.enabled(if: User.canBeOthers, "being several users needs root")) func metrics_areForAdministrators()
-        async throws
-    {
-        try await Household.with { household in
-            chmod(household.directory.path, 0o711)
-            let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n")
-            let ann = try User.ann.connect(to: daemon)
-            let stats = try await ann.call("server.stats")
-            #expect(stats["storage"] == nil)
-            #expect(stats["metrics"] == nil)
-            #expect(try await ann.refusal("server.stats", ["metrics": true]).code == -32002)
-            let own = try await daemon.connect().call("server.stats")
-            #expect(own["storage"]?["free"]?.int ?? 0 > 0)
-            #expect(own["metrics"] == nil)
-            try await daemon.stop()
-        }
-    }
 }

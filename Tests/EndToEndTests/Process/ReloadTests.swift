@@ -35,8 +35,9 @@ import Testing
             request.path == "/slow" ? nil : .text("here")
         }) { origin, daemon, wire in
             // Its link is checked again when it starts.
+            let second = JSON.fetch(origin.url("/second"))
             let chained = try await wire.submit(
-                .fetch(origin.url("/slow"), ["then": [.fetching(origin.url("/second"))], "retry": ["max": 0]]))
+                .fetch(origin.url("/slow"), ["then": [["then": second]], "retry": ["max": 0]]))
             let slow = try await origin.exchange("/slow")
             try await daemon.reload("policy:\n  denyAddresses: [127.0.0.0/8]\nhttp:\n  userAgent: other/2\n")
             let refusal = try await wire.refusal("job.submit", .fetch(origin.url("/later")))
@@ -50,6 +51,17 @@ import Testing
             _ = try await wire.succeed(.fetch(origin.url("/third")))
             let third = try await origin.arrival(of: "/third")
             #expect(third.headers["user-agent"] == "other/2")
+        }
+    }
+
+    /// It was allowed by rules that no longer apply.
+    @Test func keptConnection_isNotUsed_whenItsAddressIsDeniedByNow() async throws {
+        try await GuidedOrigin.withDaemon({ _, _ in .text("new") }) { origin, daemon, wire in
+            let spec = JSON.fetch(origin.url("/x", host: "localhost"))
+            _ = try await wire.succeed(spec)
+            try await daemon.reload("policy: {denyAddresses: [127.0.0.0/8, \"::1\"]}\n")
+            #expect(try await wire.fail(spec)["kind"] == "policy")
+            #expect(origin.count("/x") == 1)
         }
     }
 
@@ -97,23 +109,6 @@ import Testing
             try await expectLeft(1)
             _ = try await wire.call("queue.set", ["queue": "a", "concurrency": 3])
             _ = try await wire.succeed(.value(1, ["queue": "a"]))
-            try await daemon.stop()
-        }
-    }
-
-    @Test(.enabled(if: User.canBeOthers, "other users' connections need root, setpriv and socat"))
-    func adminGroup_isAskedForAtEachCall() async throws {
-        try await Household.with { household in
-            chmod(household.directory.path, 0o711)
-            let daemon = try await household.start(configuration: "socket:\n  mode: \"0666\"\n")
-            let games = try #require(getgrnam("games")?.pointee.gr_gid)
-            let job = try await daemon.connect().submit(.timer(1000))
-            let wire = try User(uid: 64_001, groups: [games]).connect(to: daemon)
-            #expect(try await wire.refusal("job.get", .job(job)).code == -32001)
-            try await daemon.reload("access:\n  adminGroup: games\n")
-            #expect(try await wire.call("job.get", .job(job))["state"] == "running")
-            try await daemon.reload("")
-            #expect(try await wire.refusal("job.get", .job(job)).code == -32001)
             try await daemon.stop()
         }
     }

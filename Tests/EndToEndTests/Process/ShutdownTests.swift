@@ -9,10 +9,12 @@ import Testing
     @Test(arguments: [SIGTERM, SIGINT])
     func stop_answersOpenWaits_whenSignalled(_ signal: Int32) async throws {
         try await Household.with { household in
-            let (daemon, wire) = try await household.serve()
+            let (daemon, wire) = try await household.serve(configuration: ProgramTests.anyProgram)
             let job = try await wire.submit(.timer(1000))
+            let program = try await wire.submit(ProgramTests.shell("exec sleep 1000"))
             let waits = [
                 wire.send("job.wait", .job(job)), wire.send("job.wait", ["jobs": [JSON(job)], "timeout": 900]),
+                wire.send("job.output", ["job": JSON(program), "offset": 0, "wait": 60]),
             ]
             _ = try await wire.call("job.watch", .job(job))
             daemon.process.send(signal: signal)

@@ -48,49 +48,38 @@ import Testing
         }
     }
 
-    // MARK: - Sockets
+    // MARK: - Sockets and state
 
-    @Test func socketPath_isRefused_whenItCannotBeOne() async throws {
-        try await Stage.with {
-            try await TemporaryDirectory.with { directory in
-                let file = try directory.write("precious", to: "file")
-                mkdir(directory.path + "/directory", 0o700)
-                let long = directory.path + "/" + String(repeating: "x", count: 120)
-                for path in [file, directory.path + "/directory", long, file + "/below", "/proc/deferd-e2e/socket"] {
-                    let (code, line) = try await refusal(in: directory, flags: ["--socket", path])
-                    #expect(code == .code(78), "\(path)")
-                    #expect(line.contains(path), "\(line)")
+    @Test func secondDaemon_isRefused_onTheSocketOrStateOfALiveOne() async throws {
+        try await Daemon.run { daemon, wire in
+            let job = try await wire.submit(.value(1, ["delay": 1000]))
+            for (flag, path) in [("--socket", daemon.socket), ("--state-directory", daemon.state)] {
+                try await TemporaryDirectory.with { other in
+                    let (code, line) = try await refusal(in: other, flags: [flag, path])
+                    #expect(code == .code(69))
+                    #expect(line.contains(path))
                 }
-                #expect(try Files.bytes(file) == Array("precious".utf8))
-            }
-        }
-    }
-
-    @Test func liveSocket_isRefused_andKeepsWorking() async throws {
-        try await Daemon.run { daemon in
-            try await TemporaryDirectory.with { other in
-                let wire = try daemon.connect()
-                let (code, line) = try await refusal(in: other, flags: ["--socket", daemon.socket])
-                #expect(code == .code(69))
-                #expect(line.contains(daemon.socket))
-                #expect(try await wire.succeed(.value(1)) == 1)
+                #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
                 #expect(try await daemon.connect().call("server.info")["pid"]?.int == Int(daemon.pid))
             }
         }
     }
 
-    // MARK: - State
-
-    @Test func secondDaemon_isRefused_onSameState() async throws {
-        try await Daemon.run { daemon, wire in
-            let job = try await wire.submit(.value(1, ["delay": 1000]))
-            try await TemporaryDirectory.with { other in
-                let (code, line) = try await refusal(in: other, flags: ["--state-directory", daemon.state])
-                #expect(code == .code(69))
-                #expect(line.contains(daemon.state))
+    @Test(arguments: ["--socket", "--state-directory"])
+    func path_isRefused_whenItCannotBeOne(flag: String) async throws {
+        try await Stage.with {
+            try await TemporaryDirectory.with { directory in
+                let file = try directory.write("precious", to: "file")
+                mkdir(directory.path + "/directory", 0o700)
+                let long = directory.path + "/" + String(repeating: "x", count: 120)
+                let sockets = [directory.path + "/directory", long, "/proc/deferd-e2e/socket"]
+                for path in [file, file + "/below"] + (flag == "--socket" ? sockets : ["/proc/deferd-e2e"]) {
+                    let (code, line) = try await refusal(in: directory, flags: [flag, path])
+                    #expect(code == .code(78), "\(path)")
+                    #expect(line.contains(path), "\(line)")
+                }
+                #expect(try Files.bytes(file) == Array("precious".utf8))
             }
-            #expect(try await wire.call("job.get", .job(job))["state"] == "scheduled")
-            #expect(try await wire.succeed(.value(2)) == 2)
         }
     }
 
@@ -100,20 +89,6 @@ import Testing
             for name in [""] + Files.names(in: daemon.state).map({ "/" + $0 }) {
                 let mode = try Files.mode(of: daemon.state + name)
                 #expect(mode & 0o077 == 0, "\(name) has mode \(String(mode, radix: 8))")
-            }
-        }
-    }
-
-    @Test func stateDirectory_isRefused_whenItCannotBe() async throws {
-        try await Stage.with {
-            try await TemporaryDirectory.with { directory in
-                let file = try directory.write("precious", to: "file")
-                for path in [file, file + "/below", "/proc/deferd-e2e"] {
-                    let (code, line) = try await refusal(in: directory, flags: ["--state-directory", path])
-                    #expect(code == .code(78), "\(path)")
-                    #expect(line.contains(path), "\(line)")
-                }
-                #expect(try Files.bytes(file) == Array("precious".utf8))
             }
         }
     }

@@ -54,19 +54,6 @@ import Testing
         }
     }
 
-    @Test func socat_getsItsAnswers_whenUsedAsInManuals() async throws {
-        guard Files.exists("/usr/bin/socat") else { return }
-        try await Daemon.run { daemon in
-            let request = Wire.request(1, "job.submit", .value("hi", ["watch": true])) + "\n"
-            let (end, output, _) = try await ChildProcess.run(
-                ["/usr/bin/socat", "-t60", "-", "UNIX-CONNECT:\(daemon.socket)"], input: request)
-            #expect(end == .code(0))
-            let lines = output.split(separator: "\n")
-            #expect(lines.first?.contains("\"created\":true") == true)
-            #expect(lines.last?.contains("\"state\":\"succeeded\"") == true)
-        }
-    }
-
     // MARK: - Clients that go
 
     @Test func goneClient_leavesNothing_whenItWaitedAndWatched() async throws {

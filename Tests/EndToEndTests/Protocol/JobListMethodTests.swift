@@ -37,22 +37,4 @@ import Testing
             for (params, expected) in filters { #expect(try await ids(wire, params) == expected, "\(params)") }
         }
     }
-
-    @Test func list_givesChildren_onlyWithParent() async throws {
-        try await Daemon.run { _, wire in
-            let list = try await wire.submit([
-                "source": ["type": "list", "jobs": [.value(1), .value(2), .value(3)]], "tags": ["family"],
-            ])
-            _ = try await wire.wait(list)
-            #expect(try await ids(wire) == [list])
-            #expect(try await ids(wire, ["source": "value"]) == [])
-            let children =
-                try await wire.call("job.list", ["parent": JSON(list), "order": "oldest"])["jobs"]?.array ?? []
-            #expect(children.map { $0["result"] } == [1, 2, 3])
-            #expect(children.allSatisfy { $0["parent"]?.int == list })
-            #expect(try await wire.call("job.get", .job(list))["children"] == 3)
-            #expect(try await ids(wire, ["parent": JSON(list), "state": ["failed"]]) == [])
-            #expect(try await wire.refusal("job.list", ["parent": 999_999]).code == -32001)
-        }
-    }
 }

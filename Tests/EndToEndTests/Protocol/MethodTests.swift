@@ -132,46 +132,6 @@ import Testing
         }
     }
 
-    @Test func get_masksCredentials_whereverTheyStand() async throws {
-        try await Daemon.run { daemon, wire in
-            let source: JSON = [
-                "type": "url", "url": "http://me:hunter2@127.0.0.1:1/",
-                "headers": [
-                    "authorization": "Bearer hunter2", "Proxy-Authorization": "hunter2", "COOKIE": "hunter2",
-                    "X-Other": "plain",
-                ],
-            ]
-            let spec: JSON = [
-                "source": source, "then": [["fail": ["source": source]]], "delay": 1000, "label": "l",
-            ]
-            let child: JSON = ["source": ["type": "list", "jobs": [spec]], "delay": 1000]
-            let list = try await wire.submit(child)
-            let id = try await wire.call("job.submit", spec.with(["watch": true]))["job"]?.int ?? 0
-            let texts = [
-                try await wire.call("job.get", .job(id)), try await wire.call("job.get", .job(list)),
-                try await wire.call("job.list"), try await wire.call("job.explain", spec),
-                try await wire.call("job.watch", .job(id)), try await wire.call("job.cancel", .job(id)),
-                try await wire.wait(id), try await wire.state("cancelled", of: id).json,
-            ]
-            for text in texts {
-                #expect(!"\(text)".contains("hunter2"), "\(text)")
-                #expect("\(text)".contains("plain"), "\(text)")
-            }
-            #expect(!daemon.process.errorText.contains("hunter2"))
-        }
-    }
-
-    @Test func wait_givesJobsInOrderAsked_whenAllAreDone() async throws {
-        try await Daemon.run { _, wire in
-            let slow = try await wire.submit(.timer(0.2))
-            let fast = try await wire.submit(.value(2))
-            let answer = try await wire.call("job.wait", ["jobs": [JSON(slow), JSON(fast)]])
-            #expect(answer["jobs"]?.array?.map { $0["job"]?.int } == [slow, fast])
-            #expect(answer["jobs"]?.array?.allSatisfy { $0["state"] == "succeeded" } == true)
-            #expect(try await wire.call("job.wait", ["jobs": []]) == ["jobs": []])
-        }
-    }
-
     @Test func wait_isRefused_whenTimeIsOver() async throws {
         try await Daemon.run { _, wire in
             let job = try await wire.submit(.timer(1000))
@@ -183,6 +143,7 @@ import Testing
             let done = try await wire.submit(.value(1))
             _ = try await wire.wait(done)
             #expect(try await wire.call("job.wait", ["job": JSON(done), "timeout": 0])["state"] == "succeeded")
+            #expect(try await wire.call("job.wait", ["jobs": []]) == ["jobs": []])
         }
     }
 
@@ -194,12 +155,16 @@ import Testing
             let refusal = try await wire.refusal("job.remove", .job(running))
             #expect(refusal.code == -32004)
             #expect(["queued", "running"].contains(refusal.data["state"]))
-            let list = try await wire.run(["source": ["type": "list", "jobs": [.value(1), .value(2)]]])
+            let list = try await wire.run(["source": ["type": "list", "jobs": [.failure(), .value(2)]]])
             let id = list["job"]?.int ?? 0
             let children = try await wire.call("job.list", ["parent": JSON(id)])["jobs"]?.array ?? []
             #expect(children.count == 2)
             let child = children.first?["job"]?.int ?? 0
-            #expect(try await wire.refusal("job.remove", .job(child)).code == -32004)
+            for method in ["job.remove", "job.retry"] {
+                for child in children {
+                    #expect(try await wire.refusal(method, .job(child["job"]?.int ?? 0)).code == -32004)
+                }
+            }
             #expect(try await wire.call("job.remove", .job(id)) == [:])
             for gone in [id, child] {
                 #expect(try await wire.refusal("job.get", .job(gone)).code == -32001)
@@ -263,6 +228,22 @@ import Testing
             let refusal = try await wire.refusal("job.submit", .value(1, ["queue": "nowhere"]))
             #expect(refusal.code == -32602)
             #expect(refusal.pointer == "/queue")
+        }
+    }
+
+    @Test func queueThatIsOneTooMany_isRefused_andNotStored() async throws {
+        try await Household.with { household in
+            let (daemon, wire) = try await household.serve()
+            for number in 1..<1000 { _ = wire.send("queue.set", ["queue": .string("q\(number)")]) }
+            for number in 1..<1000 { _ = try await wire.result(number) }
+            #expect(try await wire.refusal("queue.set", ["queue": "more"]).code == -32003)
+            #expect(try await wire.call("queue.set", ["queue": "q1", "concurrency": 3])["concurrency"] == 3)
+            try await daemon.stop()
+            let next = try await household.start()
+            let queues = try await next.connect().call("queue.list")["queues"]?.array ?? []
+            #expect(queues.count == 1000)
+            #expect(!queues.contains { $0["queue"] == "more" })
+            try await next.stop()
         }
     }
 }

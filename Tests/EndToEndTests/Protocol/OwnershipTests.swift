@@ -16,28 +16,37 @@ import Testing
         }
     }
 
-    @Test func backupAndQueueSet_areForbidden_withoutRights() async throws {
+    @Test func whatIsForAdministrators_isForbidden_toOthers() async throws {
         try await share { daemon in
             let ann = try User.ann.connect(to: daemon)
             for (method, params) in [
                 ("server.backup", [:]), ("server.backup", ["offset": 0]),
                 ("queue.set", ["queue": "default", "suspended": true]), ("queue.set", ["queue": "new"]),
+                ("server.stats", ["metrics": true]),
             ] as [(String, JSON)] {
                 let refusal = try await ann.refusal(method, params)
                 #expect(refusal.code == -32002 && refusal.kind == "forbidden")
             }
-            #expect(try await daemon.connect().call("queue.list")["queues"]?.array?.count == 1)
-            #expect(try await daemon.connect().call("server.backup")["size"]?.int ?? 0 > 0)
+            let admin = try daemon.connect()
+            #expect(try await admin.call("queue.list")["queues"]?.array?.count == 1)
+            #expect(try await admin.call("server.backup")["size"]?.int ?? 0 > 0)
+            for (wire, isTold) in [(ann, false), (admin, true)] {
+                let stats = try await wire.call("server.stats")
+                #expect((stats["storage"]?["free"]?.int ?? 0 > 0) == isTold)
+                #expect(stats["metrics"] == nil)
+            }
         }
     }
 
-    @Test func adminGroup_givesRights_byGroupsOfTheProcess() async throws {
+    @Test func adminGroup_givesRights_byGroupsOfTheProcess_atEachCall() async throws {
         let games = try #require(getgrnam("games")?.pointee.gr_gid)
-        try await share("access:\n  adminGroup: games\n") { daemon in
+        try await share { daemon in
             let bob = try User.bob.connect(to: daemon)
             let job = try await bob.submit(.timer(1000))
-            for groups in [[64_001, games], [games]] {
-                let admin = try User(uid: 64_001, groups: groups).connect(to: daemon)
+            let members = try [[64_001, games], [games]].map { try User(uid: 64_001, groups: $0).connect(to: daemon) }
+            for admin in members { #expect(try await admin.refusal("job.get", .job(job)).code == -32001) }
+            try await daemon.reload("access:\n  adminGroup: games\n")
+            for admin in members {
                 #expect(try await admin.call("server.info")["you"] == ["uid": 64_001, "admin": true])
                 #expect(try await admin.call("job.get", .job(job))["owner"] == 64_002)
                 #expect(try await admin.call("server.stats")["jobs"]?["running"] == 1)
@@ -46,6 +55,8 @@ import Testing
             let ann = try User.ann.connect(to: daemon)
             #expect(try await ann.call("server.info")["you"]?["admin"] == false)
             #expect(try await ann.refusal("job.get", .job(job)).code == -32001)
+            try await daemon.reload("")
+            #expect(try await members[0].refusal("job.get", .job(job)).code == -32001)
         }
     }
 
@@ -78,66 +89,6 @@ import Testing
             #expect(try await ann.wait(scheduled)["state"] == "succeeded")
             #expect(Files.names(in: shared) == ["a", "b", "c", "d"])
             try await daemon.stop()
-        }
-    }
-
-    @Test func downloadDirectory_isReadable_byItsOwnerOnly() async throws {
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await share { daemon in
-                let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-                let spec = JSON.download(origin.url("/f"), to: "sub/file")
-                let path = try await ann.succeed(spec)["path"]?.string ?? ""
-                let other = try await bob.succeed(spec)["path"]?.string ?? ""
-                #expect(path == Daemon.downloads(in: daemon.directory, of: 64_001) + "/sub/file")
-                #expect(other == Daemon.downloads(in: daemon.directory, of: 64_002) + "/sub/file")
-                let directory = Daemon.downloads(in: daemon.directory, of: 64_001)
-                // The group's digit is the mask of the access list, by which it is Ann's.
-                #expect(try Files.mode(of: directory) & 0o007 == 0)
-                #expect(try Files.mode(of: path) & 0o007 == 0)
-                #expect(try Files.owner(of: directory) == 0)
-                #expect(try Files.owner(of: path) == 0)
-                let (own, text, _) = try await ChildProcess.run(User.ann.command(["/usr/bin/wc", "-c", path]))
-                #expect(own == .code(0))
-                #expect(text.hasPrefix("100000 "))
-                for program in [["/usr/bin/touch", path], ["/bin/mkdir", directory + "/new"]] {
-                    #expect(try await ChildProcess.run(User.ann.command(program)).0 == .code(0))
-                    #expect(try await ChildProcess.run(User.bob.command(program)).0 != .code(0))
-                }
-                // Also by members of the group that owns it.
-                for groups in [[64_002], [0]] as [[gid_t]] {
-                    let (foreign, _, _) = try await ChildProcess.run(
-                        User(uid: 64_002, groups: groups).command(["/usr/bin/wc", "-c", path]))
-                    #expect(foreign != .code(0))
-                }
-                // The daemon can use the files that Ann has made there.
-                _ = try await ann.succeed(.download(origin.url("/f"), to: "new/file"))
-                // Nor can the path of another's directory be written to.
-                let refusal = try await bob.refusal("job.submit", .download(origin.url("/f"), to: path + "2"))
-                #expect(refusal.code == -32002)
-            }
-        }
-    }
-
-    @Test func downloadDirectory_isNotFollowed_whereItsOwnerMakesALink() async throws {
-        try await GuidedOrigin.run({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin in
-            try await share { daemon in
-                let (ann, bob) = (try User.ann.connect(to: daemon), try User.bob.connect(to: daemon))
-                _ = try await ann.succeed(.download(origin.url("/f"), to: "file"))
-                _ = try await bob.succeed(.download(origin.url("/f"), to: "file"))
-                let annsDirectory = Daemon.downloads(in: daemon.directory, of: 64_001)
-                let bobsDirectory = Daemon.downloads(in: daemon.directory, of: 64_002)
-                let (linked, _, _) = try await ChildProcess.run(
-                    User.ann.command(["/bin/ln", "-s", bobsDirectory, annsDirectory + "/link"]))
-                #expect(linked == .code(0))
-                let error = try await ann.fail(.download(origin.url("/f"), to: "link/mine"))
-                #expect(error["kind"] == "policy", "\(error)")
-                let (final, _, _) = try await ChildProcess.run(
-                    User.ann.command(["/bin/ln", "-s", bobsDirectory + "/file", annsDirectory + "/alias"]))
-                #expect(final == .code(0))
-                let replaced = try await ann.run(.download(origin.url("/f"), to: "alias", ["exists": "skip"]))
-                #expect(replaced["state"] == "failed", "\(replaced)")
-                #expect(Files.names(in: bobsDirectory) == ["file"])
-            }
         }
     }
 

@@ -66,22 +66,4 @@ import Testing
             #expect(wire.waiting.isEmpty)
         }
     }
-
-    // MARK: - Multiplexing
-
-    @Test func waits_holdUpNobody_whereverTheyStand() async throws {
-        try await GuidedOrigin.withDaemon { origin, _, wire in
-            let first = try await wire.submit(.fetch(origin.url("/1")))
-            let second = try await wire.submit(.fetch(origin.url("/2")))
-            var waits: [Int] = []
-            for _ in 0..<20 { waits.append(wire.send("job.wait", .job(first))) }
-            let last = wire.send("job.wait", .job(second))
-            #expect(try await wire.succeed(.value(5)) == 5)
-            try await origin.exchange("/2").answer(.text("2"))
-            #expect(try await wire.result(last)["result"]?["body"] == "2")
-            #expect(wire.waiting.isEmpty)
-            try await origin.exchange("/1").answer(.text("1"))
-            for wait in waits { #expect(try await wire.result(wait)["result"]?["body"] == "1") }
-        }
-    }
 }

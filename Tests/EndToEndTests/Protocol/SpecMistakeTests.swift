@@ -6,8 +6,7 @@ import Testing
 /// Mistakes in specs: all at once, with their place in the text.
 @Suite struct SpecMistakeTests {
     @Test func mistakes_areAllAnswered() async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { _, wire in
             for method in ["job.submit", "job.explain"] {
                 let error = try await wire.refusal(
                     method, ["priorty": 1, "source": ["type": "timer", "seconds": "x"]])
@@ -53,8 +52,7 @@ import Testing
     @Test func json_isSentAsTheBody() async throws {
         try await TestOrigin.run { origin in
             origin["/hook"] = OriginResource(text: "noted")
-            try await Daemon.run { daemon in
-                let wire = try daemon.connect()
+            try await Daemon.run { daemon, wire in
                 let text = #"It said "no" \ at {{"#
                 let step: JSON = [
                     "type": "url", "url": .string(origin.url("/hook")),

@@ -63,8 +63,7 @@ import Testing
     }
 
     @Test(arguments: [60, 200]) func top_changesJobs_byKeys(columns: Int) async throws {
-        try await Daemon.run { daemon in
-            let wire = try daemon.connect()
+        try await Daemon.run { daemon, wire in
             _ = try await wire.submit(.timer(1000, ["label": "first timer"]))
             _ = try await wire.submit(.failure("invalid", ["label": "what failed"]))
             _ = try await wire.submit(.timer(1000, ["label": "for later", "delay": 1000]))

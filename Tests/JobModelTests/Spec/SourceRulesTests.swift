@@ -190,6 +190,40 @@ import Testing
         }
     }
 
+    /// Text from a server ends no line of a request to another one, and its numbers may be beyond all bounds.
+    @Test func whatIsFilledIn_isRefused_likeWhatIsWritten() throws {
+        func expectRefusal(_ source: JSON, _ pointer: String) {
+            let error = #expect(throws: SpecError.self) {
+                try SourceParameters(source, mode: .expanded, limits: JobLimits())
+            }
+            #expect(error?.pointer.description == "/source/\(pointer)")
+            #expect(error?.reason.contains("secret") == false)
+        }
+        let lines = [
+            "a\r\nX: secret", "a\nX: secret", "a\rX: secret", "secret\u{0}", "secret\u{7F}", "\r\n secret",
+            "secret\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n",
+        ]
+        for line in lines.map(JSON.string) {
+            for type in ["url", "json"] as [JSON] {
+                expectRefusal(["type": type, "url": "u", "headers": ["X-Given": line]], "headers/X-Given")
+            }
+            for type in ["download", "upload"] as [JSON] {
+                expectRefusal(["type": type, "url": "u", "path": "p", "headers": ["X-Given": line]], "headers/X-Given")
+            }
+            for name in ["method", "ifNoneMatch"] {
+                expectRefusal(.object(["type": "url", "url": "u", name: line]), name)
+            }
+        }
+        for digits in ["1e999999", String(repeating: "9", count: 10_000)] {
+            let number = try JSON(parsing: digits)
+            expectRefusal(["type": "timer", "seconds": number], "seconds")
+            for name in ["rate", "segments"] {
+                expectRefusal(.object(["type": "download", "url": "u", "path": "x", name: number]), name)
+            }
+            expectRefusal(["type": "list", "jobs": [], "concurrency": number], "concurrency")
+        }
+    }
+
     /// Daemons before the bound accepted these, and their state must open.
     @Test(
         arguments: [
