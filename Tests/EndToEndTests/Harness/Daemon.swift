@@ -103,10 +103,10 @@ final class Daemon: Sendable {
 
     /// Runs `body` with a daemon that must end in order afterwards.
     static func run<Value>(
-        configuration: String = "", environment: [String: String] = [:], flags: [String] = [], alone: Bool = false,
+        configuration: String = "", environment: [String: String] = [:], flags: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation, _ body: (Daemon) async throws -> Value
     ) async throws -> Value {
-        try await Household.with(alone: alone) { household in
+        try await Household.with { household in
             let daemon = try await household.start(
                 configuration: configuration, environment: environment, flags: flags)
             let value = try await body(daemon)
@@ -117,11 +117,11 @@ final class Daemon: Sendable {
 
     /// The same with a connection to it.
     static func run<Value>(
-        configuration: String = "", environment: [String: String] = [:], flags: [String] = [], alone: Bool = false,
+        configuration: String = "", environment: [String: String] = [:], flags: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation, _ body: (Daemon, Wire) async throws -> Value
     ) async throws -> Value {
         try await run(
-            configuration: configuration, environment: environment, flags: flags, alone: alone,
+            configuration: configuration, environment: environment, flags: flags,
             sourceLocation: sourceLocation
         ) { daemon in try await body(daemon, daemon.connect()) }
     }
@@ -157,8 +157,8 @@ final class Household {
     }
 
     /// Runs `body` with a directory that is removed afterwards, together with all processes started in it.
-    static func with<Value>(alone: Bool = false, _ body: (Household) async throws -> Value) async throws -> Value {
-        try await Stage.with(alone: alone) {
+    static func with<Value>(_ body: (Household) async throws -> Value) async throws -> Value {
+        try await Stage.with {
             try await TemporaryDirectory.with { directory in
                 let household = Household(directory)
                 do {

@@ -20,9 +20,4 @@ enum Files {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return try #require(attributes[.posixPermissions] as? Int)
     }
-
-    static func owner(of path: String) throws -> Int {
-        let attributes = try FileManager.default.attributesOfItem(atPath: path)
-        return try #require(attributes[.ownerAccountID] as? Int)
-    }
 }

@@ -129,7 +129,6 @@ final class GuidedOrigin: Sendable {
     }
 
     let port: Int
-    private let address: String
     private let listener: FileDescriptor
     private let rule: Rule
     private let exchanges = Mailbox<Exchange>()
@@ -139,7 +138,6 @@ final class GuidedOrigin: Sendable {
 
     /// Without a rule every request waits for the test. `address` is one of loopback.
     init(at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }) throws {
-        self.address = address
         self.rule = rule
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         listener = FileDescriptor(number: number)
@@ -181,21 +179,21 @@ final class GuidedOrigin: Sendable {
 
     /// Runs `body` with an origin that is closed afterwards.
     static func run<Value>(
-        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil },
+        _ rule: @escaping Rule = { _, _ in nil },
         _ body: (GuidedOrigin) async throws -> Value
     ) async throws -> Value {
-        let origin = try GuidedOrigin(at: address, rule)
+        let origin = try GuidedOrigin(rule)
         defer { origin.close() }
         return try await body(origin)
     }
 
     /// Runs `body` with an origin, a daemon and a connection to that.
     static func withDaemon<Value>(
-        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }, configuration: String = "",
+        _ rule: @escaping Rule = { _, _ in nil }, configuration: String = "",
         environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (GuidedOrigin, Daemon, Wire) async throws -> Value
     ) async throws -> Value {
-        try await run(at: address, rule) { origin in
+        try await run(rule) { origin in
             try await Daemon.run(
                 configuration: configuration, environment: environment, sourceLocation: sourceLocation
             ) { daemon, wire in try await body(origin, daemon, wire) }
@@ -204,16 +202,16 @@ final class GuidedOrigin: Sendable {
 
     /// Runs `body` with an origin and a directory for daemons.
     static func withHousehold<Value>(
-        at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil },
+        _ rule: @escaping Rule = { _, _ in nil },
         _ body: (GuidedOrigin, Household) async throws -> Value
     ) async throws -> Value {
-        try await run(at: address, rule) { origin in
+        try await run(rule) { origin in
             try await Household.with { household in try await body(origin, household) }
         }
     }
 
     /// The URL of `path`; `host` is another name of its address.
-    func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? address):\(port)\(path)") }
+    func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? "127.0.0.1"):\(port)\(path)") }
 
     /// All requests so far.
     var requests: [Request] { state.withLock(\.requests) }
@@ -234,9 +232,6 @@ final class GuidedOrigin: Sendable {
     func arrival(of path: String) async throws -> Request {
         try #require(try await arrivals.next("request for \(path)") { $0.path == path }, "the origin was closed")
     }
-
-    /// Requests that wait for the test.
-    var waiting: [Exchange] { exchanges.waiting }
 
     /// Waits until the client of an exchange for `path` has gone away.
     func departure(from path: String) async throws {

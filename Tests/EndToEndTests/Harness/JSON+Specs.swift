@@ -24,9 +24,6 @@ extension JSON {
         return spec.with(members)
     }
 
-    /// A `then` link that fetches.
-    static func fetching(_ url: JSON) -> JSON { ["then": ["source": ["type": "url", "url": url]]] }
-
     /// A job that is done at once.
     static func value(_ value: JSON, _ members: [String: JSON] = [:]) -> JSON {
         let spec: JSON = ["source": ["type": "value", "value": value]]

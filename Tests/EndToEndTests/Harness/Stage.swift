@@ -1,49 +1,37 @@
 import Synchronization
 
 /// Bounds how many tests run daemons at a time, so that each gets enough of the machine for its deadlines.
-final class Stage: Sendable {
+enum Stage {
     private struct State {
-        var taken = 0
-        var waiters: [(size: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var room = 5
+        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private static let size = 5
-    private static let shared = Stage()
-    private let state = Mutex(State())
+    private static let state = Mutex(State())
 
-    /// Runs `body` when there is room; `alone` means without any other test, for tests that measure time.
-    static func with<Value>(alone: Bool = false, _ body: () async throws -> Value) async rethrows -> Value {
-        let size = alone ? size : 1
-        await shared.enter(size)
-        defer { shared.leave(size) }
-        return try await body()
-    }
-
-    private func enter(_ size: Int) async {
+    /// Runs `body` when there is room.
+    static func with<Value>(_ body: () async throws -> Value) async rethrows -> Value {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
-                // In turn, so that a test that needs the whole stage gets it eventually.
-                guard state.waiters.isEmpty, state.taken + size <= Self.size else {
-                    state.waiters.append((size, continuation))
+                guard state.room > 0 else {
+                    state.waiters.append(continuation)
                     return false
                 }
-                state.taken += size
+                state.room -= 1
                 return true
             }
             if isFree { continuation.resume() }
         }
+        defer { leave() }
+        return try await body()
     }
 
-    private func leave(_ size: Int) {
-        let admitted = state.withLock { state in
-            state.taken -= size
-            var admitted: [CheckedContinuation<Void, Never>] = []
-            while let next = state.waiters.first, state.taken + next.size <= Self.size {
-                state.taken += next.size
-                admitted.append(state.waiters.removeFirst().continuation)
-            }
-            return admitted
+    private static func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
+            state.room += 1
+            return nil
         }
-        for continuation in admitted { continuation.resume() }
+        next?.resume()
     }
 }
