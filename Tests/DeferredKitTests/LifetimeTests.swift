@@ -46,14 +46,6 @@ import Testing
         #expect(link?.outcome == nil && pair?.outcome == nil && list?.outcome == nil && limited?.outcome == nil)
     }
 
-    @Test func upstream_keepsItsLinks() {
-        let promise = Promise<Int, any Error>()
-        let journal = Journal<Int>()
-        promise.deferred.map { $0 + 1 }.map { $0 + 1 }.then { journal.note($0) }
-        promise.succeed(0)
-        #expect(journal.entries == [2])
-    }
-
     @Test func list_isReleased_whenItsMembersAre() {
         weak var list: Deferred<[Int], any Error>?
         do {
@@ -79,25 +71,6 @@ import Testing
         #expect(link.value == 1)
         #expect(population.count == 1)
         withExtendedLifetime(token) {}
-    }
-
-    @Test func everything_isReleased_whenCancelled() {
-        let promise = Promise<Int, any Error> { [token = population.token()] _ in withExtendedLifetime(token) {} }
-        promise.deferred.upon { [token = population.token()] _ in withExtendedLifetime(token) {} }
-        let link = promise.deferred.map { [token = population.token()] value in withExtendedLifetime(token) { value } }
-        link.cancel()
-        #expect(population.count == 0)
-    }
-
-    @Test func closure_isReleased_whenItsConsumerWithdrawsAlone() {
-        let promise = Promise<Int, any Error>()
-        let other = promise.deferred.map { $0 }
-        let link = promise.deferred.map { [token = population.token()] value in withExtendedLifetime(token) { value } }
-        #expect(population.count == 1)
-        link.cancel()
-        #expect(population.count == 0)
-        promise.succeed(1)
-        #expect(other.value == 1)
     }
 
     @Test func closure_isReleased_whenItsObservationIsCancelled() {
