@@ -88,8 +88,8 @@ final class Workbench: Sendable {
 
     /// Longer than a busy machine may take, by which the time would else be up.
     private static func waitLong(_ settings: inout SourceSettings) {
-        settings.http.connectTimeout = 300
-        settings.http.idleTimeout = 300
+        settings.http.connectTimeout = 3600
+        settings.http.idleTimeout = 3600
     }
 
     /// Runs `body` with another library over the same directory, checkpoints and records, as after a restart.
