@@ -64,9 +64,9 @@ import Testing
                 .sample(state: .running).with { $0.run = RunID(life: first.life, number: 1) },
                 .sample(state: .running).with { $0.run = RunID(life: second.life, number: 1) },
             ])
-            try rounds.1.round { transaction in #expect(try transaction.lostRuns(limit: 9).isEmpty) }
+            #expect(try rounds.1.round { try $0.lostRuns(limit: 9) }.isEmpty)
             first.close(isClean: true)
-            try rounds.1.round { transaction in
+            try rounds.1.round { transaction throws in
                 #expect(try transaction.news()?.hasLostRuns == true)
                 #expect(try transaction.lostRuns(limit: 9).map(\.id) == [ids[0]])
                 #expect(try transaction.wasStopped(life: first.life) == true)
@@ -86,7 +86,7 @@ import Testing
             }
             try StoreUnderTest(again).round { _ in }
             #expect(again.life > life)
-            try rounds.1.round { transaction in
+            try rounds.1.round { transaction throws in
                 #expect(try transaction.news()?.hasLostRuns == true)
                 #expect(try transaction.wasStopped(life: life) == false)
             }

@@ -133,6 +133,7 @@
             store.close(isClean: false)
             let second = try Self.open(address, directory)
             #expect(second.life > life && !second.isAfterCleanStop)
+            try StoreUnderTest(second, directory).round { try $0.forgetLostLives() }
             second.close(isClean: true)
             let third = try Self.open(address, directory)
             #expect(third.isAfterCleanStop)

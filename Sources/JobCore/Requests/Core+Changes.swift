@@ -116,8 +116,8 @@ extension Core {
         case .cancel:
             try stop(row, .cancelled, round)
             // All but programs end at once, so the caller learns the outcome.
-            guard let present = try round.transaction.job(row.id), present.isEnding,
-                let live = running.run(of: row.id), !live.endsLater
+            guard let present = try round.transaction.job(row.id), present.isEnding, present.run != nil,
+                present.presentSource?.endsLater != true
             else { return nil }
             return .stop(row.id)
         case .retry(let point): try retry(row, from: point, round)
@@ -158,8 +158,9 @@ extension Core {
         var row = old
         row.leaveTime(as: .held)
         try store(&row, was: old, round)
-        guard let live = running.run(of: row.id) else { return nil }
-        cancel(live, keepsPart: true)
+        guard row.run != nil else { return nil }
+        // That of another node is stopped by its news.
+        if let live = running.run(of: row.id) { cancel(live, keepsPart: true) }
         return .stop(row.id)
     }
 

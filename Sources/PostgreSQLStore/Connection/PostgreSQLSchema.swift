@@ -165,16 +165,19 @@ struct NumberBlock {
 
     /// Takes at least `count` numbers, and some in advance if the node `isAlone`.
     mutating func refill(_ connection: PostgreSQLConnection, for count: Int, isAlone: Bool) throws(StoreError) {
-        guard free.count < count else { return }
-        let wanted = Int64(isAlone ? max(count, Self.size) : count)
-        let last = try connection.rows(
-            "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", PostgreSQLParameters([wanted]).values
-        ).number
-        // JSON numbers are exact up to here.
-        guard let last, (wanted...1 << 53).contains(last) else {
-            throw StoreError(
-                .damaged, "\(connection.name) counts beyond any number of jobs; set its sequence \(sequence) back.")
+        while free.count < count {
+            let wanted = Int64(isAlone ? max(count - free.count, Self.size) : count - free.count)
+            let last = try connection.rows(
+                "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", PostgreSQLParameters([wanted]).values
+            ).number
+            // JSON numbers are exact up to here.
+            guard let last, (wanted...1 << 53).contains(last) else {
+                throw StoreError(
+                    .damaged,
+                    "\(connection.name) counts beyond any number of jobs; set its sequence \(sequence) back.")
+            }
+            let first = last - wanted + 1
+            free = (first == free.upperBound ? free.lowerBound : first)..<last + 1
         }
-        free = last - wanted + 1..<last + 1
     }
 }

@@ -27,7 +27,8 @@ extension Oracle {
             }
             for name in new.subtracting(old) { outputs.named[name] = change.id }
         }
-        for case .run(let run, .ended(let end)) in inputs {
+        // Files of a life that is over are swept away.
+        for case .run(let run, .ended(let end)) in inputs where run.life == world.life {
             guard let name = end.output?.name, outputs.named[name] == nil else { continue }
             if let job = world.engine.runs[run]?.live.job, excused.contains(job) { continue }
             outputs.dropped.insert(name)

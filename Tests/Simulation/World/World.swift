@@ -94,9 +94,9 @@ final class World {
     var isAlone: Bool { nodes.count == 1 }
     /// Whether no node has work left.
     var rests: Bool { nodes.allSatisfy { $0.core.map { !$0.wantsTick } ?? false } }
-    /// Runs that are not lost.
+    /// Runs that are neither lost nor, maybe, ended by a round whose fate is not known yet.
     var runs: [SimulatedEngine.Run] {
-        nodes.filter { store.living.contains($0.life) }.flatMap(\.engine.runs.values)
+        nodes.filter { store.living.contains($0.life) && $0.engine.doubtful == nil }.flatMap(\.engine.runs.values)
     }
     /// The elapsed time since which nothing has hindered any daemon.
     var servesSince: Int64 = 0
