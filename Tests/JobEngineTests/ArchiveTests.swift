@@ -118,6 +118,17 @@ import Testing
         }
     }
 
+    /// Otherwise, another node could sweep it away before a row refers to it.
+    @Test func newFile_isOfThePresentLife_afterTheLastWasOver() async throws {
+        let (store, archive) = (TestStore(), TestArchive())
+        try await TestEngine.with(store: store, archive: archive) { test in
+            store.inRound.withLock { $0 = { [unowned store] in store.begin(life: 2, wasStopped: false) } }
+            while await !test.engine.probe() {}
+            let row = try await test.run(["source": ["type": "value", "value": Self.long]])
+            #expect(row.carried?.blob?.life == 2)
+        }
+    }
+
     @Test func sweep_archivesWhatRowsName() async throws {
         let (archive, store, directory) = (TestArchive(), TestStore(), try TemporaryDirectory())
         try await TestEngine.with(store: store, life: 1, in: directory) { test in

@@ -151,6 +151,34 @@ struct PostgreSQLTests {
         }
     }
 
+    @Test func outputOfALostNode_isReadElsewhere_onceItReturns() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let configuration = configuration(try cluster.makeDatabase()) + "\n" + ProgramTests.anyProgram
+        try await Household.with { household in
+            let (lost, first) = try await household.serve(configuration: configuration + "node: {name: a, lease: 3}")
+            let job = try await first.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", "echo before; exec sleep 1000"]]
+            ])
+            let before = try await first.call("job.output", JSON.job(job).with(["wait": 60]))
+            #expect(before["next"] == 7)
+            try await Daemon.run(configuration: configuration + "node: {name: b, lease: 3}") { other, wire in
+                #expect(try await wire.call("job.output", .job(job))["next"] == 0)
+                try await lost.crash()
+                #expect(try await wire.wait(job)["error"]?["kind"] == "interrupted")
+                #expect(
+                    try await wire.call("job.output", .job(job))
+                        == ["records": [], "next": 0, "end": true, "omitted": 0])
+                let again = try await household.start(configuration: configuration + "node: {name: a, lease: 3}")
+                var output: JSON
+                repeat { output = try await wire.call("job.output", .job(job)) } while output["next"] == 0
+                #expect(output["records"] == before["records"] && output["end"] == true)
+                try await again.stop()
+                #expect(Files.names(in: again.state + "/spool") == [])
+                try await other.stop()
+            }
+        }
+    }
+
     @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
         let cluster = try PostgreSQLCluster()
         try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in
