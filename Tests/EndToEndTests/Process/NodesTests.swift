@@ -79,7 +79,7 @@ struct NodesTests {
             _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
             _ = try await b.submit(.value(1, ["queue": "new"]))
             try await until { try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true }
-            _ = try await a.call("schedule.set", ["schedule": "s", "every": 0.1, "spec": .value(5)])
+            _ = try await a.call("schedule.set", ["schedule": "s", "every": 1, "spec": .value(5)])
             try await b.eventually { ($0["totals"]?["submitted"]?.int ?? 0) + 1 > 2 }
             #expect(try await b.call("schedule.list")["schedules"]?.array?.count == 1)
             _ = try await b.call("schedule.remove", ["schedule": "s"])
@@ -100,10 +100,9 @@ struct NodesTests {
                 }
                 let jobs = (0..<100).map { _ in JSON.timer(0.05) }
                 let list = try await wires[2].submit(["source": ["type": "list", "jobs": .array(jobs)]])
-                for _ in 0..<3 {
-                    try await nodes.daemons[2].crash()
-                    try await nodes.restart(2)
-                }
+                // A job that runs during three crashes in a row is not run again.
+                try await nodes.daemons[2].crash()
+                try await nodes.restart(2)
                 try await nodes.daemons[2].crash()
                 for id in ids { #expect(try await wires[1].wait(id)["state"] == "succeeded", "job \(id)") }
                 let end = try await wires[1].wait(list)
@@ -155,7 +154,8 @@ struct NodesTests {
     @Test func everyNode_goesOn_afterPostgreSQLWasAway() async throws {
         let cluster = try PostgreSQLCluster()
         try await with(2, cluster) { nodes, wires in
-            try await GuidedOrigin.run { origin in
+            // Whether the lease ends meanwhile, so that it is asked again, depends on how long the server takes.
+            try await GuidedOrigin.run({ _, count in count == 0 ? nil : .text("x") }) { origin in
                 let job = try await wires[0].submit(.fetch(origin.url("/x")))
                 let exchange = try await origin.exchange("/x")
                 try cluster.stop()
@@ -163,11 +163,8 @@ struct NodesTests {
                 #expect(try await wires[1].call("server.info")["node"] == "b")
                 try cluster.start()
                 try await nodes.daemons[1].process.line(containing: "Storing works again")
-                // Whether its lease has ended meanwhile depends on how long the server took.
                 exchange.answer(.text("x"))
-                let retry = Task { try await origin.exchange("/x").answer(.text("x")) }
                 #expect(try await wires[1].wait(job)["result"]?["body"] == "x")
-                retry.cancel()
                 #expect(try await wires[1].succeed(.value(3)) == 3)
             }
             try await nodes.stop()

@@ -229,7 +229,7 @@ struct PostgreSQLTests {
         try await Household.with { household in
             let first = try await household.start(configuration: configuration(address))
             for (address, code, text) in [
-                (address, 69, "another deferd uses"),
+                (address, 69, "has a node of the name"),
                 (cluster.address(of: "none") + "&password=s3cret", 78, "no such database"),
             ] as [(String, Int32, String)] {
                 try await TemporaryDirectory.with { directory in
