@@ -1,7 +1,7 @@
 export SWIFT ?= swift
 PREFIX ?= /usr/local
 
-.PHONY: help demo build install deb lint test test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash test-deb fuzz simulate simulate-known simulate-ci simulate-mutants soak floods bench bench-kit bench-libraries prepare
+.PHONY: help demo demo-machines build install deb lint test test-machines test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash test-deb fuzz simulate simulate-known simulate-ci simulate-mutants soak floods bench bench-kit bench-libraries prepare
 
 help: # Lists the targets by purpose.
 	@.ci/help
@@ -9,6 +9,8 @@ help: # Lists the targets by purpose.
 ## To use it
 demo: prepare # Shows the main job in a minute: downloads with progress, JSON, a failure, and a kill -9 survived.
 	@.ci/demo
+demo-machines: prepare # Shows three daemons that share JOBS=10000 jobs in a PostgreSQL server of their own, and one of them killed. Installs PostgreSQL if it is missing.
+	@.ci/machines demo
 build: prepare # Builds the release, which needs no Swift toolchain to run.
 	@.ci/release deferd deferctl
 install: # Installs what make build built, with units and documentation, below DESTDIR and PREFIX.
@@ -23,6 +25,8 @@ test: prepare # Runs every test.
 	@.ci/test
 simulate-ci: # Runs the seeds that failed once, then as many of the commit's own as 60 s of CPU time allow.
 	@.ci/simulate ci
+test-machines: prepare # Runs the tests with PostgreSQL, which it installs if it is missing. make test runs them only where it is installed.
+	@.ci/machines test
 
 ## To try parts for longer
 test-outside: # Runs DeferredKit's tests, and one that spells out every signature, in a package that has nothing but the product, and a program that sees only what DataSources and DeferredKit make public. FILTER=regex chooses tests.
