@@ -12,7 +12,7 @@ package final class PostgreSQLCluster: Sendable {
     /// The server that the tests of a process share; nil where PostgreSQL is not installed.
     package static let shared: PostgreSQLCluster? = programs.flatMap { _ in try? PostgreSQLCluster() }
 
-    private let directory: TemporaryDirectory
+    package let directory: TemporaryDirectory
     private let lastNumber = Atomic<Int>(0)
     /// The server ends, and its files go, once this is closed.
     private let keeper: Int32
@@ -23,7 +23,7 @@ package final class PostgreSQLCluster: Sendable {
         // PostgreSQL refuses to run as root.
         if geteuid() == 0 { try Self.run("chown postgres \(directory.path)", in: directory, asServer: false) }
         try Self.run(
-            "\(Self.programs ?? "")/initdb -D data -A trust -U deferd -E UTF8 --locale=C -N >initdb.log 2>&1",
+            "\(Self.programs ?? "")/initdb -D data -A trust -U postgres -E UTF8 --locale=C -N >initdb.log 2>&1",
             in: directory)
         keeper = try Self.keeper(of: directory)
         try start()
@@ -58,7 +58,7 @@ package final class PostgreSQLCluster: Sendable {
     }
 
     package func address(of database: String) -> String {
-        "postgresql:///\(database)?host=\(directory.path)&user=deferd"
+        "postgresql:///\(database)?host=\(directory.path)&user=postgres"
     }
 
     /// Runs a statement in a database of this name or address; returns what it gives as text.
@@ -66,7 +66,7 @@ package final class PostgreSQLCluster: Sendable {
     package func sql(_ statement: String, in database: String) throws -> String {
         let psql = "\(Self.programs ?? "")/psql"
         let result = try SystemProgram([
-            psql, "-X", "-q", "-A", "-t", "-h", directory.path, "-U", "deferd", "-d", database, "-c", statement,
+            psql, "-X", "-q", "-A", "-t", "-h", directory.path, "-U", "postgres", "-d", database, "-c", statement,
         ])
         guard result.status == 0 else { throw Failure(message: result.errorText) }
         return result.outputText.trimmingCharacters(in: .whitespacesAndNewlines)
