@@ -71,6 +71,10 @@ struct Row {
     let measure: (Bench) throws -> Void
 
     static var all: [Row] {
-        [.submit, .small, .programs, .large, .segments, .latency, .start, .idle, .schedules, .memory, .size, .progress]
+        [
+            .submit, .small, .programs, .large, .segments, .latency, .start, .idle, .schedules, .memory, .size,
+            .progress,
+            .machines,
+        ]
     }
 }

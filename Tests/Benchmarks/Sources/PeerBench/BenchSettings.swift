@@ -8,6 +8,8 @@ struct BenchSettings {
     var rows: [String] = []
     /// How often each contestant runs; nil leaves it to the row.
     var rounds: Int?
+    /// Seconds for which the row `machines` keeps a snapshot.
+    var pinned = 300.0
     /// A directory on a disk, for durable files.
     var disk = ".build/peerbench"
     /// A directory in memory, for files that are only transferred.
@@ -18,6 +20,7 @@ struct BenchSettings {
     init(arguments: [String], environment: [String: String]) throws {
         daemon = environment["DEFERD"] ?? ""
         rounds = environment["ROUNDS"].flatMap { Int($0) }
+        pinned = environment["PINNED"].flatMap { Double($0) } ?? pinned
         disk = environment["BENCH_DISK"] ?? disk
         memory = environment["BENCH_MEMORY"] ?? memory
         var rest = arguments[...]

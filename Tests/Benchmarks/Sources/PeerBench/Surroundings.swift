@@ -18,7 +18,7 @@ struct Surroundings {
                     Self.version(settings.daemon, "--version").map { $0.hasPrefix("deferd") ? $0 : "deferd " + $0 },
                     Self.version("beanstalkd", "-v"), Self.version("aria2c", "--version"),
                     Self.version("curl", "--version"), Self.version("nginx", "-v"),
-                    Self.version("openssl", "version"),
+                    Self.version("openssl", "version"), Self.version("psql", "--version"),
                 ].compactMap(\.self).joined(separator: ", "),
             "beanstalkd: \(Beanstalkd.options)",
             "aria2: \(Aria.options.joined(separator: " "))",
@@ -30,7 +30,7 @@ struct Surroundings {
     private static func version(_ program: String, _ flag: String) -> String? {
         guard let output = try? ChildProcess.output(of: [program, flag]) else { return nil }
         let line = output.split(separator: "\n").first.map(String.init) ?? ""
-        let words = ["version: ", "version ", "nginx/"].reduce(line) { $0.replacing($1, with: "") }
+        let words = ["version: ", "version ", "nginx/", "(PostgreSQL) "].reduce(line) { $0.replacing($1, with: "") }
             .split(separator: " ").prefix(2)
         return words.joined(separator: " ")
     }

@@ -17,10 +17,12 @@ final class JobWatcher {
     private static let failed = Array(#""state":"failed","snapshot""#.utf8)
     private static let answer = Array(#"{"jsonrpc":"2.0","id":"#.utf8)
 
-    init(_ daemon: Deferd) throws {
+    /// Watches all jobs, or those with a tag.
+    init(_ daemon: Deferd, tag: String? = nil) throws {
         socket = try daemon.connect()
+        let selection = tag.map { #""tag":"\#($0)""# } ?? #""all":true"#
         let answer = try socket.ask(
-            #"{"jsonrpc":"2.0","id":0,"method":"job.watch","params":{"all":true}}"# + "\n")
+            #"{"jsonrpc":"2.0","id":0,"method":"job.watch","params":{\#(selection)}}"# + "\n")
         guard answer.contains(#""result""#) else { throw BenchError("The daemon refused: \(answer)") }
     }
 

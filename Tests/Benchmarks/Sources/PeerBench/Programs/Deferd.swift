@@ -14,6 +14,12 @@ final class Deferd {
         var runsAnyProgram = false
         /// Schedules that a user may have.
         var schedules = 1000
+        /// The address of a PostgreSQL database with the jobs; nil for a file.
+        var database: String?
+        /// The daemon's name among those that share the database.
+        var node = ""
+        /// Seconds after which these take over its jobs.
+        var lease = 15
 
         var yaml: String {
             """
@@ -27,6 +33,11 @@ final class Deferd {
               schedulesPerUser: \(schedules)
             programs:
               any: \(runsAnyProgram)
+            state:
+              store: \(database.map { "\"\($0)\"" } ?? "")
+            node:
+              name: \(node)
+              lease: \(lease)
             """
         }
     }
