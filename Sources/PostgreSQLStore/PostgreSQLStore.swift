@@ -51,6 +51,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// When the last beat was committed, and the numbers of rounds at those before.
     private var lastBeat: Int64 = 0
     private var beats: [(time: Int64, number: Int64)] = []
+    /// Changes of counts up to this round are in the table of counts.
+    private var folded: Int64 = 0
     /// Whether the next round begins another life, and whether the node itself gave up the runs of this one.
     private var isLifeOver = false
     private var hasGivenUp = false
@@ -153,6 +155,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             _ = try connection.finish()
             (self.life, heard, lives, isLifeOver, hasGivenUp) = (life, number, Lives(), false, false)
             (lastBeat, beats) = (Lives.now(), [])
+            // News before that are not read.
+            transaction.readyStarts = ReadyStarts()
         } catch {
             rollBack(connection)
             throw error
@@ -174,7 +178,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         let turn: Turn
         do throws(StoreError) {
             turn = try Turn(connection, life: life, heard: heard, lives: &lives, beat: beat)
-            if beat != nil { try trimNews(turn.number, connection) }
+            if beat != nil {
+                try trimNews(turn.number, connection)
+                try CountChanges.fold(connection, after: folded, hasOthers: turn.hasOthers)
+            }
         } catch {
             rollBack(connection)
             isLifeOver = isLifeOver || error.message == Turn.isGone.message
@@ -188,6 +195,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try transaction.flush(life: life)
         } catch {
             rollBack(connection)
+            transaction.readyStarts = ReadyStarts()
             return .undone(error)
         }
         let end = transaction.hasWritten ? commit(connection, turn) : finishReading(connection)
@@ -197,7 +205,11 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             if beat != nil {
                 lastBeat = Lives.now()
                 beats.append((lastBeat, turn.number))
+                // It may have counted after that itself.
+                folded = turn.number - 1
             }
+        } else {
+            transaction.readyStarts = ReadyStarts()
         }
         return end
     }

@@ -112,7 +112,11 @@ enum PostgreSQLSchema {
         CREATE TABLE counts (
             owner bigint NOT NULL, queue text COLLATE "C" NOT NULL, state bigint NOT NULL, jobs bigint NOT NULL,
             bytes bigint NOT NULL, changed bigint NOT NULL, PRIMARY KEY (owner, queue, state)
-        ) WITH (fillfactor = 50);
+        );
+        CREATE TABLE count_changes (
+            number bigint NOT NULL, owner bigint NOT NULL, queue text COLLATE "C" NOT NULL, state bigint NOT NULL,
+            jobs bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (number, owner, queue, state)
+        );
         CREATE TABLE work (
             id bigint PRIMARY KEY, kind bigint NOT NULL, job bigint NOT NULL, owner bigint NOT NULL, list bigint NOT NULL,
             position bigint NOT NULL, payload bytea NOT NULL
@@ -130,7 +134,7 @@ enum PostgreSQLSchema {
         CREATE UNIQUE INDEX deferd_lives_living ON deferd_lives (node) WHERE NOT is_over;
         CREATE TABLE news (
             number bigint PRIMARY KEY, life bigint NOT NULL, flags bigint NOT NULL, jobs bytea NOT NULL,
-            work bytea NOT NULL
+            work bytea NOT NULL, ready_priority bigint, ready_id bigint
         );
         CREATE SEQUENCE rounds;
         CREATE TABLE deferd_receipts (life bigint NOT NULL, round bigint NOT NULL, PRIMARY KEY (life, round));

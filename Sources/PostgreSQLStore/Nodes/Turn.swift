@@ -10,6 +10,8 @@ struct Turn {
     /// The number up to which the node has heard of others, once this round is committed.
     let heard: Int64
     let news: News?
+    /// No job before this one has become ready in the rounds of the news.
+    let firstReady: ReadyPosition?
     /// Whether other nodes must be told what the round changes.
     let hasOthers: Bool
     /// Whether the round has written already.
@@ -39,12 +41,11 @@ struct Turn {
             PostgreSQLParameters([life]).values, isWanted: true)
         try connection.send(
             """
-            SELECT number, flags, jobs, work FROM news WHERE number > $1 AND life <> $2 ORDER BY number \
-            LIMIT \(Self.mostRecords)
+            SELECT number, flags, jobs, work, ready_priority, ready_id FROM news WHERE number > $1 AND life <> $2 \
+            ORDER BY number LIMIT \(Self.mostRecords)
             """, PostgreSQLParameters([heard, life]).values, isWanted: true)
         try connection.send(
-            "SELECT owner, queue, state, jobs, bytes FROM counts WHERE changed > $1",
-            PostgreSQLParameters([heard]).values, isWanted: true)
+            CountChanges.recent, PostgreSQLParameters([heard]).values, isWanted: true)
         let found = try connection.finish()
         guard found.count == 4, let number = found[0].number else {
             throw StoreError(.read, "\(connection.name) did not answer the start of a round; it is tried again.")
@@ -66,13 +67,19 @@ struct Turn {
         var news = News()
         news.hasLostRuns = !gone.isEmpty || others.contains(where: \.isOver)
         var jobs: Set<JobID> = []
+        var firstReady: ReadyPosition?
         for row in 0..<found[2].count {
             let row = found[2][row]
             news.hasQueues = news.hasQueues || row.integer(1) & Flags.queues != 0
             news.hasSchedules = news.hasSchedules || row.integer(1) & Flags.schedules != 0
             jobs.formUnion(row.numbers(2))
             news.work += row.numbers(3)
+            if let priority = row.optionalInteger(4) {
+                let position = ReadyPosition(priority: Int(priority), id: row.integer(5))
+                firstReady = min(firstReady ?? position, position)
+            }
         }
+        self.firstReady = firstReady
         news.jobs = jobs.sorted()
         news.hasMore = found[2].count == Self.mostRecords
         self.heard = news.hasMore ? found[2][found[2].count - 1].integer(0) : number

@@ -6,10 +6,11 @@ extension PostgreSQLTransaction {
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
         try flushJobs(for: .ready(queue: queue, owner: owner))
+        let start = position ?? readyStarts.before(queue: queue, owner: owner)
         let excluded = PostgreSQLColumn(.text)
         for host in hosts.sorted() { excluded.append(host.utf8) }
         let values = PostgreSQLParameters([
-            queue, owner, position.map { Int64($0.priority) } ?? .max, position?.id ?? .max, limit,
+            queue, owner, start.map { Int64($0.priority) } ?? .max, start?.id ?? .max, limit,
         ]).values
         // Behind a position are the jobs of its priority with higher ids, then all of lower priorities, of any node and of
         // this one: each is one range of the index.
@@ -21,14 +22,16 @@ extension PostgreSQLTransaction {
         let ranges = ["''", "$7"].flatMap { node in
             ["priority = $3 AND id > $4", "priority < $3"].map { "(\(select) AND node = \(node) AND \($0) \(order))" }
         }
-        return try query(
+        let found = try query(
             "\(ranges.joined(separator: " UNION ALL ")) \(order)",
             values + [excluded.parameter] + PostgreSQLParameters([node]).values
-        ).map { row in
+        ).map { row -> ReadyRow? in
             let found = ReadyRow(
                 position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))
             return damage.isKnown(.job(found.position.id)) ? nil : found
         }
+        if position == nil, hosts.isEmpty { readyStarts.found(found.first?.position, queue: queue, owner: owner) }
+        return found
     }
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {

@@ -170,7 +170,7 @@ extension PostgreSQLTransaction {
     }
 
     func counts() throws(StoreError) -> [CountKey: CountValue] {
-        let counts = try rows("SELECT owner, queue, state, jobs, bytes FROM counts WHERE jobs > 0").map { row in
+        let counts = try rows(CountChanges.latest).map { row in
             damage.legible(.other("A count of jobs")) { () throws(DamagedRow) in try CountKey.count(row) }
         }
         return Dictionary(counts) { $1 }
@@ -188,13 +188,9 @@ extension PostgreSQLTransaction {
             })
         try write(
             """
-            INSERT INTO counts (owner, queue, state, jobs, bytes, changed) SELECT * FROM \(rows.table) \
-            ON CONFLICT (owner, queue, state) \
-            DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes, changed = excluded.changed
+            \(CountChanges.insert) \(rows.table) ON CONFLICT (number, owner, queue, state) \
+            DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes
             """, rows.parameters)
-        // Other nodes have to see that none are left.
-        guard turn?.hasOthers == false, counts.values.contains(where: { $0.jobs == 0 }) else { return }
-        try write("DELETE FROM counts WHERE jobs = 0")
     }
 
     private static let selectWork = "SELECT \(WorkRow.columns) FROM work"

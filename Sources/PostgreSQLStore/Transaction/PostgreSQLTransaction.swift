@@ -29,6 +29,9 @@ final class PostgreSQLTransaction: JobTransaction {
     var touched: Set<JobID> = []
     var endedWork: [Int64] = []
     var flags: Int64 = 0
+    /// The first job that has become ready in the round.
+    private var firstReady: ReadyPosition?
+    var readyStarts = ReadyStarts()
     /// Whether the round has to be committed.
     private(set) var hasWritten = false
 
@@ -42,6 +45,7 @@ final class PostgreSQLTransaction: JobTransaction {
     /// To be called at the start of a round, once its transaction was begun.
     func begin(_ connection: PostgreSQLConnection, _ turn: Turn) {
         (self.connection, self.turn, failure, hasWritten) = (connection, turn, nil, turn.hasWritten)
+        if let first = turn.firstReady { readyStarts.lower(to: first) }
         guard turn.hasOthers else { return }
         // New jobs have higher numbers than those of all rounds before.
         ids.forget()
@@ -58,7 +62,7 @@ final class PostgreSQLTransaction: JobTransaction {
     /// To be called at the end of a round.
     func end() {
         connection = nil
-        (touched, endedWork, flags) = ([], [], 0)
+        (touched, endedWork, flags, firstReady) = ([], [], 0, nil)
         jobs.removeAll()
         missing.removeAll()
         holders.removeAll()
@@ -73,8 +77,18 @@ final class PostgreSQLTransaction: JobTransaction {
         try flushLists()
         guard let turn, turn.hasOthers, hasWritten else { return }
         try write(
-            "INSERT INTO news (number, life, flags, jobs, work) VALUES ($1, $2, $3, $4, $5)", turn.number, life, flags,
-            touched.sorted().flatMap(\.bigEndianBytes), endedWork.flatMap(\.bigEndianBytes))
+            """
+            INSERT INTO news (number, life, flags, jobs, work, ready_priority, ready_id) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            """, turn.number, life, flags, touched.sorted().flatMap(\.bigEndianBytes),
+            endedWork.flatMap(\.bigEndianBytes), firstReady?.priority, firstReady?.id)
+    }
+
+    /// Notes that a job is ready, or may have become so, once it is sent.
+    func noteReady(_ job: JobRow) {
+        guard job.isReady else { return }
+        firstReady = min(firstReady ?? job.position, job.position)
+        readyStarts.lower(to: job.position)
     }
 
     /// Throws where the round has failed or is over.
@@ -261,6 +275,7 @@ final class PostgreSQLTransaction: JobTransaction {
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
         try flushJobs()
         try replaceTerms(of: job, tags: old.tags)
+        noteReady(job)
     }
 
     func delete(_ id: JobID) throws(StoreError) {
