@@ -107,7 +107,8 @@ import Testing
             }
             var lives = Lives()
             for second in 0...5 {
-                #expect(lives.look(at: [row(1, beat: 7), row(2, beat: Int64(second))], now: Int64(second) * 1000).isEmpty)
+                #expect(
+                    lives.look(at: [row(1, beat: 7), row(2, beat: Int64(second))], now: Int64(second) * 1000).isEmpty)
             }
             // The node stood still, or the database was away.
             #expect(lives.look(at: [row(1, beat: 8), row(2, beat: 5)], now: 100_000).isEmpty)

@@ -142,7 +142,8 @@ final class Household {
         wrapper: [String] = [], in directory: TemporaryDirectory? = nil
     ) async throws -> Daemon {
         let daemon = try await Daemon(
-            in: directory ?? self.directory, configuration: configuration, environment: environment, flags: flags, wrapper: wrapper)
+            in: directory ?? self.directory, configuration: configuration, environment: environment, flags: flags,
+            wrapper: wrapper)
         daemons.append(daemon)
         return daemon
     }

@@ -78,7 +78,9 @@ struct NodesTests {
             #expect(try await a.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"]) == list)
             _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
             _ = try await b.submit(.value(1, ["queue": "new"]))
-            try await until { try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true }
+            try await until {
+                try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true
+            }
             _ = try await a.call("schedule.set", ["schedule": "s", "every": 1, "spec": .value(5)])
             try await b.eventually { ($0["totals"]?["submitted"]?.int ?? 0) + 1 > 2 }
             #expect(try await b.call("schedule.list")["schedules"]?.array?.count == 1)
