@@ -4,7 +4,7 @@ import Glibc
 package import JobModel
 import Logging
 import Synchronization
-package import SystemPackage
+import SystemPackage
 
 /// Keeps values that are too long for a row in files of one directory, each named by the number of the life that wrote it and
 /// a number of its own. A file is synced before a row refers to it, and never changes. Calls block.
