@@ -117,6 +117,19 @@ import Testing
         #expect(job["result"]?["path"]?.string?.hasPrefix(daemon.downloads + "/report-2") == true, "\(job)")
     }
 
+    @Test(.enabled(if: Files.exists("/usr/include/postgresql/libpq-fe.h"), "libpq-dev is not installed."))
+    func configuration_isGood() async throws {
+        let blocks = Self.blocks("yaml")
+        #expect(blocks.count == 1)
+        try await TemporaryDirectory.with { directory in
+            for block in blocks {
+                let command = try Daemon.command(in: directory, configuration: block.text) + ["--check"]
+                let (end, _, errors) = try await ChildProcess.run(command)
+                #expect(end == .code(0), "\(errors)")
+            }
+        }
+    }
+
     /// The job that the habit with this verb is tried on.
     private static func script(for command: String) -> String {
         switch command.split(separator: " ")[1] {
