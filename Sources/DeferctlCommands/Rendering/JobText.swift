@@ -106,7 +106,7 @@ struct JobText {
             return target.map { "for job \($0)" } ?? "for another job"
         case "children": return "for its children"
         case "time", nil: return nil
-        case "node": return "for its node"
+        case "node": return "for the node \(job.json.text("node") ?? "?")"
         case "release": return "until it is released"
         case let word?: return "for \(word.sanitized)"
         }

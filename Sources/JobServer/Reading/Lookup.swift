@@ -28,6 +28,8 @@ final class Lookup {
 
     /// What keeps a ready job from running.
     private func reason(of row: JobRow) -> String {
+        let settings = engine.settings
+        if settings.store == .postgresql, let node = row.node, node != settings.node.name { return "node" }
         guard let queue = queues.all.first(where: { $0.settings.name == row.queue }) else { return "slot" }
         if queue.settings.isSuspended { return "suspended" }
         let slots = queues.slots[row.queue] ?? [:]
