@@ -34,10 +34,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     let settings: PostgreSQLSettings
     private let node: NodeDescription
     /// Tells this state directory from those of other nodes.
-    private let instance: String
+    let instance: String
     private let transaction: PostgreSQLTransaction
-    private let listener: NewsListener
-    private var connection: PostgreSQLConnection?
+    let listener: NewsListener
+    var connection: PostgreSQLConnection?
     /// The server's process of the last connection, which must be gone before another one goes on.
     private var last: PostgreSQLConnection.Process?
     private var doubt: Doubt?
@@ -49,18 +49,18 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// The number of the last round of which the node has heard.
     private var heard: Int64 = 0
     /// When the last beat was committed, and the numbers of rounds at those before.
-    private var lastBeat: Int64 = 0
+    var lastBeat: Int64 = 0
     private var beats: [(time: Int64, number: Int64)] = []
     /// Changes of counts up to this round are in the table of counts.
     private var folded: Int64 = 0
     /// Whether the next round begins another life, and whether the node itself gave up the runs of this one.
-    private var isLifeOver = false
-    private var hasGivenUp = false
+    var isLifeOver = false
+    var hasGivenUp = false
     /// The steady time when the machine started.
     private var anchor: SteadyTime?
     /// Whether the last commit has news for others, and when they were told last.
-    private var hasNews = false
-    private var lastAnnouncement: Int64 = 0
+    var hasNews = false
+    var lastAnnouncement: Int64 = 0
 
     /// Receipts of so many rounds are deleted together.
     private static let mostReceipts: Int64 = 1000
@@ -401,42 +401,4 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     }
 
     deinit { close(isClean: false) }
-}
-
-extension PostgreSQLStore {
-    /// Stores what the node is after a reload. Any thread may call it.
-    package func describe(_ node: NodeDescription) throws(StoreError) {
-        let connection = try PostgreSQLConnection(settings, errors: .write)
-        try connection.send(
-            "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
-            PostgreSQLParameters([instance, node.programs?.json.description, node.configuration]).values)
-        _ = try connection.finish()
-    }
-}
-
-extension PostgreSQLStore: SharedStore {
-    package var sharing: (any SharedStore)? { self }
-
-    package var pollPause: Int64 { 500 }
-
-    package var isLeaseEnding: Bool { Lives.now() - lastBeat > Int64(settings.lease * 1000) * 3 / 4 }
-
-    package func giveUpLife() { (isLifeOver, hasGivenUp) = (true, true) }
-
-    package func listen(_ hasNews: @escaping @Sendable () -> Void) { listener.start(hasNews) }
-
-    /// Milliseconds between two announcements.
-    private static let announcementPause: Int64 = 20
-
-    package func announce() -> Int64? {
-        guard hasNews, let connection else { return nil }
-        let left = lastAnnouncement + Self.announcementPause - Lives.now()
-        guard left <= 0 else { return left }
-        (hasNews, lastAnnouncement) = (false, Lives.now())
-        // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
-        // round.
-        try? connection.send("SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', '')")
-        try? connection.synchronize()
-        return nil
-    }
 }

@@ -34,7 +34,7 @@ package struct PostgreSQLSettings: Sendable {
         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
         SET default_transaction_deferrable = off; SET synchronous_commit = on; SET search_path = deferd; \
         SET statement_timeout = \(milliseconds); SET lock_timeout = \(milliseconds); \
-        SET idle_in_transaction_session_timeout = 1000; SET client_min_messages = warning; \
+        SET idle_in_transaction_session_timeout = 1000; SET client_min_messages = warning; SET jit = off; \
         SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()
         """
     }

@@ -1,0 +1,39 @@
+package import JobModel
+
+extension PostgreSQLStore {
+    /// Stores what the node is after a reload. Any thread may call it.
+    package func describe(_ node: NodeDescription) throws(StoreError) {
+        let connection = try PostgreSQLConnection(settings, errors: .write)
+        try connection.send(
+            "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
+            PostgreSQLParameters([instance, node.programs?.json.description, node.configuration]).values)
+        _ = try connection.finish()
+    }
+}
+
+extension PostgreSQLStore: SharedStore {
+    package var sharing: (any SharedStore)? { self }
+
+    package var pollPause: Int64 { 500 }
+
+    package var isLeaseEnding: Bool { Lives.now() - lastBeat > Int64(settings.lease * 1000) * 3 / 4 }
+
+    package func giveUpLife() { (isLifeOver, hasGivenUp) = (true, true) }
+
+    package func listen(_ hasNews: @escaping @Sendable () -> Void) { listener.start(hasNews) }
+
+    /// Milliseconds between two announcements.
+    private static let announcementPause: Int64 = 20
+
+    package func announce() -> Int64? {
+        guard hasNews, let connection else { return nil }
+        let left = lastAnnouncement + Self.announcementPause - Lives.now()
+        guard left <= 0 else { return left }
+        (hasNews, lastAnnouncement) = (false, Lives.now())
+        // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
+        // round.
+        try? connection.send("SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', '')")
+        try? connection.synchronize()
+        return nil
+    }
+}
