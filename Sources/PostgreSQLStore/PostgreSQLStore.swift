@@ -174,7 +174,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         } catch {
             return .undone(error)
         }
-        let beat = mustBeat ? PostgreSQLParameters([life, anchor.map { $0 + Lives.now() }]).values : nil
+        let beat = mustBeat ? PostgreSQLParameters([life, anchor?.saturatingAdding(Lives.now())]).values : nil
         let turn: Turn
         do throws(StoreError) {
             turn = try Turn(connection, life: life, heard: heard, lives: &lives, beat: beat)
@@ -185,7 +185,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         } catch {
             rollBack(connection)
             isLifeOver = isLifeOver || error.message == Turn.isGone.message
-            if error.failure?.isTimeout == true { endStalledRound(connection) }
+            if error.failure?.isTimeout == true { Turn.endStalled(connection, after: 2 * settings.milliseconds) }
             return .undone(error)
         }
         transaction.begin(connection, turn)
@@ -222,20 +222,6 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         guard let old = beats.last(where: { now - $0.time > Self.newsAge }) else { return }
         beats.removeAll { $0.time < old.time }
         try connection.send("DELETE FROM news WHERE number < $1", PostgreSQLParameters([old.number]).values)
-    }
-
-    /// Ends the session of a node that stands still in the middle of a round, so that the others go on. One that waits for a
-    /// standby is not ended, as that would go on with the next one.
-    private func endStalledRound(_ connection: PostgreSQLConnection) {
-        guard !connection.isBroken else { return }
-        _ = try? connection.rows(
-            """
-            SELECT pg_terminate_backend(a.pid) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
-            WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid() AND l.objsubid = 1 \
-            AND (l.classid::bigint << 32 | l.objid::bigint) = \(Turn.lock) \
-            AND clock_timestamp() - a.xact_start > make_interval(secs => $1::bigint / 1000.0) \
-            AND a.wait_event IS DISTINCT FROM 'SyncRep'
-            """, PostgreSQLParameters([2 * settings.milliseconds]).values)
     }
 
     /// The round leaves a receipt, which tells whether it was committed.
@@ -356,7 +342,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 WHERE steady IS NOT NULL AND life <> $1 ORDER BY is_over, steady DESC LIMIT 1
                 """, PostgreSQLParameters([life, boot]).values
             ).first
-            let others = present.map { $0.integer(0) - Lives.now() }
+            let others = present.map { $0.integer(0).saturatingSubtracting(Lives.now()) }
             let isAlone = present.map { $0.integer(2) != 0 } ?? true
             let anchor: SteadyTime
             if let known, isAlone || present?.integer(1) != 0 {
@@ -372,7 +358,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 PostgreSQLParameters([boot, anchor]).values)
             try connection.send(
                 "UPDATE deferd_lives SET boot = $2, steady = $3, seen = clock_timestamp() WHERE life = $1",
-                PostgreSQLParameters([life, boot, anchor + Lives.now()]).values)
+                PostgreSQLParameters([life, boot, anchor.saturatingAdding(Lives.now())]).values)
             try connection.send("COMMIT")
             _ = try connection.finish()
             self.anchor = anchor

@@ -51,7 +51,7 @@ final class EngineLoop {
     var nextPoll: SteadyTime?
     /// Whether the last round left news to the next.
     private var hasMoreNews = false
-    /// Whether clients have to be told the present state of their jobs, as nothing was heard of these for a while.
+    /// Whether the next round tells clients the present state of their jobs, as the node has missed changes.
     private var mustTellAgain = false
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
 

@@ -93,6 +93,20 @@ struct Turn {
         self.news = news
     }
 
+    /// Ends the session of a node that stands still in the middle of a round for so many milliseconds, so that the others go
+    /// on. One that waits for a standby is not ended, as that would go on with the next one.
+    static func endStalled(_ connection: PostgreSQLConnection, after milliseconds: Int) {
+        guard !connection.isBroken else { return }
+        _ = try? connection.rows(
+            """
+            SELECT pg_terminate_backend(a.pid) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
+            WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid() AND l.objsubid = 1 \
+            AND (l.classid::bigint << 32 | l.objid::bigint) = \(lock) \
+            AND clock_timestamp() - a.xact_start > make_interval(secs => $1::bigint / 1000.0) \
+            AND a.wait_event IS DISTINCT FROM 'SyncRep'
+            """, PostgreSQLParameters([milliseconds]).values)
+    }
+
     /// The error of a round of a node that others took to be gone.
     static let isGone = StoreError(
         .write, "Other nodes have taken over the jobs of this one, as they had not heard of it for too long.")
