@@ -210,6 +210,19 @@ final class GuidedOrigin: Sendable {
         }
     }
 
+    /// Submits a download of 4,000,000 bytes to "file", and returns its job once 3,000,000 have come.
+    func beginDownload(at wire: Wire) async throws -> Int {
+        let job = try await wire.submit(.download(url("/file"), to: "file"))
+        _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
+        let exchange = try await exchange("/file")
+        exchange.sendHead("200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
+        exchange.send(Array(Sample.large[..<3_000_000]))
+        _ = try await wire.next("3,000,000 bytes") {
+            $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
+        }
+        return job
+    }
+
     /// The URL of `path`; `host` is another name of its address.
     func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? "127.0.0.1"):\(port)\(path)") }
 

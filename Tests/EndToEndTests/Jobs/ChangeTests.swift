@@ -8,15 +8,7 @@ import Testing
         try await GuidedOrigin.withHousehold { origin, household in
             var daemon = try await household.start()
             var wire = try daemon.connect()
-            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-            _ = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])
-            let first = try await origin.exchange("/file")
-            first.sendHead(
-                "200 OK", [("Content-Length", "4000000"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])
-            first.send(Array(Sample.large[..<3_000_000]))
-            _ = try await wire.next("3,000,000 bytes") {
-                $0.json["params"]?["progress"]?["completed"]?.int == 3_000_000
-            }
+            let job = try await origin.beginDownload(at: wire)
             let held = try await wire.call("job.hold", .job(job))
             #expect(held["state"] == "held" && held["waitingFor"] == "release" && held["attempt"] == 0)
             #expect(Files.names(in: daemon.downloads) == ["file.part"])
