@@ -47,14 +47,12 @@ package final class PostgreSQLBlobArchive: BlobArchive {
         let names = [PostgreSQLParameter.array(blobs.map(\.life)), .array(blobs.map(\.number))]
         var removed: PostgreSQLRows
         repeat {
-            removed = try pool.run { connection throws(StoreError) in
-                try connection.rows(
-                    """
-                    DELETE FROM blob_parts WHERE ctid = ANY (ARRAY(SELECT blob_parts.ctid FROM blob_parts \
-                    JOIN unnest($1::bigint[], $2::bigint[]) AS blob (life, number) USING (life, number) \
-                    LIMIT \(Self.step))) RETURNING 1
-                    """, names)
-            }
+            removed = try run(
+                """
+                DELETE FROM blob_parts WHERE ctid = ANY (ARRAY(SELECT blob_parts.ctid FROM blob_parts \
+                JOIN unnest($1::bigint[], $2::bigint[]) AS blob (life, number) USING (life, number) \
+                LIMIT \(Self.step))) RETURNING 1
+                """, names)
         } while removed.count == Self.step
     }
 
@@ -83,8 +81,15 @@ package final class PostgreSQLBlobArchive: BlobArchive {
 
     @discardableResult
     private func run(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
+        try run(sql, PostgreSQLParameters(values).values)
+    }
+
+    private func run(_ sql: String, _ values: [PostgreSQLParameter]) throws(StoreError) -> PostgreSQLRows {
         try pool.run { connection throws(StoreError) in
-            try connection.rows(sql, PostgreSQLParameters(values).values)
+            try connection.begin()
+            let rows = try connection.rows(sql, values)
+            try connection.commit()
+            return rows
         }
     }
 }

@@ -26,6 +26,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     package private(set) var upFor: Int64 = 0
     package let reader: PostgreSQLJobReader
     package let archive: PostgreSQLBlobArchive
+    /// Whether a pooler is between the node and the server, so that it does not hear at once what others change.
+    package let isPooled: Bool
 
     /// The directory of the engine's files, until they are in the ``archive``.
     package var blobs: String { directory.spool }
@@ -38,14 +40,12 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     private let transaction: PostgreSQLTransaction
     let listener: NewsListener
     var connection: PostgreSQLConnection?
-    /// The server's process of the last connection, which must be gone before another one goes on.
-    private var last: PostgreSQLConnection.Process?
     private var doubt: Doubt?
     private var round: Int64 = 0
     private var isClosed = false
 
     // Nodes.
-    private var lives = Lives()
+    private(set) var lives = Lives()
     /// The number of the last round of which the node has heard.
     private var heard: Int64 = 0
     /// When the last beat was committed, and the numbers of rounds at those before.
@@ -85,7 +85,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         archive = PostgreSQLBlobArchive(settings)
         let connection = try Self.open(settings, patience)
         self.connection = connection
-        last = connection.process
+        isPooled = connection.isPooled
         try PostgreSQLSchema.settle(connection)
         try beginLife(connection)
     }
@@ -107,8 +107,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// Begins a life, and ends the last one of this state directory.
     private func beginLife(_ connection: PostgreSQLConnection) throws(StoreError) {
         do throws(StoreError) {
-            try connection.send("BEGIN")
-            try connection.send("SELECT pg_advisory_xact_lock(\(Turn.lock))")
+            try Turn.begin(connection)
             try connection.send(
                 "UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 WHERE instance = $1 AND NOT is_over",
                 PostgreSQLParameters([instance, hasGivenUp]).values)
@@ -129,7 +128,6 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             isAfterCleanStop = others.integer(1) == 0 && found.last?.number == 0
             upFor = max(0, others.integer(2))
             try connection.send("SELECT nextval('rounds')", isWanted: true)
-            let programs = node.programs.map { $0.json.description }
             let life =
                 try connection.rows(
                     """
@@ -137,7 +135,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                     VALUES ($1, $2, $3, $4, $5, $6) RETURNING life
                     """,
                     PostgreSQLParameters([
-                        node.name, instance, node.version, programs, node.configuration, Int64(settings.lease * 1000),
+                        node.name, instance, node.version, node.programs.json.description, node.configuration,
+                        Int64(settings.lease * 1000),
                     ]).values
                 ).number ?? 0
             // Receipts matter to lives in doubt, which last for a lease at most.
@@ -151,14 +150,13 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try connection.send(
                 "DELETE FROM deferd_lives WHERE is_taken AND seen < clock_timestamp() - interval '1 day'")
             let number = try connection.rows("SELECT nextval('rounds')").number ?? 0
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             (self.life, heard, lives, isLifeOver, hasGivenUp) = (life, number, Lives(), false, false)
             (lastBeat, beats) = (Lives.now(), [])
             // News before that are not read.
             transaction.readyStarts = ReadyStarts()
         } catch {
-            rollBack(connection)
+            connection.rollBack()
             throw error
         }
     }
@@ -183,9 +181,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 try CountChanges.fold(connection, after: folded, hasOthers: turn.hasOthers)
             }
         } catch {
-            rollBack(connection)
+            giveUp(connection, error)
             isLifeOver = isLifeOver || error.message == Turn.isGone.message
-            if error.failure?.isTimeout == true { Turn.endStalled(connection, after: 2 * settings.milliseconds) }
             return .undone(error)
         }
         transaction.begin(connection, turn)
@@ -194,13 +191,13 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try body(transaction)
             try transaction.flush(life: life)
         } catch {
-            rollBack(connection)
+            connection.rollBack()
             transaction.readyStarts = ReadyStarts()
             return .undone(error)
         }
         let end = transaction.hasWritten ? commit(connection, turn) : finishReading(connection)
         if case .committed = end {
-            heard = turn.heard
+            if transaction.hasAskedForNews { heard = turn.heard }
             hasNews = hasNews || turn.hasOthers && transaction.hasWritten
             if beat != nil {
                 lastBeat = Lives.now()
@@ -235,33 +232,26 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             }
             try connection.send(
                 "INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", PostgreSQLParameters([life, round]).values)
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             return .committed
         } catch {
             guard connection.isBroken else {
-                rollBack(connection)
+                connection.rollBack()
                 return .undone(error)
             }
-            doubt = Doubt(life: life, round: round, heard: turn.heard, error: error)
+            let heard = transaction.hasAskedForNews ? turn.heard : heard
+            doubt = Doubt(life: life, round: round, heard: heard, error: error)
             return settle() ?? .unknown(error)
         }
     }
 
     private func finishReading(_ connection: PostgreSQLConnection) -> RoundEnd {
         do {
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             return .committed
         } catch {
             return .undone(error)
         }
-    }
-
-    private func rollBack(_ connection: PostgreSQLConnection) {
-        guard !connection.isBroken else { return }
-        try? connection.send("ROLLBACK")
-        _ = try? connection.finish()
     }
 
     package var tellsFates: Bool { true }
@@ -270,9 +260,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         guard let doubt else { return nil }
         do {
             let connection = try present()
-            // This commit waits for a synchronous standby, which then has the other one as well.
             round += 1
-            try connection.send("BEGIN")
+            // The round in doubt holds the lock until it is over. This commit waits for a synchronous standby, which then
+            // has the other one as well.
+            try Turn.begin(connection)
             let receipt = try connection.rows(
                 "SELECT 1 FROM deferd_receipts WHERE life = $1 AND round = $2",
                 PostgreSQLParameters([doubt.life, doubt.round]).values)
@@ -280,8 +271,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 "SELECT 1 FROM deferd_lives WHERE life = $1 AND is_over", PostgreSQLParameters([life]).values)
             try connection.send(
                 "INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", PostgreSQLParameters([life, round]).values)
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             self.doubt = nil
             // What the round would begin must not begin.
             if over.count > 0 { try? beginLife(connection) }
@@ -289,9 +279,15 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             heard = doubt.heard
             return .committed
         } catch {
-            if let connection, !connection.isBroken { rollBack(connection) }
+            if let connection { giveUp(connection, error) }
             return nil
         }
+    }
+
+    /// Ends a transaction in which a statement failed; another node that stands still must not keep the others waiting.
+    private func giveUp(_ connection: PostgreSQLConnection, _ error: StoreError) {
+        connection.rollBack()
+        if error.failure?.isTimeout == true { Turn.endStalled(connection, after: 2 * settings.milliseconds) }
     }
 
     /// The connection of rounds; another one where the last broke.
@@ -302,25 +298,9 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         }
         connection = nil
         let new = try PostgreSQLConnection(settings, errors: .write)
-        if let last { try Self.end(last, new) }
-        last = new.process
         connection = new
         if isLifeOver, doubt == nil { try beginLife(new) }
         return new
-    }
-
-    /// Ends the server's process of a broken connection, which may still commit, and waits for that.
-    private static func end(
-        _ process: PostgreSQLConnection.Process, _ connection: PostgreSQLConnection
-    ) throws(StoreError) {
-        for _ in 0..<200 {
-            let left = try connection.rows(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2",
-                PostgreSQLParameters([Int64(process.id), process.start]).values)
-            if left.count == 0 { return }
-            usleep(10_000)
-        }
-        throw StoreError(.write, "\(connection.name) does not end the last session of this deferd; it is tried again.")
     }
 
     // MARK: The store itself
@@ -330,8 +310,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {
         let connection = try present()
         do throws(StoreError) {
-            try connection.send("BEGIN")
-            try connection.send("SELECT pg_advisory_xact_lock(\(Turn.lock))")
+            try Turn.begin(connection)
             let known = try connection.rows(
                 "SELECT anchor FROM steady WHERE boot = $1", PostgreSQLParameters([boot]).values
             ).number
@@ -359,12 +338,11 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try connection.send(
                 "UPDATE deferd_lives SET boot = $2, steady = $3, seen = clock_timestamp() WHERE life = $1",
                 PostgreSQLParameters([life, boot, anchor.saturatingAdding(Lives.now())]).values)
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             self.anchor = anchor
             return anchor
         } catch {
-            rollBack(connection)
+            connection.rollBack()
             throw error
         }
     }
@@ -377,10 +355,11 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         reader.close()
         archive.close()
         if isClean, let connection {
+            try? connection.begin()
             try? connection.send(
                 "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over",
                 PostgreSQLParameters([life]).values)
-            _ = try? connection.finish()
+            try? connection.commit()
         }
         connection = nil
         directory.unlock()

@@ -18,7 +18,8 @@ extension Configuration {
     var node: NodeDescription {
         NodeDescription(
             name: nodeName, version: ProductVersion.current,
-            programs: sources.programs.allowsAny ? nil : programs.entries.keys.sorted(), configuration: hash)
+            programs: (sources.programs.allowsAny ? [NodeDescription.anyCommand] : []) + programs.entries.keys.sorted(),
+            configuration: hash)
     }
 
     /// The settings that differ between good nodes of one database, and its address, which may have a password.

@@ -124,7 +124,15 @@ struct Daemon {
         do {
             #if canImport(PostgreSQLStore)
                 if let address = configuration.store {
-                    return try PostgreSQLStore(address: address, configuration, report: report)
+                    let store = try PostgreSQLStore(address: address, configuration, report: report)
+                    if store.isPooled {
+                        logger.notice(
+                            """
+                            This node reaches PostgreSQL through a pooler, so it asks twice a second for changes of \
+                            other nodes, and does not show progress there; connect to the server itself to change that.
+                            """)
+                    }
+                    return store
                 }
             #endif
             return try SQLiteStore(path: configuration.stateDirectory, report: report) { error in

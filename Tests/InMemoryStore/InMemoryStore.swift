@@ -30,7 +30,8 @@ package final class InMemoryStore: JobStore {
         // A round without writes has nothing to commit.
         guard let fault = faults.commit, tables.isChanged else {
             unsettled = nil
-            nodes.committed(tables, life: life, forgetsLost: transaction.forgetsLost)
+            nodes.committed(
+                tables, life: life, hasHeard: transaction.hasAskedForNews, forgetsLost: transaction.forgetsLost)
             return .committed
         }
         faults.commit = nil
@@ -71,7 +72,7 @@ package final class InMemoryStore: JobStore {
     package func bringBack() {
         if let unsettled {
             tables = unsettled.tables
-            nodes.committed(tables, life: unsettled.life, forgetsLost: false)
+            nodes.committed(tables, life: unsettled.life, hasHeard: false, forgetsLost: false)
         }
         unsettled = nil
     }

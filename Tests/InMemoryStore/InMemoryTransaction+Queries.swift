@@ -79,6 +79,7 @@ extension InMemoryTransaction {
 
     func news() throws(StoreError) -> News? {
         try check()
+        hasAskedForNews = true
         return nodes.news(for: life, tables.rows)
     }
 

@@ -12,6 +12,7 @@ final class InMemoryTransaction: JobTransaction {
     let life: Int64
     /// Whether no runs of lives that are over are left.
     var forgetsLost = false
+    var hasAskedForNews = false
 
     init(_ tables: StoreTables, _ faults: StoreFaults, _ nodes: Nodes, life: Int64) {
         self.tables = tables

@@ -48,9 +48,9 @@ struct Nodes {
     }
 
     /// Takes note of a committed round.
-    mutating func committed(_ tables: StoreTables, life: Int64, forgetsLost: Bool) {
+    mutating func committed(_ tables: StoreTables, life: Int64, hasHeard: Bool, forgetsLost: Bool) {
         if forgetsLost { hasLost = false }
-        heard[life] = dropped + records.count
+        if hasHeard { heard[life] = dropped + records.count }
         guard heard.count > 1, tables.isChanged else { return trim() }
         records.append(
             Record(
@@ -58,7 +58,7 @@ struct Nodes {
                 work: tables.changedWork.filter { $0.after == nil }.map(\.id), counts: tables.changedCounts,
                 hasQueues: tables.hasChangedQueues, hasSchedules: !tables.changedSchedules.isEmpty))
         // It has nothing to hear from itself.
-        heard[life] = dropped + records.count
+        if hasHeard { heard[life] = dropped + records.count }
         trim()
     }
 

@@ -38,7 +38,8 @@ import Testing
                 try transaction.put(QueueOverrides(), ofQueue: "q")
                 return (jobs: ids, work: work)
             }
-            // A round that is undone has heard of nothing.
+            // A round that does not ask has heard of nothing, and neither has one that is undone.
+            try second.round { _ = try $0.counts() }
             second.undoneRound { transaction throws(StoreError) in _ = try transaction.news() }
             for other in [second, third] {
                 let news = try #require(try other.round { try $0.news() })
@@ -101,9 +102,21 @@ import Testing
             _ = try open(0, name: "a")
         }
 
+        @Test func programs_areThoseOfNodesThatGoOn() {
+            func row(_ node: String, _ programs: String, isOver: Bool = false) -> Lives.Row {
+                Lives.Row(life: 1, beat: 1, lease: 1, isOver: isOver, node: node, programs: Array(programs.utf8))
+            }
+            var lives = Lives()
+            _ = lives.look(
+                at: [row("b", "[\"x\"]"), row("a", "[\"x\",\"y\"]"), row("c", "[\"z\"]", isOver: true)], now: 0)
+            #expect(lives.programs == ["x": ["a", "b"], "y": ["a"]])
+            _ = lives.look(at: [row("b", "[]")], now: 1)
+            #expect(lives.programs.isEmpty)
+        }
+
         @Test func life_isJudgedByTheTimeInWhichItCouldHaveBeenSeen() {
             func row(_ life: Int64, beat: Int64) -> Lives.Row {
-                Lives.Row(life: life, beat: beat, lease: 5000, isOver: false)
+                Lives.Row(life: life, beat: beat, lease: 5000, isOver: false, node: "", programs: [])
             }
             var lives = Lives()
             for second in 0...5 {

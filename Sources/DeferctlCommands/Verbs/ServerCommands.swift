@@ -105,7 +105,7 @@ enum NodeTable {
             .init("VERSION", rank: 2) { $0.text("version") ?? "" }, time("SEEN", "seen", rank: 1),
             time("STARTED", "startedAt", rank: 5), .init("CONFIGURATION", rank: 3) { $0.text("configuration") ?? "" },
             .init("PROGRAMS", cut: .end, rank: 4) { node in
-                node["programs"]?.array?.map { $0.string?.sanitized ?? "" }.joined(separator: " ") ?? "any"
+                (node["programs"]?.array ?? []).map { $0.string?.sanitized ?? "" }.joined(separator: " ")
             },
         ]).lines(nodes, format)
     }

@@ -65,6 +65,8 @@ package enum RunEvent: Sendable {
     /// The expanded step needs this host (name and port), and the run has no permit for it.
     /// ``CoreEffect/proceed(_:connections:)`` or ``CoreEffect/yield(_:)`` follows.
     case host(String, connections: Int)
+    /// The step's program is on another node only; the run is given up. ``CoreEffect/yield(_:)`` follows.
+    case elsewhere(node: String)
     /// The step is a list with this many children. ``CoreEffect/makeChildren(_:from:)`` or the run's end follows.
     case list(ListOpening)
     /// The next children of its list, in order; `isLast` marks the final batch.

@@ -43,6 +43,7 @@ extension Core {
         case .timer(let seconds): try wait(seconds, row, live, round)
         case .job(let target): try wait(for: target, row, live, round)
         case .host(let host, let connections): try wants(host, connections, row, live, round)
+        case .elsewhere(let node): try leave(to: node, row, live, round)
         case .list(let opening): try open(opening, row, live, round)
         case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
         }
@@ -85,9 +86,23 @@ extension Core {
         live.host = live.permits > 0 ? host : nil
         running.update(live)
         if live.permits > 0 { return pending.emit(.proceed(live.run, host: host, connections: live.permits)) }
+        try unbegin(live, old, round) { $0.unbegin(waitingFor: host) }
+    }
+
+    /// Leaves a job to a node that has its program.
+    private func leave(to node: String, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+        try unbegin(live, old, round) { row in
+            row.unbegin()
+            row.node = node
+        }
+    }
+
+    private func unbegin(
+        _ live: LiveRun, _ old: JobRow, _ round: Round, _ change: (inout JobRow) -> Void
+    ) throws(StoreError) {
         release(live)
         var row = old
-        row.unbegin(waitingFor: host)
+        change(&row)
         try store(&row, was: old, round)
         pending.emit(.yield(live.run))
     }
@@ -330,14 +345,14 @@ extension RunEvent {
     fileprivate var isEnd: Bool {
         switch self {
         case .ended, .timer, .job: true
-        case .host, .list, .children, .refused, .checkpoint, .download: false
+        case .host, .elsewhere, .list, .children, .refused, .checkpoint, .download: false
         }
     }
 
     /// Whether it asks to continue with a step.
     fileprivate var isStep: Bool {
         switch self {
-        case .host, .list, .children: true
+        case .host, .elsewhere, .list, .children: true
         case .ended, .timer, .job, .refused, .checkpoint, .download: false
         }
     }

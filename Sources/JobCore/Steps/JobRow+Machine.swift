@@ -43,12 +43,12 @@ extension JobRow {
         due = nil
     }
 
-    /// A run that could not continue without a permit returns to the queue, as if it had not begun.
-    mutating func unbegin(waitingFor host: String) {
+    /// A run that could not continue here, or not without a permit, returns to the queue as if it had not begun.
+    mutating func unbegin(waitingFor host: String? = nil) {
         state = .queued
         run = nil
         due = nil
-        self.host = host
+        self.host = host ?? self.host
         attempt -= 1
     }
 

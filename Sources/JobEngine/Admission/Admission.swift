@@ -8,9 +8,23 @@ package struct Admission: Sendable {
     package let limits: JobLimits
     /// The only node that there is; nil for several.
     private let onlyNode: String?
+    /// The other nodes that have a program of a name.
+    private let others: [String: [String]]
 
-    package init(policy: SourceRules, limits: JobLimits, onlyNode: String? = nil) {
-        (self.policy, self.limits, self.onlyNode) = (policy, limits, onlyNode)
+    package init(
+        policy: SourceRules, limits: JobLimits, onlyNode: String? = nil, others: [String: [String]] = [:]
+    ) {
+        (self.policy, self.limits, self.onlyNode, self.others) = (policy, limits, onlyNode, others)
+    }
+
+    /// The node to which a job's program is left; nil if this one has it, or no other one.
+    func otherNode(for program: ProgramSpec, of job: JobID) -> String? {
+        let name: String? = if case .named(let name) = program.subject { name } else { nil }
+        return nodes(havingWhatIsNotHere: name).map { $0[Int(job % Int64($0.count))] }
+    }
+
+    private func nodes(havingWhatIsNotHere program: String?) -> [String]? {
+        policy.has(program: program) ? nil : others[program ?? NodeDescription.anyCommand]
     }
 
     /// A spec that may be submitted.
@@ -147,6 +161,8 @@ package struct Admission: Sendable {
         case .program(let program):
             switch program.subject {
             case .named(let name) where isOpen && TemplateText.hasExpression(name): break
+            // The other node checks the rest.
+            case .named(let name) where nodes(havingWhatIsNotHere: name) != nil: break
             case .named(let name):
                 do { try policy.check(program: name) } catch { throw refused(error, "program") }
                 for variable in program.environment?.keys.sorted() ?? [] {
@@ -155,6 +171,7 @@ package struct Admission: Sendable {
                             place.appending("environment").appending(variable), error.message, isForbidden: true)
                     }
                 }
+            case .command where nodes(havingWhatIsNotHere: nil) != nil: break
             case .command:
                 do { try policy.check(program: nil) } catch { throw refused(error, "command") }
             }

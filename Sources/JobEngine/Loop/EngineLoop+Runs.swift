@@ -99,6 +99,7 @@ extension EngineLoop {
         case .job(let job):
             run.state = .waitingInCore
             feed(.run(id, .job(job)))
+        case .elsewhere(let node): feed(.run(id, .elsewhere(node: node)))
         case .list(let children):
             run.state = .makingChildren(children)
             feed(.run(id, .list(children.opening)))
@@ -215,7 +216,7 @@ extension EngineLoop {
         switch result {
         case .ended(let end): discard(.ended(end))
         case .list(let children): discard(.list(children.opening))
-        case .timer, .job, .transfer: break
+        case .timer, .job, .elsewhere, .transfer: break
         }
     }
 

@@ -232,6 +232,7 @@ final class EngineLoop {
     func wasCommitted() {
         mustTellAgain = false
         guard let sharing = store.sharing else { return }
+        engine.setPrograms(ofOthers: sharing.otherPrograms)
         let pause = sharing.announce() ?? sharing.pollPause
         nextPoll = now.steady.saturatingAdding(hasMoreNews ? 0 : pause)
     }

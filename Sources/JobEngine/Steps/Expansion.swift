@@ -9,6 +9,8 @@ struct Expansion: Sendable {
         case timer(Double)
         /// It waits for this job.
         case job(JobID)
+        /// This node has its program.
+        case elsewhere(String)
         case list(ChildMaker)
         case transfer(Transfer)
     }
@@ -59,6 +61,11 @@ struct Expansion: Sendable {
         case .list(let list): return .list(try ChildMaker(list, job: nil, written, of: row, engine))
         case .each(let items, let job): return .list(try ChildMaker(items, job: job, written, of: row, engine))
         default:
+            if case .program(let program) = parameters, row.node == nil,
+                let node = engine.admission.otherNode(for: program, of: row.id)
+            {
+                return .elsewhere(node)
+            }
             var connections = 1
             if case .download(let download) = parameters { connections = max(1, download.segments) }
             return .transfer(

@@ -174,6 +174,8 @@ package protocol SharedStore: AnyObject {
     var isLeaseEnding: Bool { get }
     /// Ends the life, as its runs were given up; the next round begins another one.
     func giveUpLife()
+    /// The other nodes that have each program, by its name.
+    var otherPrograms: [String: [String]] { get }
     /// Calls `hasNews` from any thread when other nodes may have news, until the store is closed.
     func listen(_ hasNews: @escaping @Sendable () -> Void)
     /// Tells other nodes that there are news, after a commit; returns the milliseconds after which it must be called again.

@@ -2,14 +2,17 @@
 package struct NodeDescription: Sendable, Equatable {
     package let name: String
     package let version: String
-    /// The names of its programs; nil if jobs may run any.
-    package let programs: [String]?
+    /// The names of its programs, and ``anyCommand``.
+    package let programs: [String]
     /// A hash of its configuration.
     package let configuration: String
 
-    package init(name: String, version: String = "", programs: [String]? = nil, configuration: String = "") {
+    package init(name: String, version: String = "", programs: [String] = [], configuration: String = "") {
         (self.name, self.version, self.programs, self.configuration) = (name, version, programs, configuration)
     }
+
+    /// Stands for commands without a name among the programs of a node that runs them.
+    package static let anyCommand = "*"
 
     /// What a node's name consists of.
     package static let nameForm = "1 to 63 letters, digits, dots, underscores and hyphens"

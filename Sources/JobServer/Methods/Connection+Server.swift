@@ -129,7 +129,7 @@ extension NodeRow {
         [
             "node": node.name.json, "version": node.version.json, "startedAt": startedAt.json, "seen": seen.json,
             "state": (isAnswering ? State.running : state).rawValue.json, "running": running.json,
-            "programs": node.programs?.json ?? .null, "configuration": node.configuration.json,
+            "programs": node.programs.json, "configuration": node.configuration.json,
         ]
     }
 }

@@ -16,19 +16,14 @@ final class PostgreSQLConnection: @unchecked Sendable {
         case synchronization
     }
 
-    /// A server's process; the system may give its id to another one later.
-    struct Process {
-        let id: Int32
-        let start: String
-    }
-
     private let pointer: OpaquePointer
     private let settings: PostgreSQLSettings
     /// The code of its errors.
     private let errors: StoreError.Code
     /// The subject of a sentence about the database.
     let name: String
-    private(set) var process = Process(id: 0, start: "")
+    /// Whether a pooler is between, which may give each transaction another session of the server.
+    private(set) var isPooled = false
     private(set) var isBroken = false
     private var pending: [Pending] = []
     /// The names of prepared statements.
@@ -94,15 +89,16 @@ final class PostgreSQLConnection: @unchecked Sendable {
         }
     }
 
-    /// Sets up the session.
+    /// Looks at the session.
     private func begin(until end: UInt64) throws(StoreError) {
         PQsetnonblocking(pointer, 1)
-        guard PQsendQuery(pointer, settings.session) == 1 else { throw broken(message) }
+        guard PQsendQuery(pointer, "SELECT pg_backend_pid()") == 1 else { throw broken(message) }
         var failed: StoreError?
         while let result = try next(until: end) {
             if PQresultStatus(result) == PGRES_FATAL_ERROR { failed = failed ?? failure(result) }
-            if PQntuples(result) > 0, let start = PQgetvalue(result, 0, 0) {
-                process = Process(id: PQbackendPID(pointer), start: String(cString: start))
+            if PQntuples(result) > 0, let process = PQgetvalue(result, 0, 0) {
+                // A pooler makes ids of its own up.
+                isPooled = Int32(String(cString: process)) != PQbackendPID(pointer)
             }
             PQclear(result)
         }
@@ -111,6 +107,26 @@ final class PostgreSQLConnection: @unchecked Sendable {
             throw StoreError(errors, "\(name) is older than version 14; use a newer one.", isLasting: true)
         }
         guard PQenterPipelineMode(pointer) == 1 else { throw broken(message) }
+    }
+
+    // MARK: Transactions
+
+    /// Begins a transaction with settings of its own, whatever those of the role or of a pooler's session are.
+    func begin(isSnapshot: Bool = false) throws(StoreError) {
+        try send("BEGIN ISOLATION LEVEL \(isSnapshot ? "REPEATABLE READ READ ONLY" : "READ COMMITTED READ WRITE")")
+        try send(settings.session)
+    }
+
+    func commit() throws(StoreError) {
+        try send("COMMIT")
+        _ = try finish()
+    }
+
+    /// Gives up a transaction that has failed.
+    func rollBack() {
+        guard !isBroken else { return }
+        try? send("ROLLBACK")
+        _ = try? finish()
     }
 
     // MARK: Statements
@@ -142,8 +158,8 @@ final class PostgreSQLConnection: @unchecked Sendable {
     }
 
     private func prepare(_ sql: String, _ parameters: [PostgreSQLParameter]) throws(StoreError) -> String {
-        // Filters of lists combine freely; the last ones are prepared each time.
-        let name = statements.count < Self.mostStatements ? "s\(number)" : ""
+        // Filters of lists combine freely; the last ones are prepared each time. Another session does not know them.
+        let name = !isPooled && statements.count < Self.mostStatements ? "s\(number)" : ""
         number += 1
         let types = parameters.map(\.type)
         guard PQsendPrepare(pointer, name, sql, Int32(types.count), types) == 1 else { throw broken(message) }

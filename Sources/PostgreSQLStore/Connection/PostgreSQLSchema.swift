@@ -13,7 +13,7 @@ enum PostgreSQLSchema {
 
     /// Makes the schema if it is missing; throws if this deferd cannot use it.
     static func settle(_ connection: PostgreSQLConnection) throws(StoreError) {
-        try connection.send("BEGIN")
+        try connection.begin()
         try connection.send("SELECT pg_advisory_xact_lock(\(lock))")
         let found = try connection.rows(
             "SELECT to_regnamespace('deferd')::oid, to_regclass('deferd.deferd_schema')::oid")
@@ -34,8 +34,7 @@ enum PostgreSQLSchema {
                     isLasting: true)
             }
         }
-        try connection.send("COMMIT")
-        _ = try connection.finish()
+        try connection.commit()
     }
 
     private static let tables = """

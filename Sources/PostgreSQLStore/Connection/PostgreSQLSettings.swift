@@ -28,14 +28,12 @@ package struct PostgreSQLSettings: Sendable {
 
     var milliseconds: Int { Int(statementTimeout * 1000) }
 
-    /// Settings of each session, whatever the role's defaults are.
+    /// A statement for the settings of a transaction.
     var session: String {
         """
-        SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
-        SET default_transaction_deferrable = off; SET synchronous_commit = on; SET search_path = deferd; \
-        SET statement_timeout = \(milliseconds); SET lock_timeout = \(milliseconds); \
-        SET idle_in_transaction_session_timeout = 1000; SET client_min_messages = warning; SET jit = off; \
-        SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()
+        SELECT set_config('search_path', 'deferd', true), set_config('synchronous_commit', 'on', true), \
+        set_config('statement_timeout', '\(milliseconds)', true), set_config('lock_timeout', '\(milliseconds)', true), \
+        set_config('idle_in_transaction_session_timeout', '1000', true), set_config('jit', 'off', true)
         """
     }
 }

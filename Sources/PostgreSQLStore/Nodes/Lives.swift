@@ -1,4 +1,5 @@
 import Glibc
+import JobModel
 
 /// What this node has seen of the other nodes' lives.
 ///
@@ -12,7 +13,14 @@ struct Lives {
         /// Milliseconds after which it counts as gone.
         let lease: Int64
         let isOver: Bool
+        let node: String
+        /// Their names as JSON.
+        let programs: [UInt8]
     }
+
+    /// The other nodes that have each program.
+    private(set) var programs: [String: [String]] = [:]
+    private var descriptions: [String: [UInt8]] = [:]
 
     /// The longest time between two looks that counts, in milliseconds.
     private static let longestGap: Int64 = 2000
@@ -33,6 +41,14 @@ struct Lives {
             if silence > row.lease { gone.append(row) }
         }
         seen = present
+        let found: [String: [UInt8]] = rows.reduce(into: [:]) { if !$1.isOver { $0[$1.node] = $1.programs } }
+        if found != descriptions {
+            descriptions = found
+            programs = found.sorted { $0.key < $1.key }.reduce(into: [:]) { programs, node in
+                let names = JSON(stored: node.value).array ?? []
+                for case .string(let name) in names { programs[name, default: []].append(node.key) }
+            }
+        }
         return gone
     }
 

@@ -19,6 +19,7 @@ final class NewsListener: Sendable {
         DispatchQueue(label: "deferd.news").async { [self] in
             while !isClosed.load(ordering: .relaxed) {
                 if let connection = try? PostgreSQLConnection(settings, errors: .read) {
+                    if connection.isPooled { return }
                     listen(connection, hasNews)
                 }
                 usleep(UInt32(Self.pause) * 1000)

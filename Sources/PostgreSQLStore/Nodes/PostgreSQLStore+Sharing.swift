@@ -4,10 +4,11 @@ extension PostgreSQLStore {
     /// Stores what the node is after a reload. Any thread may call it.
     package func describe(_ node: NodeDescription) throws(StoreError) {
         let connection = try PostgreSQLConnection(settings, errors: .write)
+        try connection.begin()
         try connection.send(
             "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
-            PostgreSQLParameters([instance, node.programs?.json.description, node.configuration]).values)
-        _ = try connection.finish()
+            PostgreSQLParameters([instance, node.programs.json.description, node.configuration]).values)
+        try connection.commit()
     }
 }
 
@@ -17,6 +18,8 @@ extension PostgreSQLStore: SharedStore {
     package var pollPause: Int64 { 500 }
 
     package var isLeaseEnding: Bool { Lives.now() - lastBeat > Int64(settings.lease * 1000) * 3 / 4 }
+
+    package var otherPrograms: [String: [String]] { lives.programs }
 
     package func giveUpLife() { (isLifeOver, hasGivenUp) = (true, true) }
 

@@ -26,8 +26,7 @@ struct Turn {
     init(
         _ connection: PostgreSQLConnection, life: Int64, heard: Int64, lives: inout Lives, beat: [PostgreSQLParameter]?
     ) throws(StoreError) {
-        try connection.send("BEGIN")
-        try connection.send("SELECT pg_advisory_xact_lock(\(Self.lock))")
+        try Self.begin(connection)
         if let beat {
             try connection.send(
                 """
@@ -37,7 +36,7 @@ struct Turn {
         }
         try connection.send("SELECT nextval('rounds')", isWanted: true)
         try connection.send(
-            "SELECT life, beat, lease, is_over FROM deferd_lives WHERE NOT is_taken OR life = $1",
+            "SELECT life, beat, lease, is_over, node, programs FROM deferd_lives WHERE NOT is_taken OR life = $1",
             PostgreSQLParameters([life]).values, isWanted: true)
         try connection.send(
             """
@@ -52,7 +51,9 @@ struct Turn {
         }
         self.number = number
         let rows = try found[1].map { row in
-            Lives.Row(life: row.integer(0), beat: row.integer(1), lease: row.integer(2), isOver: row.integer(3) != 0)
+            Lives.Row(
+                life: row.integer(0), beat: row.integer(1), lease: row.integer(2), isOver: row.integer(3) != 0,
+                node: row.text(4) ?? "", programs: row.bytes(5) ?? [])
         }
         guard rows.contains(where: { $0.life == life && !$0.isOver }) else { throw Self.isGone }
         let others = rows.filter { $0.life != life }
@@ -91,6 +92,12 @@ struct Turn {
             if let (key, count) = try? CountKey.count(found[3][row]) { news.counts[key] = count }
         }
         self.news = news
+    }
+
+    /// Begins a transaction that waits for its turn.
+    static func begin(_ connection: PostgreSQLConnection) throws(StoreError) {
+        try connection.begin()
+        try connection.send("SELECT pg_advisory_xact_lock(\(lock))")
     }
 
     /// Ends the session of a node that stands still in the middle of a round for so many milliseconds, so that the others go

@@ -21,10 +21,9 @@ package final class PostgreSQLJobReader: JobReader {
     ) throws(StoreError) -> Value {
         try pool.run { connection throws(StoreError) in
             var snapshot = PostgreSQLSnapshot(connection, damage)
-            try connection.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try connection.begin(isSnapshot: true)
             let value = try body(&snapshot)
-            try connection.send("COMMIT")
-            _ = try connection.finish()
+            try connection.commit()
             return value
         }
     }
@@ -171,7 +170,7 @@ package final class PostgreSQLJobReader: JobReader {
                 guard let name = row.text(0), let started = row.time(4), let seen = row.time(5) else { return nil }
                 let programs = row.withBytes(2) { try? JSONParser.parse($0).value.array }
                 let node = NodeDescription(
-                    name: name, version: row.text(1) ?? "", programs: programs?.compactMap(\.string),
+                    name: name, version: row.text(1) ?? "", programs: programs?.compactMap(\.string) ?? [],
                     configuration: row.text(3) ?? "")
                 let state: NodeRow.State = row.integer(6) != 0 ? .stopped : row.integer(7) != 0 ? .away : .running
                 return NodeRow(node, startedAt: started, seen: seen, state: state, running: Int(row.integer(8)))

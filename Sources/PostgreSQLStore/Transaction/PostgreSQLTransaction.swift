@@ -34,6 +34,8 @@ final class PostgreSQLTransaction: JobTransaction {
     var readyStarts = ReadyStarts()
     /// Whether the round has to be committed.
     private(set) var hasWritten = false
+    /// Whether the round has asked for the news; another one does not count as having heard them.
+    private(set) var hasAskedForNews = false
 
     /// Of jobs that are bound to a node, only those of this one are ready.
     let node: String
@@ -44,7 +46,8 @@ final class PostgreSQLTransaction: JobTransaction {
 
     /// To be called at the start of a round, once its transaction was begun.
     func begin(_ connection: PostgreSQLConnection, _ turn: Turn) {
-        (self.connection, self.turn, failure, hasWritten) = (connection, turn, nil, turn.hasWritten)
+        (self.connection, self.turn, failure) = (connection, turn, nil)
+        (hasWritten, hasAskedForNews) = (turn.hasWritten, false)
         if let first = turn.firstReady { readyStarts.lower(to: first) }
         guard turn.hasOthers else { return }
         // New jobs have higher numbers than those of all rounds before.
@@ -56,6 +59,7 @@ final class PostgreSQLTransaction: JobTransaction {
 
     func news() throws(StoreError) -> News? {
         try check()
+        hasAskedForNews = true
         return turn?.news
     }
 

@@ -32,6 +32,7 @@ struct NodesTests {
                     state: {store: "\(address)"}
                     node: {name: \(Self.name(index)), lease: 3, statementTimeout: 1}
                     queues: {default: {concurrency: 4}}
+                    programs: {only-\(Self.name(index)): {command: [/bin/echo, \(Self.name(index))]}}
                     """, in: directories[index])
         }
 
@@ -53,43 +54,83 @@ struct NodesTests {
     }
 
     @Test func everything_isSeenAndDone_fromEveryNode() async throws {
-        try await with(2) { nodes, wires in
-            let (a, b) = (wires[0], wires[1])
-            let watch = try await b.call("job.watch", ["all": true])["watch"]
-            let timer = try await a.submit(.timer(1000, ["tags": ["t"]]))
-            _ = try await b.next("the timer") { $0.job == timer && $0.state == "running" }
-            #expect(try await b.call("job.get", .job(timer))["state"] == "running")
-            let waiting = a.send("job.wait", .job(timer))
-            _ = try await b.call("job.cancel", .job(timer))
-            #expect(try await a.result(waiting)["state"] == "cancelled")
-            // A run at work at the other node.
-            try await GuidedOrigin.run { origin in
-                let fetch = try await a.submit(.fetch(origin.url("/slow"), ["requires": ["node": "a"]]))
-                let exchange = try await origin.exchange("/slow")
-                #expect(try await b.call("server.nodes")["nodes"]?.array?.map { $0["running"] } == [1, 0])
-                let cancelled = try await b.call("job.cancel", .job(fetch))
-                #expect(cancelled["state"] == "cancelled", "\(cancelled)")
-                exchange.close()
-            }
-            // Lists, keys, queues, schedules and removal.
-            let jobs = (0..<50).map { JSON.value(JSON($0)) }
-            let list = try await b.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"])
-            #expect(try await a.wait(list)["result"]?.array?.count == 50)
-            #expect(try await a.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"]) == list)
-            _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
-            _ = try await b.submit(.value(1, ["queue": "new"]))
-            try await until {
-                try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true
-            }
-            _ = try await a.call("schedule.set", ["schedule": "s", "every": 1, "spec": .value(5)])
-            try await b.eventually { ($0["totals"]?["submitted"]?.int ?? 0) + 1 > 2 }
-            #expect(try await b.call("schedule.list")["schedules"]?.array?.count == 1)
-            _ = try await b.call("schedule.remove", ["schedule": "s"])
-            _ = try await b.call("job.remove", .job(list))
-            #expect(try await a.refusal("job.get", .job(list)).code == -32001)
-            _ = try await b.call("job.unwatch", ["watch": watch ?? .null])
-            try await nodes.stop()
+        try await with(2) { nodes, wires in try await everythingIsSeenAndDone(&nodes, wires) }
+    }
+
+    /// A pooler may give each transaction another session of the server.
+    @Test(
+        .enabled(if: Files.exists("/usr/sbin/pgbouncer"), "PgBouncer is not installed; nodes are not tested behind it.")
+    )
+    func everything_isSeenAndDone_behindAPooler() async throws {
+        let cluster = try #require(PostgreSQLCluster.shared)
+        let address = try cluster.makeDatabase()
+        let directory = try TemporaryDirectory()
+        let settings = """
+            [databases]
+            * = host=\(cluster.directory.path) user=postgres
+            [pgbouncer]
+            unix_socket_dir = \(directory.path)
+            listen_port = 5432
+            listen_addr =
+            auth_type = any
+            pool_mode = transaction
+            default_pool_size = 3
+            """
+        try settings.write(toFile: directory.path + "/pgbouncer.ini", atomically: true, encoding: .utf8)
+        var command = ["/usr/sbin/pgbouncer", directory.path + "/pgbouncer.ini"]
+        if geteuid() == 0 {
+            // PgBouncer refuses to run as root.
+            _ = try SystemProgram(["/bin/chown", "-R", "postgres", directory.path])
+            command = ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] + command
         }
+        let pooler = try ChildProcess(command)
+        try await pooler.line(containing: "process up")
+        try await Household.with { household in
+            let pooled = address.replacing(cluster.directory.path, with: directory.path)
+            var nodes = try await Nodes(household, pooled, count: 2)
+            try await nodes.daemons[0].process.line(containing: "through a pooler")
+            try await everythingIsSeenAndDone(&nodes, try nodes.daemons.map { try $0.connect() })
+        }
+        pooler.send(signal: SIGINT)
+        _ = try await pooler.end()
+    }
+
+    private func everythingIsSeenAndDone(_ nodes: inout Nodes, _ wires: [Wire]) async throws {
+        let (a, b) = (wires[0], wires[1])
+        let watch = try await b.call("job.watch", ["all": true])["watch"]
+        let timer = try await a.submit(.timer(1000, ["tags": ["t"]]))
+        _ = try await b.next("the timer") { $0.job == timer && $0.state == "running" }
+        #expect(try await b.call("job.get", .job(timer))["state"] == "running")
+        let waiting = a.send("job.wait", .job(timer))
+        _ = try await b.call("job.cancel", .job(timer))
+        #expect(try await a.result(waiting)["state"] == "cancelled")
+        // A run at work at the other node.
+        try await GuidedOrigin.run { origin in
+            let fetch = try await a.submit(.fetch(origin.url("/slow"), ["requires": ["node": "a"]]))
+            let exchange = try await origin.exchange("/slow")
+            #expect(try await b.call("server.nodes")["nodes"]?.array?.map { $0["running"] } == [1, 0])
+            let cancelled = try await b.call("job.cancel", .job(fetch))
+            #expect(cancelled["state"] == "cancelled", "\(cancelled)")
+            exchange.close()
+        }
+        // Lists, keys, queues, schedules and removal.
+        let jobs = (0..<50).map { JSON.value(JSON($0)) }
+        let list = try await b.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"])
+        #expect(try await a.wait(list)["result"]?.array?.count == 50)
+        #expect(try await a.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"]) == list)
+        _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
+        _ = try await b.submit(.value(1, ["queue": "new"]))
+        try await until {
+            try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true
+        }
+        _ = try await a.call("schedule.set", ["schedule": "s", "every": 1, "spec": .value(5)])
+        try await b.eventually { ($0["totals"]?["submitted"]?.int ?? 0) + 1 > 2 }
+        #expect(try await b.call("schedule.list")["schedules"]?.array?.count == 1)
+        _ = try await b.call("schedule.remove", ["schedule": "s"])
+        _ = try await b.call("job.remove", .job(list))
+        #expect(try await a.refusal("job.get", .job(list)).code == -32001)
+        _ = try await b.call("job.unwatch", ["watch": watch ?? .null])
+        try await nodes.stop()
     }
 
     @Test func killedNode_isTakenOver_andNothingIsLost() async throws {
@@ -191,6 +232,24 @@ struct NodesTests {
                     configuration: "state: {store: \"\(nodes.address)\"}\nnode: {name: a}"))
             #expect(try await process.end() == .code(69))
             #expect(process.errorText.contains("has a node of the name a already"), "\(process.errorText)")
+            try await nodes.stop()
+        }
+    }
+
+    @Test func program_isLeftToTheNodeThatHasIt() async throws {
+        try await with(2) { nodes, wires in
+            for (wire, other) in [(wires[0], "b"), (wires[1], "a")] {
+                try await until { try await wire.call("server.nodes")["nodes"]?.array?.count == 2 }
+                for _ in 0..<4 {
+                    let job = try await wire.run(["source": ["type": "program", "program": .string("only-\(other)")]])
+                    #expect(job["result"]?["output"] == .string(other), "\(job)")
+                }
+            }
+            let program = ["type": "program", "program": "only-b"] as JSON
+            let bound = try await wires[0].submit(["source": program, "requires": ["node": "a"]])
+            #expect(try await wires[1].wait(bound)["error"]?["kind"] == "invalid")
+            let refusal = try await wires[0].refusal("job.submit", ["source": ["type": "program", "program": "none"]])
+            #expect(refusal.code == -32602, "\(refusal)")
             try await nodes.stop()
         }
     }
