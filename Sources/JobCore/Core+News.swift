@@ -5,12 +5,12 @@ package import JobModel
 /// Every node decides about every row, as rounds of all nodes follow each other. Only runs belong to a node: the other nodes
 /// change the rows of their jobs, and the node stops the runs that its rows do not want any more.
 extension Core {
-    /// Begins a round, or follows the reset of one: takes in what other nodes have changed. Returns whether more is to be told.
+    /// Begins a round, or follows the reset of one: takes in what other nodes have changed, and returns that.
     @discardableResult
     package func open(
         at now: CoreMoment, in transaction: any JobTransaction, isReset: Bool = false
-    ) throws(StoreError) -> Bool {
-        guard let news = try transaction.news() else { return false }
+    ) throws(StoreError) -> News? {
+        guard let news = try transaction.news() else { return nil }
         let round = Round(transaction: transaction, now: now)
         quotas.replace(news.counts)
         if news.hasQueues { try openQueues(round) }
@@ -27,7 +27,7 @@ extension Core {
         agenda.hasClearedSuspect = true
         if news.hasLostRuns { try takeOverNode(isReset: isReset, round) }
         try changedElsewhere(news.jobs, round)
-        return news.hasMore
+        return news
     }
 
     /// Goes on with what a node left that is gone.

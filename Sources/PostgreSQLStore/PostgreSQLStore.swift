@@ -81,7 +81,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         let damage = DamageReport(report)
         transaction = PostgreSQLTransaction(damage, node: node.name)
         reader = PostgreSQLJobReader(settings, damage)
-        listener = NewsListener(settings)
+        listener = NewsListener(settings, instance: instance)
         archive = PostgreSQLBlobArchive(settings)
         let connection = try Self.open(settings, patience)
         self.connection = connection

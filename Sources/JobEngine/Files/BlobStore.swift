@@ -115,6 +115,23 @@ package final class BlobStore: Sendable {
         if !keepsFile { removeLocally(blob) }
     }
 
+    /// Copies what a running program has written to the archive, if there is one. It goes on writing.
+    func archiveOutputSoFar(of run: RunID) throws(JobError) {
+        let output = measured(run.output())
+        guard let archive, output.size > 0 else { return }
+        let copy = run.outputSoFar(size: output.size)
+        try Self.store(copy, in: archive) { () throws(StoreError) in
+            for index in 0..<copy.parts {
+                let part = try reading(output) { (file, _, files) throws(Errno) in
+                    try ResultPart(
+                        of: file, size: Int(output.size), offset: index * BlobReference.partSize,
+                        length: BlobReference.partSize, by: files)
+                }
+                if let part { try archive.put(part.bytes, as: index, of: copy) }
+            }
+        }
+    }
+
     /// Stores a file in an archive, or nothing of it.
     private static func store(
         _ blob: BlobReference, in archive: any BlobArchive, _ body: () throws(StoreError) -> Void

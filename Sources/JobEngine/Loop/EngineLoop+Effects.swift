@@ -27,7 +27,9 @@ extension EngineLoop {
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
         case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
-        case .list(let job, let list): engine.board.put(list, of: job)
+        case .list(let job, let list):
+            engine.board.put(list, of: job)
+            if store.sharing != nil { listsToTell.insert(job) }
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work):
             engine.removeParts(work) { [inbox = engine.inbox] in

@@ -33,6 +33,11 @@ final class EngineRun {
     var isSuspect = false
     let isDownload: Bool
     let progress: RunProgress
+    /// What other nodes know of it.
+    var told: RunProgress.Standing?
+    /// Whether the output of its program is being copied for other nodes, and whether it ever was.
+    var isGivingOutput = false
+    var hasGivenOutput = false
     /// The last rate of its job, which may change before its download starts.
     fileprivate var jobRate: Int?
     /// What its download's spec says; nil for no limit.
@@ -195,7 +200,9 @@ extension EngineLoop {
     }
 
     func forget(_ id: RunID) {
-        if let run = runs.removeValue(forKey: id) { engine.board.end(run.progress) }
+        guard let run = runs.removeValue(forKey: id) else { return }
+        engine.board.end(run.progress)
+        if run.hasGivenOutput { carryOut(.unlink([id.outputSoFar()])) }
     }
 
     /// Forgets a run whose end is stored, and removes what the directory still has of its output.

@@ -1,4 +1,5 @@
 import DataSources
+import DeferredKit
 import DequeModule
 import Dispatch
 import JobModel
@@ -49,6 +50,11 @@ final class EngineLoop {
     var reporting = ProgressReporting()
     /// When a round must ask for the news of other nodes; nil if there can be none.
     var nextPoll: SteadyTime?
+    /// When other nodes may be told of progress next, and the lists of which they are to be told.
+    var nextReport = SteadyTime.min
+    var listsToTell: Set<JobID> = []
+    /// Clients that wait for the output of programs at other nodes.
+    var outputWaits: [RunID: [Promise<Void, Never>]] = [:]
     /// Whether the last round left news to the next.
     private var hasMoreNews = false
     /// Whether the next round tells clients the present state of their jobs, as the node has missed changes.
@@ -74,7 +80,7 @@ final class EngineLoop {
         switch end {
         case .committed:
             committed([])
-            store.sharing?.listen { [engine] in engine.inbox.put(.task { $0.nextPoll = .min }, of: nil) }
+            store.sharing?.listen { [engine] text in engine.inbox.put(.task { $0.hear(text) }, of: nil) }
             return .success(())
         case .undone(let error), .unknown(let error): return .failure(error)
         }
@@ -167,7 +173,9 @@ final class EngineLoop {
     /// Begins a round with the news of other nodes.
     private func open(_ transaction: any JobTransaction, isReset: Bool = false) throws(StoreError) {
         guard store.life == core.life else { throw StoreError(.write, "Other nodes took this one to be gone.") }
-        hasMoreNews = try core.open(at: now, in: transaction, isReset: isReset)
+        let news = try core.open(at: now, in: transaction, isReset: isReset)
+        hasMoreNews = news?.hasMore ?? false
+        if let news { engine.board.forget(news.jobs) }
     }
 
     /// Begins a round in which the core's memory is made anew from the rows. In another life, no run is left.
@@ -233,6 +241,7 @@ final class EngineLoop {
         mustTellAgain = false
         guard let sharing = store.sharing else { return }
         engine.setPrograms(ofOthers: sharing.otherPrograms)
+        tellOthers(sharing)
         let pause = sharing.announce() ?? sharing.pollPause
         nextPoll = now.steady.saturatingAdding(hasMoreNews ? 0 : pause)
     }

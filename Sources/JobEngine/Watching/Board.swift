@@ -15,6 +15,8 @@ package final class Board: Sendable {
 
     fileprivate struct State {
         var runs: [JobID: RunProgress] = [:]
+        /// Runs of which other nodes have told.
+        var elsewhere: [JobID: RunProgress] = [:]
         var lists: [JobID: List] = [:]
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
@@ -51,6 +53,7 @@ package final class Board: Sendable {
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
             state.runs[row.id] = progress
+            state.elsewhere[row.id] = nil
             guard let parent = row.parent else { return }
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
@@ -90,11 +93,45 @@ package final class Board: Sendable {
     func end(_ job: JobID) {
         state.withLock { state in
             state.runs[job] = nil
+            state.elsewhere[job] = nil
             state.lists[job] = nil
             state.leave(job)
         }
         wakeReaders(of: job)
     }
+
+    // MARK: - Other nodes
+
+    /// The run of a job at another node, which `make` makes if it is new.
+    func elsewhere(_ job: JobID, _ run: RunID, _ make: () -> RunProgress) -> RunProgress {
+        state.withLock { state in
+            if let known = state.elsewhere[job], known.run >= run { return known }
+            let progress = make()
+            state.elsewhere[job] = progress
+            return progress
+        }
+    }
+
+    /// Forgets what other nodes have told of jobs that have changed since.
+    func forget(_ jobs: [JobID]) {
+        state.withLock { state in
+            for job in jobs where state.runs[job] == nil {
+                state.elsewhere[job] = nil
+                state.lists[job] = nil
+                state.leave(job)
+            }
+        }
+        for job in jobs { wakeReaders(of: job) }
+    }
+
+    /// Whether what it has of a job can be shown while the job's row names this run.
+    package func isAbout(_ run: RunID?, of job: JobID) -> Bool {
+        state.withLock { state in
+            state.runs[job] != nil || state.lists[job] != nil || state.elsewhere[job].map { $0.run == run } ?? true
+        }
+    }
+
+    func list(of job: JobID) -> ListRow? { state.withLock { $0.lists[job]?.row } }
 
     /// The running sources of each owner in each queue.
     package var slots: [String: [UInt32: Int]] {
@@ -107,7 +144,7 @@ package final class Board: Sendable {
 
     /// The run of the program that a job runs; nil if it runs none.
     package func program(of job: JobID) -> RunProgress? {
-        state.withLock { $0.runs[job] }.flatMap { $0.isProgram ? $0 : nil }
+        state.withLock { $0.run(of: job) }.flatMap { $0.isProgram ? $0 : nil }
     }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
@@ -143,7 +180,7 @@ package final class Board: Sendable {
     /// Notes that a run has reported for the first time since ``takeChanges()``.
     func changed(_ progress: RunProgress) {
         let mustWake = state.withLock { state in
-            state.runs[progress.job] === progress && state.change(progress.job)
+            state.run(of: progress.job) === progress && state.change(progress.job)
         }
         if mustWake { wake() }
     }
@@ -153,7 +190,7 @@ package final class Board: Sendable {
         state.withLock { state in
             var changes: [JobID: RunProgress.News] = [:]
             for job in exchange(&state.changed, with: []) {
-                changes[job] = state.runs[job]?.takeNews() ?? RunProgress.News()
+                changes[job] = state.run(of: job)?.takeNews() ?? RunProgress.News()
                 var next = state.parents[job]
                 while let parent = next, changes[parent] == nil {
                     changes[parent] = RunProgress.News()
@@ -174,6 +211,8 @@ package final class Board: Sendable {
 }
 
 extension Board.State {
+    fileprivate func run(of job: JobID) -> RunProgress? { runs[job] ?? elsewhere[job] }
+
     /// Returns true if the engine must be told.
     fileprivate mutating func change(_ job: JobID) -> Bool {
         changed.insert(job)
@@ -190,7 +229,7 @@ extension Board.State {
 
     /// The progress of a list is in bytes if any child counts bytes, else in finished children.
     fileprivate mutating func progress(of job: JobID) -> Progress? {
-        guard let list = lists[job]?.row else { return runs[job]?.latest }
+        guard let list = lists[job]?.row else { return run(of: job)?.latest }
         let running = children[job] ?? []
         var bytes = list.bytes
         var total: Int64? = running.count < list.total - list.ended ? nil : bytes

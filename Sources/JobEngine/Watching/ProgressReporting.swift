@@ -62,7 +62,8 @@ extension EngineLoop {
             for job in Set(due.values.flatMap(\.keys)).sorted() {
                 let (progress, program) = (engine.board.progress(of: job), engine.board.program(of: job))
                 guard progress?.isNews == true || program != nil,
-                    let (row, watchers) = try core.watchers(of: job, in: transaction)
+                    let (row, watchers) = try core.watchers(of: job, in: transaction),
+                    engine.board.isAbout(row.run, of: job)
                 else { continue }
                 for (length, ids) in watchers {
                     guard let news = due[length]?[job] else { continue }

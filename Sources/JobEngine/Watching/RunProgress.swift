@@ -29,12 +29,15 @@ package final class RunProgress: Sendable {
     }
 
     let job: JobID
+    /// Its owner and queue, which matter only at the node where it runs.
     let owner: UInt32
     let queue: String
     package let run: RunID
     package let link: Int
     package let attempt: Int
     let isProgram: Bool
+    /// The file with the output of its program.
+    package let file: BlobReference
     private let state = Mutex(State())
     private let board: Board
 
@@ -42,7 +45,14 @@ package final class RunProgress: Sendable {
         (job, run, link, attempt) = (order.job.id, order.run, order.job.link, max(1, order.job.attempt))
         (owner, queue) = (order.job.owner, order.job.queue)
         isProgram = order.job.presentSource == .program
+        file = run.output()
         self.board = board
+    }
+
+    /// A run at another node.
+    init(of job: JobID, _ run: RunID, link: Int, attempt: Int, isProgram: Bool, on board: Board) {
+        (self.job, self.run, self.link, self.attempt) = (job, run, link, attempt)
+        (owner, queue, self.isProgram, file, self.board) = (0, "", isProgram, run.outputSoFar(), board)
     }
 
     func report(_ update: ProgressUpdate) {

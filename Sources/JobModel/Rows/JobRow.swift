@@ -200,6 +200,11 @@ package struct RunID: Sendable, Hashable, Comparable {
 
     /// The file with the output of a program, so that it is found even if the daemon is killed.
     package func output(size: Int64 = 0) -> BlobReference { BlobReference(life: life, number: number, size: size) }
+
+    /// A copy of it, which other nodes read while the program runs. No row refers to it.
+    package func outputSoFar(size: Int64 = 0) -> BlobReference {
+        BlobReference(life: life, number: number + 1 << 41, size: size)
+    }
 }
 
 /// Milliseconds of a clock that continues over restarts and reboots and is never set.

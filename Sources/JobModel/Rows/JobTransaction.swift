@@ -176,8 +176,13 @@ package protocol SharedStore: AnyObject {
     func giveUpLife()
     /// The other nodes that have each program, by its name.
     var otherPrograms: [String: [String]] { get }
-    /// Calls `hasNews` from any thread when other nodes may have news, until the store is closed.
-    func listen(_ hasNews: @escaping @Sendable () -> Void)
+    /// Whether there were other nodes in the last round.
+    var hasOthers: Bool { get }
+    /// Calls `hear` from any thread with what other nodes tell, until the store is closed; with an empty text when they may
+    /// have news.
+    func listen(_ hear: @escaping @Sendable (String) -> Void)
+    /// Tells all nodes these texts, of at most 7,999 bytes each; they may be lost.
+    func tell(_ texts: some Sequence<String>)
     /// Tells other nodes that there are news, after a commit; returns the milliseconds after which it must be called again.
     func announce() -> Int64?
     /// Milliseconds since the first of the present nodes began.

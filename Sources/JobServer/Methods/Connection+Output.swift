@@ -70,7 +70,8 @@ extension Connection {
     }
 
     private func output(_ request: OutputRequest) async throws(ProtocolError) -> Output {
-        try await look { lookup in
+        await engine.fetchOutput(of: request.job, for: caller.uid)
+        return try await look { lookup in
             let output = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
             guard let file = output.file else { return (OutputPiece(at: request.offset), output.isOver) }
             do throws(StoreError) {

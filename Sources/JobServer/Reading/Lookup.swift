@@ -20,9 +20,10 @@ final class Lookup {
     }
 
     func view(_ job: StoredJob) -> JobView {
-        JobView(
+        let isShown = job.row.state == .running && engine.board.isAbout(job.row.run, of: job.row.id)
+        return JobView(
             job.row, document: job.document, template: job.template,
-            progress: job.row.state == .running ? engine.board.progress(of: job.row.id) : nil,
+            progress: isShown ? engine.board.progress(of: job.row.id) : nil,
             waitingFor: job.row.isReady ? reason(of: job.row) : nil, inlineResult: inlineResult)
     }
 
@@ -242,7 +243,7 @@ final class Lookup {
                     "Job \(id) has no output of a program, as \(place) runs none; name a link that does."))
         }
         if let running, running.link == link, attempt ?? running.attempt == running.attempt {
-            return Output(file: running.run.output(), isOver: false)
+            return Output(file: running.file, isOver: false)
         }
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
         let isOver = kept != nil || row.isOver(link, attempt)

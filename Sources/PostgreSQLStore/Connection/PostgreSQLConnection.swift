@@ -227,17 +227,17 @@ final class PostgreSQLConnection: @unchecked Sendable {
         return !isBroken
     }
 
-    /// Waits so many milliseconds at most for a notification; returns whether one came.
-    func wasNotified(within milliseconds: Int32) throws(StoreError) -> Bool {
+    /// Waits so many milliseconds at most for notifications; returns their texts.
+    func notifications(within milliseconds: Int32) throws(StoreError) -> [String] {
         var descriptor = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
-        guard Glibc.poll(&descriptor, 1, milliseconds) > 0 else { return false }
+        guard Glibc.poll(&descriptor, 1, milliseconds) > 0 else { return [] }
         guard PQconsumeInput(pointer) == 1 else { throw broken(message) }
-        var wasNotified = false
+        var texts: [String] = []
         while let notification = PQnotifies(pointer) {
+            texts.append(String(cString: notification.pointee.extra))
             PQfreemem(notification)
-            wasNotified = true
         }
-        return wasNotified
+        return texts
     }
 
     // MARK: Waiting

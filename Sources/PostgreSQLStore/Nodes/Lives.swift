@@ -25,6 +25,9 @@ struct Lives {
     /// The longest time between two looks that counts, in milliseconds.
     private static let longestGap: Int64 = 2000
 
+    /// Whether others go on.
+    var hasOthers: Bool { !seen.isEmpty }
+
     private var seen: [Int64: (beat: Int64, silence: Int64)] = [:]
     private var lastLook: Int64?
 

@@ -23,20 +23,31 @@ extension PostgreSQLStore: SharedStore {
 
     package func giveUpLife() { (isLifeOver, hasGivenUp) = (true, true) }
 
-    package func listen(_ hasNews: @escaping @Sendable () -> Void) { listener.start(hasNews) }
+    package var hasOthers: Bool { lives.hasOthers }
+
+    package func listen(_ hear: @escaping @Sendable (String) -> Void) { listener.start(hear) }
 
     /// Milliseconds between two announcements.
     private static let announcementPause: Int64 = 20
 
     package func announce() -> Int64? {
-        guard hasNews, let connection else { return nil }
+        guard hasNews, connection != nil else { return nil }
         let left = lastAnnouncement + Self.announcementPause - Lives.now()
         guard left <= 0 else { return left }
         (hasNews, lastAnnouncement) = (false, Lives.now())
-        // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
-        // round.
-        try? connection.send("SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', '')")
-        try? connection.synchronize()
+        tell([""])
         return nil
+    }
+
+    package func tell(_ texts: some Sequence<String>) {
+        guard let connection else { return }
+        for text in texts {
+            // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
+            // round.
+            try? connection.send(
+                "SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', $1)",
+                PostgreSQLParameters(["\(instance):\(text)"]).values)
+            try? connection.synchronize()
+        }
     }
 }

@@ -16,7 +16,7 @@ import Testing
     }
 
     /// A named pipe at which a script waits with `: <path`.
-    private struct Gate {
+    struct Gate {
         let path: String
 
         init(in directory: TemporaryDirectory, _ name: String = "gate") throws {

@@ -32,7 +32,7 @@ struct NodesTests {
                     state: {store: "\(address)"}
                     node: {name: \(Self.name(index)), lease: 3, statementTimeout: 1}
                     queues: {default: {concurrency: 4}}
-                    programs: {only-\(Self.name(index)): {command: [/bin/echo, \(Self.name(index))]}}
+                    programs: {any: true, only-\(Self.name(index)): {command: [/bin/echo, \(Self.name(index))]}}
                     """, in: directories[index])
         }
 
@@ -239,9 +239,11 @@ struct NodesTests {
     @Test func program_isLeftToTheNodeThatHasIt() async throws {
         try await with(2) { nodes, wires in
             for (wire, other) in [(wires[0], "b"), (wires[1], "a")] {
-                try await until { try await wire.call("server.nodes")["nodes"]?.array?.count == 2 }
+                let spec = ["source": ["type": "program", "program": .string("only-\(other)")]] as JSON
+                // It may not have heard of the other one.
+                try await until { (try? await wire.submit(spec)) != nil }
                 for _ in 0..<4 {
-                    let job = try await wire.run(["source": ["type": "program", "program": .string("only-\(other)")]])
+                    let job = try await wire.run(spec)
                     #expect(job["result"]?["output"] == .string(other), "\(job)")
                 }
             }
@@ -250,6 +252,44 @@ struct NodesTests {
             #expect(try await wires[1].wait(bound)["error"]?["kind"] == "invalid")
             let refusal = try await wires[0].refusal("job.submit", ["source": ["type": "program", "program": "none"]])
             #expect(refusal.code == -32602, "\(refusal)")
+            try await nodes.stop()
+        }
+    }
+
+    @Test func progressAndOutput_areSeenAtOtherNodes() async throws {
+        try await with(2) { nodes, wires in
+            let (a, b) = (wires[0], wires[1])
+            let watch = try await b.call("job.watch", ["all": true, "interval": 0.1])["watch"]
+            try await GuidedOrigin.run { origin in
+                let job = try await a.submit(.fetch(origin.url("/x"), ["requires": ["node": "a"]]))
+                let exchange = try await origin.exchange("/x")
+                exchange.sendHead("200 OK", [("Content-Length", "5")])
+                exchange.send(Array("12".utf8))
+                let told = try await b.next("progress") { $0.method == "job.progress" && $0.job == job }
+                let progress = told.json["params"]?["progress"]
+                #expect(progress?["completed"] == 2 && progress?["total"] == 5, "\(told)")
+                #expect(try await b.call("job.get", .job(job))["progress"]?["completed"] == 2)
+                exchange.send(Array("345".utf8))
+                #expect(try await b.wait(job)["state"] == "succeeded")
+                exchange.close()
+            }
+            let gate = try OutputTests.Gate(in: nodes.directories[0])
+            let script = "echo one; : <'\(gate.path)'; echo two" as String
+            let program = try await a.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]],
+                "requires": ["node": "a"],
+            ])
+            var text = ""
+            var next = 0
+            while text != "one\ntwo\n" {
+                let piece = try await b.call(
+                    "job.output", ["job": JSON(program), "offset": JSON(next), "wait": 60])
+                next = piece["next"]?.int ?? 0
+                for record in piece["records"]?.array ?? [] { text += record["text"]?.string ?? "" }
+                if text == "one\n" { await gate.open() }
+            }
+            #expect(try await b.wait(program)["result"]?["output"] == "one\ntwo")
+            _ = try await b.call("job.unwatch", ["watch": watch ?? .null])
             try await nodes.stop()
         }
     }

@@ -1,0 +1,152 @@
+import DataSources
+import DeferredKit
+import Dispatch
+import JobCore
+package import JobModel
+
+/// What nodes tell each other besides what is stored: the progress of their runs, and the output of running programs when a
+/// client of another node asks for it. It may be lost, and is of no use later.
+extension EngineLoop {
+    /// Milliseconds between two reports to other nodes.
+    private static let reportPause: Int64 = 1000
+    /// The longest message in bytes, which PostgreSQL limits to 8,000, and the most messages at once.
+    private static let most = (bytes: 7900, messages: 64)
+    /// Seconds for which output of another node is waited for.
+    private static let outputPatience = 2.0
+
+    /// Tells other nodes of new progress, if it is time to.
+    func tellOthers(_ sharing: any SharedStore) {
+        let now = now.steady
+        guard sharing.hasOthers, now >= nextReport else { return }
+        nextReport = now.saturatingAdding(Self.reportPause)
+        var records: [JSON] = []
+        for job in exchange(&listsToTell, with: []) {
+            guard let list = engine.board.list(of: job) else { continue }
+            records.append([
+                JSON(Int(job)), JSON(Int(list.id)), JSON(list.total), JSON(list.ended), JSON(Int(list.bytes)),
+            ])
+        }
+        for run in runs.values {
+            let news = run.progress.standing
+            guard news != run.told, news != nil || run.progress.isProgram else { continue }
+            run.told = news
+            records.append(run.progress.record)
+        }
+        var messages: [String] = []
+        var message = ""
+        for record in records {
+            let text = record.description
+            if message.utf8.count + text.utf8.count > Self.most.bytes {
+                messages.append("[\(message)]")
+                message = ""
+            }
+            message += (message.isEmpty ? "" : ",") + text
+        }
+        if !message.isEmpty { messages.append("[\(message)]") }
+        sharing.tell(messages.prefix(Self.most.messages))
+    }
+
+    /// Takes in what another node tells; an empty text says that there are news in the store.
+    func hear(_ text: String) {
+        guard !text.isEmpty else { return nextPoll = .min }
+        let message = JSON(stored: Array(text.utf8))
+        for record in message.array ?? [] { engine.board.hear(record) }
+        if let run = RunID(message["wanted"]) { give(run) }
+        if let run = RunID(message["given"]) {
+            for wait in outputWaits.removeValue(forKey: run) ?? [] { wait.succeed(()) }
+        }
+    }
+
+    /// Stores for other nodes what a program has written.
+    private func give(_ id: RunID) {
+        guard let run = runs[id], !run.isGivingOutput else { return }
+        (run.isGivingOutput, run.hasGivenOutput) = (true, true)
+        engine.library.threads(for: 0).start { [engine] in
+            try? engine.blobs.archiveOutputSoFar(of: id)
+            engine.inbox.put(
+                .task { loop in
+                    loop.runs[id]?.isGivingOutput = false
+                    loop.store.sharing?.tell([(["given": id.json] as JSON).description])
+                }, of: nil)
+        }
+    }
+
+    /// Asks the node of a run to store what its program has written.
+    fileprivate func want(_ run: RunID, _ promise: Promise<Void, Never>) {
+        outputWaits[run, default: []].append(promise)
+        if outputWaits[run]?.count == 1 { store.sharing?.tell([(["wanted": run.json] as JSON).description]) }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.outputPatience) { [engine] in
+            promise.succeed(())
+            engine.inbox.put(.task { $0.outputWaits[run] = nil }, of: nil)
+        }
+    }
+}
+
+extension Engine {
+    /// Waits until the output of a job's program can be read here, if it runs at another node.
+    package func fetchOutput(of job: JobID, for owner: UInt32) async {
+        guard let run = board.program(of: job)?.run, run.life != blobs.life else { return }
+        let promise = Promise<Void, Never>()
+        inbox.put(.task { $0.want(run, promise) }, of: owner)
+        await promise.deferred.get()
+    }
+}
+
+extension RunID {
+    fileprivate init?(_ json: JSON?) {
+        guard let life = json?[0]?.int, let number = json?[1]?.int else { return nil }
+        self.init(life: Int64(life), number: Int64(number))
+    }
+
+    fileprivate var json: JSON { [JSON(Int(life)), JSON(Int(number))] }
+}
+
+extension RunProgress {
+    /// What is told of it last: the progress, and the bytes that its program has written.
+    struct Standing: Equatable {
+        let completed: Int64?
+        let total: Int64?
+        let output: Int64?
+    }
+
+    /// Nil before there is something to tell.
+    var standing: Standing? {
+        let (latest, output) = (latest, output)
+        guard latest != nil || output != nil else { return nil }
+        return Standing(completed: latest?.completed, total: latest?.total, output: output)
+    }
+
+    fileprivate var record: JSON {
+        let latest = latest
+        func number(_ value: Int64?) -> JSON { value.map { JSON(Int($0)) } ?? .null }
+        return [
+            JSON(Int(job)), run.json, JSON(link), JSON(attempt), .bool(isProgram), number(latest?.completed),
+            number(latest?.total), .string(latest?.unit.rawValue ?? ""), number(output),
+        ]
+    }
+}
+
+extension Board {
+    /// Takes in what another node tells of a run or a list.
+    fileprivate func hear(_ record: JSON) {
+        func number(_ index: Int) -> Int64? { record[index]?.int.map(Int64.init) }
+        guard let job = number(0) else { return }
+        if let list = number(1), let total = number(2), let ended = number(3), let bytes = number(4) {
+            var row = ListRow(
+                job: job, id: list, link: 0, phase: .open, mode: .settled, concurrency: nil, total: Int(total),
+                template: nil)
+            (row.ended, row.bytes) = (Int(ended), bytes)
+            if let known = self.list(of: job), (known.id, known.ended) >= (row.id, row.ended) { return }
+            return put(row, of: job)
+        }
+        guard let run = RunID(record[1]), let link = number(2), let attempt = number(3),
+            case .bool(let isProgram)? = record[4]
+        else { return }
+        let progress = elsewhere(job, run) {
+            RunProgress(of: job, run, link: Int(link), attempt: Int(attempt), isProgram: isProgram, on: self)
+        }
+        if let unit = record[7]?.string { progress.count(in: Progress.Unit(rawValue: unit)) }
+        if let completed = number(5) { progress.report(ProgressUpdate(completed: completed, total: number(6))) }
+        if let output = number(8) { progress.wrote(output) }
+    }
+}
