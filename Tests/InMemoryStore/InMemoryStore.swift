@@ -11,12 +11,14 @@ package final class InMemoryStore: JobStore {
     private var nodes = Nodes(life: 1)
     /// The life of the next rounds, one of those begun.
     package var life: Int64 = 1
+    /// The node of that life: jobs bound to others are not ready for it; nil for any.
+    package var node: String?
 
     package init() {}
 
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         tables.begin()
-        let transaction = InMemoryTransaction(tables, faults, nodes, life: life)
+        let transaction = InMemoryTransaction(tables, faults, nodes, life: life, node: node)
         do {
             try body(transaction)
             try transaction.end()
@@ -104,8 +106,12 @@ package final class InMemoryStore: JobStore {
     package func ready(queue: String, owner: UInt32, limit: Int) -> [ReadyRow] {
         let jobs = tables.jobs.ready[ReadyGroup(queue: Name(queue), owner: owner)]
         let damaged = faults.damaged
-        let rows = jobs?.rows(after: nil, excluding: [], limit: limit.saturatingAdding(damaged.count)) ?? []
-        return Array(rows.lazy.filter { !damaged.contains($0.position.id) }.prefix(limit))
+        let rows = jobs?.rows(
+            after: nil, excluding: [], limit: node == nil ? limit.saturatingAdding(damaged.count) : .max)
+        return Array(
+            (rows ?? []).lazy.filter { [node, tables] row in
+                !damaged.contains(row.position.id) && tables.rows.jobs[row.position.id]?.row.isReady(at: node) == true
+            }.prefix(limit))
     }
 
     /// The number of searches for ready jobs.

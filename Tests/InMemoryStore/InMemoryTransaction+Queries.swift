@@ -15,7 +15,7 @@ extension InMemoryTransaction {
         while found.count < limit {
             let wanted = limit - found.count
             let rows = jobs.rows(after: last, excluding: hosts, limit: wanted)
-            for row in rows where try self.row(row.position.id) != nil { found.append(row) }
+            for row in rows where try isReadyHere(row.position.id) { found.append(row) }
             guard rows.count == wanted else { break }
             last = rows.last?.position
         }

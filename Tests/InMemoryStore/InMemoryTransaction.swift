@@ -10,15 +10,17 @@ final class InMemoryTransaction: JobTransaction {
     var isOpen = true
     let nodes: Nodes
     let life: Int64
+    let node: String?
     /// Whether no runs of lives that are over are left.
     var forgetsLost = false
     var hasAskedForNews = false
 
-    init(_ tables: StoreTables, _ faults: StoreFaults, _ nodes: Nodes, life: Int64) {
+    init(_ tables: StoreTables, _ faults: StoreFaults, _ nodes: Nodes, life: Int64, node: String?) {
         self.tables = tables
         self.faults = faults
         self.nodes = nodes
         self.life = life
+        self.node = node
         callsLeft = faults.callsLeft
     }
 
@@ -54,6 +56,9 @@ final class InMemoryTransaction: JobTransaction {
         }
         return isDamaged(id) ? nil : tables.rows.jobs[id]?.row
     }
+
+    /// Whether a ready job is neither damaged nor bound to another node.
+    func isReadyHere(_ id: JobID) throws(StoreError) -> Bool { try row(id)?.isReady(at: node) == true }
 
     func isDamaged(_ id: JobID) -> Bool { faults.damaged.contains(id) }
 

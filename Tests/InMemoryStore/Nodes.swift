@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// The nodes of a store, and what each has not heard of yet.
 struct Nodes {
@@ -67,4 +67,9 @@ struct Nodes {
         records.removeFirst(common - dropped)
         dropped = common
     }
+}
+
+extension JobRow {
+    /// Whether a ready job may start at a node; nil stands for the only one.
+    package func isReady(at node: String?) -> Bool { node == nil || self.node == nil || self.node == node }
 }

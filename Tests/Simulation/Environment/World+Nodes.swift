@@ -10,6 +10,16 @@ extension World {
     /// Whether the others do not take the present node to be gone.
     var isLiving: Bool { store.living.contains(life) }
 
+    /// The settings of the present node.
+    var settings: CoreSettings {
+        var settings = scenario.settings
+        if !isAlone { settings.node = node.name }
+        return settings
+    }
+
+    /// Lets the next round be one of the present node.
+    func actOnStore() { (store.life, store.node) = (life, settings.node) }
+
     func beginLife() {
         lastLife += 1
         node.life = lastLife

@@ -45,7 +45,7 @@ extension World {
         startedAt = min(startedAt, clock.wall)
         oracle.roundBegins(self)
         for input in inputs { oracle.hears(input, self) }
-        store.life = life
+        actOnStore()
         let end = store.round { (transaction) throws(StoreError) in
             try core.open(at: clock.moment(random: 0.5), in: transaction)
             try transaction.load(inputs.flatMap { Core.keys(of: $0) })
@@ -139,7 +139,7 @@ extension World {
             beginLife()
             core.life = life
         }
-        store.life = life
+        actOnStore()
         let runs = engine.runs.values.map(\.live).sorted { $0.run < $1.run }
         oracle.roundBegins(self)
         let end = store.round { (transaction) throws(StoreError) in
@@ -177,7 +177,7 @@ extension World {
         startedAt = others.map(\.startedAt).min() ?? clock.wall
         engine = SimulatedEngine()
         core = Core(
-            settings: scenario.settings, life: life, at: clock.moment(random: 0.5), upSince: startedAt)
+            settings: settings, life: life, at: clock.moment(random: 0.5), upSince: startedAt)
         // Other nodes have counted the crashes since.
         let start = others.isEmpty ? start : .crashed
         if !reset(start) {

@@ -65,6 +65,11 @@ extension World {
                         mode: source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled,
                         concurrency: source["concurrency"]?.int, total: total, template: template)))
         default:
+            // Its program is at another node only.
+            if !isAlone, !isSettling, run.order.job.node == nil, chances.chance(0.02) {
+                engine.runs[id]?.state = .asking
+                return tell(id, .elsewhere(node: chances.pick(nodes.filter { $0 !== node }).name))
+            }
             guard let url = source["url"]?.string else { return work(id) }
             guard let host = Scenario.host(of: url) else {
                 return end(id, .failure(JobError(.policy, "That host may not be asked.")))

@@ -191,9 +191,9 @@ final class Oracle {
     func compare(_ core: Core, _ world: World) {
         guard world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty else { return }
         world.figures.comparisons += 1
-        world.store.life = world.life
+        world.actOnStore()
         guard world.isLiving, world.store.isUpToDate else { return }
-        let other = Core(settings: world.scenario.settings, life: world.life, at: world.clock.moment(random: 0.5))
+        let other = Core(settings: world.settings, life: world.life, at: world.clock.moment(random: 0.5))
         let runs = world.engine.runs.values.map(\.live).sorted { $0.run < $1.run }
         let now = world.clock.moment(random: 0.5)
         _ = world.store.round { (transaction) throws(StoreError) in
@@ -260,7 +260,7 @@ final class Oracle {
 
     /// Checks that no slot is free while a job could start that waits for nothing else.
     private func lookForIdleSlots(_ world: World) {
-        world.store.life = world.life
+        world.actOnStore()
         guard world.store.isUpToDate, world.engine.phase == .serving, world.engine.inbox.isEmpty, !world.store.isFaulty
         else { return }
         for key in counts.keys.filter({ $0.state == .queued }).sorted(by: {
@@ -327,6 +327,8 @@ final class Oracle {
         if world.isLate { return }
         if case .step = order.kind {} else { return }
         checkRepetition(of: row, world)
+        world.expect(
+            job.isReady(at: world.settings.node), 5, "Job \(job.id), bound to another node, starts at \(world.node.name).")
         world.expect(
             !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")
         world.expect(

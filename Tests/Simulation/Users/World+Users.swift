@@ -208,7 +208,7 @@ extension World {
         if !isAlone { node = chances.pick(nodes) }
         schedule(.administratorActs, in: random.pause(mean: scenario.secondsBetweenChanges))
         guard core != nil else { return }
-        if random.chance(0.1) { return feed(.configure(scenario.settings)) }
+        if random.chance(0.1) { return feed(.configure(settings)) }
         let queue = random.pick(scenario.queues)
         var change = QueueChange()
         switch random.below(3) {

@@ -61,6 +61,8 @@ final class Node {
     var pausedUntil: Int64 = 0
     var isPollDue = false
 
+    var name: String { "node\(number)" }
+
     init(number: Int) { self.number = number }
 }
 
