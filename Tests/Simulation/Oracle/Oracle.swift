@@ -328,7 +328,8 @@ final class Oracle {
         if case .step = order.kind {} else { return }
         checkRepetition(of: row, world)
         world.expect(
-            job.isReady(at: world.settings.node), 5, "Job \(job.id), bound to another node, starts at \(world.node.name).")
+            job.isReady(at: world.settings.node), 5,
+            "Job \(job.id), bound to another node, starts at \(world.node.name).")
         world.expect(
             !job.outcomes.contains { $0.link == job.link }, 2, "Link \(job.link) of job \(job.id) runs again.")
         world.expect(
