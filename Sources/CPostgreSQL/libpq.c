@@ -11,6 +11,7 @@
     F(PostgresPollingStatusType, PQconnectPoll, (PGconn * c), (c)) \
     F(PGconn *, PQconnectStartParams, (const char *const *k, const char *const *v, int e), (k, v, e)) \
     F(PQconninfoOption *, PQconninfoParse, (const char *s, char **e), (s, e)) \
+    F(int, PQconnectionNeedsPassword, (const PGconn *c), (c)) \
     F(int, PQconsumeInput, (PGconn * c), (c)) \
     F(int, PQenterPipelineMode, (PGconn * c), (c)) \
     F(char *, PQerrorMessage, (const PGconn *c), (c)) \

@@ -71,6 +71,7 @@ extension Configuration {
                 errors += error.located(at: location, line: nil, of: "http.credentials")
             }
         }
+        configuration.storePassword = secrets.flatMap { CredentialEntry.text("store-password", in: $0) }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
     }

@@ -13,6 +13,8 @@ struct Configuration: Sendable {
     var stateDirectory: String
     /// The connection string of the PostgreSQL database with the jobs; nil for SQLite in the state directory.
     var store: String?
+    /// The password for it, unless it has one itself.
+    var storePassword: String?
     var nodeName = Self.hostName
     /// The seconds after which other nodes take over the jobs of one that has not been seen.
     var lease = 15.0

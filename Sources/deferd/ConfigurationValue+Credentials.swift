@@ -19,11 +19,17 @@ struct CredentialEntry: Sendable, Equatable {
         guard let directory else {
             throw failure("needs the credential \"\(credential)\", but CREDENTIALS_DIRECTORY is not set; \(hint)")
         }
-        guard let text = try? String(contentsOfFile: "\(directory)/\(credential)", encoding: .utf8) else {
+        guard let text = Self.text(credential, in: directory) else {
             throw failure("the credential \"\(credential)\" is not in \(directory), or is not UTF-8; \(hint)")
         }
+        return try with(text)
+    }
+
+    /// The text of a credential in `directory`; nil if there is none.
+    static func text(_ credential: String, in directory: String) -> String? {
+        guard let text = try? String(contentsOfFile: "\(directory)/\(credential)", encoding: .utf8) else { return nil }
         // Editors and echo add a line end.
-        return try with(text.hasSuffix("\r\n") || text.hasSuffix("\n") ? String(text.dropLast()) : text)
+        return text.hasSuffix("\r\n") || text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
 
     fileprivate func with(_ secret: String) throws(ConfigurationErrors) -> HostCredential {

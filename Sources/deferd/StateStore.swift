@@ -40,7 +40,8 @@ extension SQLiteStore: StateStore {
         ) throws(StoreError) {
             try self.init(
                 PostgreSQLSettings(
-                    address: address, statementTimeout: configuration.statementTimeout, lease: configuration.lease),
+                    address: address, password: configuration.storePassword,
+                    statementTimeout: configuration.statementTimeout, lease: configuration.lease),
                 path: configuration.stateDirectory, node: configuration.node, patience: Self.patience, report: report)
         }
     }

@@ -175,7 +175,7 @@ final class EngineLoop {
         guard store.life == core.life else { throw StoreError(.write, "Other nodes took this one to be gone.") }
         let news = try core.open(at: now, in: transaction, isReset: isReset)
         hasMoreNews = news?.hasMore ?? false
-        if let news { engine.board.forget(news.jobs) }
+        if let news { engine.board.forget(news.jobs, all: news.hasLostRuns) }
     }
 
     /// Begins a round in which the core's memory is made anew from the rows. In another life, no run is left.

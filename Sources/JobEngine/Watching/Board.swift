@@ -112,9 +112,10 @@ package final class Board: Sendable {
         }
     }
 
-    /// Forgets what other nodes have told of jobs that have changed since.
-    func forget(_ jobs: [JobID]) {
+    /// Forgets what other nodes have told of jobs that have changed since, or of all, as some of these nodes may be gone.
+    func forget(_ jobs: [JobID], all: Bool) {
         state.withLock { state in
+            if all { state.elsewhere = [:] }
             for job in jobs where state.runs[job] == nil {
                 state.elsewhere[job] = nil
                 state.lists[job] = nil

@@ -242,7 +242,9 @@ final class Lookup {
                     JSONPointer(["link"]),
                     "Job \(id) has no output of a program, as \(place) runs none; name a link that does."))
         }
-        if let running, running.link == link, attempt ?? running.attempt == running.attempt {
+        if let running, running.link == link, attempt ?? running.attempt == running.attempt,
+            engine.board.isAbout(row.run, of: id)
+        {
             return Output(file: running.file, isOver: false)
         }
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }

@@ -39,8 +39,9 @@ final class PostgreSQLConnection: @unchecked Sendable {
             throw StoreError(errors, "The address of the database \(flaw).", isLasting: true)
         }
         (self.settings, self.errors) = (settings, errors)
-        let keywords = ["dbname", "client_encoding", "application_name"]
-        let values = [settings.address, "UTF8", "deferd"]
+        // What comes later wins, and an empty password counts as none.
+        let keywords = ["password", "dbname", "client_encoding", "application_name"]
+        let values = [settings.password ?? "", settings.address, "UTF8", "deferd"]
         let opened = withStrings(keywords) { keywords in
             withStrings(values) { values in PQconnectStartParams(keywords, values, 1) }
         }
@@ -72,11 +73,11 @@ final class PostgreSQLConnection: @unchecked Sendable {
         // libpq's own errors have no SQLSTATE.
         let words = message.split(whereSeparator: { $0.isWhitespace || $0 == ":" })
         let code = words.last.map(String.init) ?? ""
-        let isState = message.contains("FATAL") && code.utf8.count == 5
+        let state =
+            PQconnectionNeedsPassword(pointer) == 1
+            ? "28P01" : message.contains("FATAL") && code.utf8.count == 5 ? code : nil
         throw StoreError(
-            errors,
-            PostgreSQLFailure(
-                code: isState ? code : "08006", message: isState ? Self.reason(code) : message), at: name)
+            errors, PostgreSQLFailure(code: state ?? "08006", message: state.map(Self.reason) ?? message), at: name)
     }
 
     private static func reason(_ code: String) -> String {

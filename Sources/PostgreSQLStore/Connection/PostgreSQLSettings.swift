@@ -4,13 +4,16 @@ import CPostgreSQL
 package struct PostgreSQLSettings: Sendable {
     /// A connection string of libpq.
     package let address: String
+    /// The password, unless the address has one.
+    package let password: String?
     /// Seconds that a statement may take, and a connection attempt.
     package let statementTimeout: Double
     /// Seconds after which other nodes take over the jobs of one that has not been seen.
     package let lease: Double
 
-    package init(address: String, statementTimeout: Double = 3, lease: Double = 15) {
-        (self.address, self.statementTimeout, self.lease) = (address, statementTimeout, lease)
+    package init(address: String, password: String? = nil, statementTimeout: Double = 3, lease: Double = 15) {
+        (self.address, self.password) = (address, password)
+        (self.statementTimeout, self.lease) = (statementTimeout, lease)
     }
 
     /// What is wrong with a connection string; nil if libpq can read it. The reason is left out, as it may quote the
