@@ -154,7 +154,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             (self.life, heard, lives, isLifeOver, hasGivenUp) = (life, number, Lives(), false, false)
             (lastBeat, beats) = (Lives.now(), [])
             // News before that are not read.
-            transaction.readyStarts = ReadyStarts()
+            transaction.starts = IndexStarts()
         } catch {
             connection.rollBack()
             throw error
@@ -192,7 +192,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try transaction.flush(life: life)
         } catch {
             connection.rollBack()
-            transaction.readyStarts = ReadyStarts()
+            transaction.starts = IndexStarts()
             return .undone(error)
         }
         let end = transaction.hasWritten ? commit(connection, turn) : finishReading(connection)
@@ -206,7 +206,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                 folded = turn.number - 1
             }
         } else {
-            transaction.readyStarts = ReadyStarts()
+            transaction.starts = IndexStarts()
         }
         return end
     }

@@ -58,6 +58,18 @@ import Testing
             #expect(news.counts[key]?.jobs == 0 && news.jobs.first == later[0])
         }
 
+        @Test func earlierTime_isFound_whenAnotherNodeStoredIt() throws {
+            let nodes = [StoreUnderTest(try open(0)), StoreUnderTest(try open(1))]
+            try nodes[0].insert([.sample(state: .scheduled).with { $0.due = 100 }])
+            for node in nodes { #expect(try node.round { try $0.dueTimes() }.steady == 100) }
+            let early = try nodes[0].insert([.sample(state: .scheduled).with { $0.due = 10 }])
+            for node in nodes {
+                let wall = Timestamp(milliseconds: 0)
+                #expect(try node.round { try $0.due(steady: 50, wall: wall, limit: 9) }.map(\.id) == early)
+                #expect(try node.round { try $0.dueTimes() }.steady == 10)
+            }
+        }
+
         @Test func runsOfALifeThatIsOver_areLost_untilTheyAreForgotten() throws {
             let (first, second) = (try open(0), try open(1))
             let rounds = (StoreUnderTest(first), StoreUnderTest(second))

@@ -133,7 +133,7 @@ enum PostgreSQLSchema {
         CREATE UNIQUE INDEX deferd_lives_living ON deferd_lives (node) WHERE NOT is_over;
         CREATE TABLE news (
             number bigint PRIMARY KEY, life bigint NOT NULL, flags bigint NOT NULL, jobs bytea NOT NULL,
-            work bytea NOT NULL, ready_priority bigint, ready_id bigint
+            work bytea NOT NULL, ready_priority bigint, ready_id bigint, due bigint
         );
         CREATE SEQUENCE rounds;
         CREATE TABLE deferd_receipts (life bigint NOT NULL, round bigint NOT NULL, PRIMARY KEY (life, round));

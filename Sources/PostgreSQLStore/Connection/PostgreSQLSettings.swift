@@ -31,12 +31,14 @@ package struct PostgreSQLSettings: Sendable {
 
     var milliseconds: Int { Int(statementTimeout * 1000) }
 
-    /// A statement for the settings of a transaction.
+    /// A statement for the settings of a transaction. Each query has its index, but the server keeps plans that it made while
+    /// the tables were small.
     var session: String {
         """
         SELECT set_config('search_path', 'deferd', true), set_config('synchronous_commit', 'on', true), \
         set_config('statement_timeout', '\(milliseconds)', true), set_config('lock_timeout', '\(milliseconds)', true), \
-        set_config('idle_in_transaction_session_timeout', '1000', true), set_config('jit', 'off', true)
+        set_config('idle_in_transaction_session_timeout', '1000', true), set_config('jit', 'off', true), \
+        set_config('enable_seqscan', 'off', true)
         """
     }
 }

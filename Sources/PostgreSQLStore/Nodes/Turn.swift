@@ -12,6 +12,8 @@ struct Turn {
     let news: News?
     /// No job before this one has become ready in the rounds of the news.
     let firstReady: ReadyPosition?
+    /// No job waits for an earlier time that did not do so before.
+    let firstDue: SteadyTime?
     /// Whether other nodes must be told what the round changes.
     let hasOthers: Bool
     /// Whether the round has written already.
@@ -40,7 +42,7 @@ struct Turn {
             PostgreSQLParameters([life]).values, isWanted: true)
         try connection.send(
             """
-            SELECT number, flags, jobs, work, ready_priority, ready_id FROM news WHERE number > $1 AND life <> $2 \
+            SELECT number, flags, jobs, work, ready_priority, ready_id, due FROM news WHERE number > $1 AND life <> $2 \
             ORDER BY number LIMIT \(Self.mostRecords)
             """, PostgreSQLParameters([heard, life]).values, isWanted: true)
         try connection.send(
@@ -69,6 +71,7 @@ struct Turn {
         news.hasLostRuns = !gone.isEmpty || others.contains(where: \.isOver)
         var jobs: Set<JobID> = []
         var firstReady: ReadyPosition?
+        var firstDue: SteadyTime?
         for row in 0..<found[2].count {
             let row = found[2][row]
             news.hasQueues = news.hasQueues || row.integer(1) & Flags.queues != 0
@@ -79,8 +82,9 @@ struct Turn {
                 let position = ReadyPosition(priority: Int(priority), id: row.integer(5))
                 firstReady = min(firstReady ?? position, position)
             }
+            if let due = row.optionalInteger(6) { firstDue = min(firstDue ?? due, due) }
         }
-        self.firstReady = firstReady
+        (self.firstReady, self.firstDue) = (firstReady, firstDue)
         news.jobs = jobs.sorted()
         news.hasMore = found[2].count == Self.mostRecords
         self.heard = news.hasMore ? found[2][found[2].count - 1].integer(0) : number

@@ -6,7 +6,7 @@ extension PostgreSQLTransaction {
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
         try flushJobs(for: .ready(queue: queue, owner: owner))
-        let start = position ?? readyStarts.before(queue: queue, owner: owner)
+        let start = position ?? starts.before(queue: queue, owner: owner)
         let excluded = PostgreSQLColumn(.text)
         for host in hosts.sorted() { excluded.append(host.utf8) }
         let values = PostgreSQLParameters([
@@ -30,7 +30,7 @@ extension PostgreSQLTransaction {
                 position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))
             return damage.isKnown(.job(found.position.id)) ? nil : found
         }
-        if position == nil, hosts.isEmpty { readyStarts.found(found.first?.position, queue: queue, owner: owner) }
+        if position == nil, hosts.isEmpty { starts.found(found.first?.position, queue: queue, owner: owner) }
         return found
     }
 
@@ -40,25 +40,27 @@ extension PostgreSQLTransaction {
         return try jobs(
             """
             SELECT \(JobColumns.selected) FROM jobs WHERE id IN (\
-            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND due <= $1 ORDER BY due \(end)) UNION \
-            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND deadline <= $1 ORDER BY deadline \(end)) UNION \
+            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND due BETWEEN $4 AND $1 ORDER BY due \(end)) UNION \
+            (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND deadline BETWEEN $4 AND $1 \
+            ORDER BY deadline \(end)) UNION \
             (SELECT id FROM jobs WHERE state = 0 AND due IS NULL AND \(rest) AND not_before <= $2 \
             ORDER BY not_before \(end))) ORDER BY id \(end)
-            """, steady, wall, limit)
+            """, steady, wall, limit, starts.due ?? .min)
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
         try flushJobs()
         let found = try rows(
             """
-            SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due IS NOT NULL AND removing = 0), \
-            (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline IS NOT NULL AND removing = 0)), \
+            SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due >= $1 AND removing = 0), \
+            (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline >= $1 AND removing = 0)), \
             least((SELECT min(not_before) FROM jobs \
             WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0), \
             (SELECT min(next) FROM schedules WHERE next IS NOT NULL)), \
             (SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished))
-            """
+            """, starts.due ?? .min
         ).first
+        starts.found(due: found?.optionalInteger(0))
         return DueTimes(steady: found?.optionalInteger(0), wall: found?.time(1), firstEnd: found?.time(2))
     }
 

@@ -27,7 +27,7 @@ extension PostgreSQLTransaction {
     func writeJobs() throws(StoreError) {
         let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
         touched.formUnion(entries.map(\.row.id))
-        for entry in entries where entry.change != .delete { noteReady(entry.row) }
+        for entry in entries where entry.change != .delete { noteStart(entry.row) }
         // First of all, as a new job may have the key of a deleted one.
         try delete(entries.filter { $0.change == .delete }.map(\.row))
         try inParts(entries.filter { $0.change == .insert }, insert)

@@ -31,7 +31,9 @@ final class PostgreSQLTransaction: JobTransaction {
     var flags: Int64 = 0
     /// The first job that has become ready in the round.
     private var firstReady: ReadyPosition?
-    var readyStarts = ReadyStarts()
+    /// The first time for which a job has begun to wait in the round.
+    private var firstDue: SteadyTime?
+    var starts = IndexStarts()
     /// Whether the round has to be committed.
     private(set) var hasWritten = false
     /// Whether the round has asked for the news; another one does not count as having heard them.
@@ -48,7 +50,8 @@ final class PostgreSQLTransaction: JobTransaction {
     func begin(_ connection: PostgreSQLConnection, _ turn: Turn) {
         (self.connection, self.turn, failure) = (connection, turn, nil)
         (hasWritten, hasAskedForNews) = (turn.hasWritten, false)
-        if let first = turn.firstReady { readyStarts.lower(to: first) }
+        if let first = turn.firstReady { starts.lower(to: first) }
+        if let first = turn.firstDue { starts.lower(to: first) }
         guard turn.hasOthers else { return }
         // New jobs have higher numbers than those of all rounds before.
         ids.forget()
@@ -66,7 +69,7 @@ final class PostgreSQLTransaction: JobTransaction {
     /// To be called at the end of a round.
     func end() {
         connection = nil
-        (touched, endedWork, flags, firstReady) = ([], [], 0, nil)
+        (touched, endedWork, flags, firstReady, firstDue) = ([], [], 0, nil, nil)
         jobs.removeAll()
         missing.removeAll()
         holders.removeAll()
@@ -82,17 +85,21 @@ final class PostgreSQLTransaction: JobTransaction {
         guard let turn, turn.hasOthers, hasWritten else { return }
         try write(
             """
-            INSERT INTO news (number, life, flags, jobs, work, ready_priority, ready_id) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            INSERT INTO news (number, life, flags, jobs, work, ready_priority, ready_id, due) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             """, turn.number, life, flags, touched.sorted().flatMap(\.bigEndianBytes),
-            endedWork.flatMap(\.bigEndianBytes), firstReady?.priority, firstReady?.id)
+            endedWork.flatMap(\.bigEndianBytes), firstReady?.priority, firstReady?.id, firstDue)
     }
 
-    /// Notes that a job is ready, or may have become so, once it is sent.
-    func noteReady(_ job: JobRow) {
+    /// Notes that a job is ready or waits for a time, or may do so from now on, once it is sent.
+    func noteStart(_ job: JobRow) {
+        if !job.state.isTerminal, let due = [job.due, job.deadline].compactMap(\.self).min() {
+            firstDue = min(firstDue ?? due, due)
+            starts.lower(to: due)
+        }
         guard job.isReady else { return }
         firstReady = min(firstReady ?? job.position, job.position)
-        readyStarts.lower(to: job.position)
+        starts.lower(to: job.position)
     }
 
     /// Throws where the round has failed or is over.
@@ -279,7 +286,7 @@ final class PostgreSQLTransaction: JobTransaction {
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
         try flushJobs()
         try replaceTerms(of: job, tags: old.tags)
-        noteReady(job)
+        noteStart(job)
     }
 
     func delete(_ id: JobID) throws(StoreError) {

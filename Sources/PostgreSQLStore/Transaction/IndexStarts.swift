@@ -1,10 +1,10 @@
 import JobModel
 
-/// Where the ready jobs of each owner in a queue start. Before that, the index may have many dead entries, which the server
-/// keeps, and passes each time, as long as another session has an old snapshot.
+/// Where the ready jobs of each owner in a queue start, and those that wait for a time. Before that, an index may have many
+/// dead entries, which the server keeps, and passes each time, as long as another session has an old snapshot.
 ///
-/// It is known from the last read, and from all jobs that have become ready since: this node's, and those of the news.
-struct ReadyStarts {
+/// It is known from the last read, and from all jobs that were changed since: by this node, and in the news.
+struct IndexStarts {
     private struct Share: Hashable {
         let queue: String
         let owner: UInt32
@@ -15,6 +15,8 @@ struct ReadyStarts {
     private static let end = ReadyPosition(priority: .min, id: .max)
 
     private var starts: [Share: ReadyPosition] = [:]
+    /// No unfinished job is due, or has its deadline, before this time; nil if that is not known.
+    private(set) var due: SteadyTime?
 
     /// The position after which all ready jobs are; nil if that is not known.
     func before(queue: String, owner: UInt32) -> ReadyPosition? {
@@ -31,4 +33,10 @@ struct ReadyStarts {
     mutating func lower(to position: ReadyPosition) {
         for (share, start) in starts where position < start { starts[share] = position }
     }
+
+    /// Notes the first time that a read has found.
+    mutating func found(due: SteadyTime?) { self.due = due ?? .max }
+
+    /// Notes that no job is due before this time that was not before.
+    mutating func lower(to due: SteadyTime) { self.due = self.due.map { min($0, due) } }
 }
