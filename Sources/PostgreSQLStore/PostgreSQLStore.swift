@@ -182,7 +182,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             }
         } catch {
             giveUp(connection, error)
-            isLifeOver = isLifeOver || error.message == Turn.isGone.message
+            isLifeOver = isLifeOver || error.underlying is Turn.IsGone
             return .undone(error)
         }
         transaction.begin(connection, turn)

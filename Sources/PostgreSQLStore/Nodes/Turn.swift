@@ -118,9 +118,12 @@ struct Turn {
             """, PostgreSQLParameters([milliseconds]).values)
     }
 
-    /// The error of a round of a node that others took to be gone.
-    static let isGone = StoreError(
-        .write, "Other nodes have taken over the jobs of this one, as they had not heard of it for too long.")
+    /// Underlies the error of a round of a node that others took to be gone.
+    struct IsGone: Error {}
+
+    private static let isGone = StoreError(
+        .write, "Other nodes have taken over the jobs of this one, as they had not heard of it for too long.",
+        underlying: IsGone())
 
     enum Flags {
         static let queues: Int64 = 1
