@@ -47,11 +47,10 @@ extension Engine {
         end(outcome, room: room, body: nil, bytes: 0, output: nil, url: nil).end
     }
 
-    /// The end of a run with this outcome, which has received so many bytes, and whether its files could be archived
-    /// later.
+    /// The end of a run with this outcome, which has received so many bytes, and why its files could not be stored.
     func end(
         _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
-    ) -> (end: RunEnd, isPassing: Bool) {
+    ) -> (end: RunEnd, obstacle: JobError?) {
         var archived: BlobReference?
         do throws(JobError) {
             if let output {
@@ -64,12 +63,12 @@ extension Engine {
             if let body { try blobs.archive(body) }
             let end = RunEnd(
                 .success(stored), body: body, bytes: bytes, received: bytes, output: archived, url: url)
-            return (end, false)
+            return (end, nil)
         } catch {
             var cause = error
             if case .failure(let own) = outcome { cause = own }
             let end = RunEnd(.failure(cause), bytes: bytes, received: bytes, output: archived, url: url)
-            return (end, blobs.isArchived && error.kind == .storage && outcome != .failure(error))
+            return (end, outcome == .failure(error) ? nil : error)
         }
     }
 }

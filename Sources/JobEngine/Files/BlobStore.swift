@@ -206,7 +206,8 @@ package final class BlobStore: Sendable {
             return try archived.map { (archived) throws(Errno) in try body(-1, blob.size, archived.operations) }
         } catch {
             guard let archived else { throw failure(error) }
-            throw archived.failure ?? StoreError(.read, "The database does not have all of it; retry the job.")
+            throw archived.failure
+                ?? StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true)
         }
     }
 
@@ -228,7 +229,8 @@ package final class BlobStore: Sendable {
         case .file(let blob):
             do throws(StoreError) { return try read(blob).bytes } catch {
                 throw JobError(
-                    .storage, "A value of \(blob.size) bytes cannot be read: \(error.message)", retryable: true)
+                    .storage, "A value of \(blob.size) bytes cannot be read: \(error.message)",
+                    retryable: error.mayPass)
             }
         }
     }

@@ -79,16 +79,11 @@ extension EngineLoop {
         engine.board.begin(run.progress, of: order.job)
         if order.isShort { return expanded(order, Expansion(order: order, engine: engine).run()) }
         engine.library.threads(for: owner).start { [engine] in
-            switch order.kind {
-            case .gather(let list):
-                let end = Gathering(order: order, list: list, engine: engine).run()
-                engine.inbox.put(.task { $0.end(id, end) }, of: owner)
-            case .adopt(let value, let body):
-                let end = engine.end(adopting: value, body: body)
-                engine.inbox.put(.task { $0.end(id, end) }, of: owner)
-            case .step:
-                let result = Expansion(order: order, engine: engine).run()
-                engine.inbox.put(.task { $0.expanded(order, result) }, of: owner)
+            engine.work(id, of: owner) {
+                let result = engine.result(of: order)
+                var error: JobError?
+                if case .ended(let end) = result { error = end.outcome.error }
+                return (error, { $0.expanded(order, result) })
             }
         }
     }
@@ -128,12 +123,16 @@ extension EngineLoop {
         guard let run = runs[id], case .makingChildren(let children) = run.state else { return }
         let owner = run.live.owner
         engine.library.threads(for: owner).start { [engine] in
-            let event = children.children(from: index)
-            engine.inbox.put(
-                .task { loop in
-                    guard let run = loop.runs[id], case .makingChildren = run.state else { return loop.discard(event) }
-                    loop.feed(.run(id, event))
-                }, of: owner)
+            engine.work(id, of: owner) {
+                let (event, obstacle) = children.children(from: index)
+                return (
+                    obstacle,
+                    { loop in
+                        guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(event) }
+                        loop.feed(.run(id, event))
+                    }
+                )
+            }
         }
     }
 
@@ -249,11 +248,12 @@ extension EngineLoop {
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
             engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
             let finish = { @Sendable in
-                engine.finish(id, of: owner) {
+                engine.work(id, of: owner) {
                     let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
-                    return engine.end(
+                    let (end, obstacle) = engine.end(
                         outcome, room: room, body: body.reference, bytes: progress.bytes, output: output,
                         url: transfer.url)
+                    return (obstacle, { $0.end(id, end) })
                 }
             }
             let isShort = body.reference == nil && progress.output == nil && progress.bytes <= Self.shortResult
@@ -336,23 +336,34 @@ extension EngineLoop {
 }
 
 extension Engine {
-    /// Tells of the end of a run. If its files cannot be archived at present, that is tried again each second, unless the
-    /// run is to stop: the archive may be away for a moment, and some work cannot be repeated.
-    fileprivate func finish(
+    /// Does a part of a run that reads or writes rows and files, then tells the loop. If that fails because the database is
+    /// away, it is done again each second, unless the run is to stop: nothing is wrong with the job, and some sources cannot be
+    /// repeated.
+    fileprivate func work(
         _ id: RunID, of owner: UInt32, isFirst: Bool = true,
-        _ makeEnd: @escaping @Sendable () -> (end: RunEnd, isPassing: Bool)
+        _ body: @escaping @Sendable () -> (error: JobError?, tell: @Sendable (EngineLoop) -> Void)
     ) {
-        let (end, isPassing) = makeEnd()
+        let (error, tell) = body()
+        let obstacle = blobs.isArchived && error?.kind == .storage && error?.isRetryable == true ? error : nil
         inbox.put(
             .task { [self] loop in
-                guard isPassing, case .working? = loop.runs[id]?.state else { return loop.end(id, end) }
-                if isFirst, let error = end.outcome.error {
-                    logger.warning("The files of a job cannot be stored yet.", metadata: ["error": "\(error.message)"])
+                guard let obstacle, let run = loop.runs[id], !run.live.isStopping else { return tell(loop) }
+                if isFirst {
+                    logger.warning("A job waits for the database.", metadata: ["error": "\(obstacle.message)"])
                 }
                 DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + 1) { [self] in
-                    library.threads(for: owner).start { [self] in finish(id, of: owner, isFirst: false, makeEnd) }
+                    library.threads(for: owner).start { [self] in work(id, of: owner, isFirst: false, body) }
                 }
             }, of: owner)
+    }
+
+    /// What follows from an order, which reads or writes rows and files.
+    fileprivate func result(of order: RunOrder) -> Expansion.Result {
+        switch order.kind {
+        case .gather(let list): .ended(Gathering(order: order, list: list, engine: self).run())
+        case .adopt(let value, let body): .ended(end(adopting: value, body: body))
+        case .step: Expansion(order: order, engine: self).run()
+        }
     }
 }
 

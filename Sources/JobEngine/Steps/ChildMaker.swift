@@ -30,18 +30,20 @@ struct ChildMaker: Sendable {
         (self.written, self.parent, self.engine) = (written, parent, engine)
     }
 
-    /// The next children from an index on.
-    func children(from index: Int) -> RunEvent {
+    /// The next children from an index on, and why the document of one could not be stored.
+    func children(from index: Int) -> (made: RunEvent, obstacle: JobError?) {
         var made: [NewChildRow] = []
+        var obstacle: JobError?
         var bytes: Int64 = 0
         var next = max(0, index)
         while next < opening.total, made.count < Self.portion.children, bytes < Self.portion.bytes {
             let child = child(next)
+            if case .invalid(let error) = child.body, error.kind == .storage { obstacle = error }
             bytes += child.document.size
             made.append(child)
             next += 1
         }
-        return .children(made, isLast: next >= opening.total)
+        return (.children(made, isLast: next >= opening.total), obstacle)
     }
 
     private func child(_ index: Int) -> NewChildRow {

@@ -91,7 +91,8 @@ struct Expansion: Sendable {
 
     private func read<Value>(_ body: () throws(StoreError) -> Value) throws(JobError) -> Value {
         do throws(StoreError) { return try body() } catch {
-            throw JobError(.storage, "Job \(row.id) cannot be read: \(error.message)", retryable: true)
+            throw JobError(
+                .storage, "Job \(row.id) cannot be read: \(error.message)", retryable: error.mayPass)
         }
     }
 

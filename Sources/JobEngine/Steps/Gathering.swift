@@ -86,7 +86,9 @@ struct Gathering: Sendable {
         do throws(StoreError) {
             found = try engine.reader.outcomes(of: list.job, list: list.id, from: index, limit: limit)
         } catch {
-            throw JobError(.storage, "The children of job \(list.job) cannot be read: \(error.message)")
+            throw JobError(
+                .storage, "The children of job \(list.job) cannot be read: \(error.message)",
+                retryable: error.mayPass)
         }
         guard !found.isEmpty else { throw gone(index) }
         for (offset, child) in found.enumerated() where child.index != index + offset { throw gone(index + offset) }

@@ -20,6 +20,9 @@ package struct StoreError: Error, Sendable {
     /// Whether it lasts until a path or permission changes; otherwise it may pass by itself.
     package let isLasting: Bool
 
+    /// Whether the same call may succeed later, without anyone's help.
+    package var mayPass: Bool { !isLasting && [.read, .write].contains(code) }
+
     package init(_ code: Code, _ message: String, underlying: (any Error)? = nil, isLasting: Bool = false) {
         self.code = code
         self.message = message
