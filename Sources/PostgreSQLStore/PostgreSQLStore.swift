@@ -86,6 +86,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         let connection = try Self.open(settings, patience)
         self.connection = connection
         isPooled = connection.isPooled
+        // The start reads too.
+        reader.pool.add(try Self.open(settings, patience))
         try PostgreSQLSchema.settle(connection)
         try beginLife(connection)
     }

@@ -23,6 +23,9 @@ final class PostgreSQLPool: Sendable {
         permits = DispatchSemaphore(value: count)
     }
 
+    /// Adds a connection that is open already.
+    func add(_ connection: PostgreSQLConnection) { state.withLock { $0.free.append(connection) } }
+
     /// Later calls fail.
     func close() {
         state.withLock { state in

@@ -5,7 +5,7 @@ import JobStore
 package final class PostgreSQLJobReader: JobReader {
     let damage: DamageReport
     private let settings: PostgreSQLSettings
-    private let pool: PostgreSQLPool
+    let pool: PostgreSQLPool
 
     init(_ settings: PostgreSQLSettings, _ damage: DamageReport) {
         (self.settings, self.damage) = (settings, damage)
