@@ -24,8 +24,10 @@ extension Interposer {
     /// The wall clock is ahead by as many seconds as $CLOCK_AHEAD holds, eight bytes; each eight bytes that are written
     /// to the pipe $CLOCK_SET say that it was set.
     static let wallClock = """
+        #include <dlfcn.h>
         #include <errno.h>
         #include <fcntl.h>
+        #include <semaphore.h>
         #include <stdint.h>
         #include <stdlib.h>
         #include <sys/mman.h>
@@ -61,6 +63,11 @@ extension Interposer {
             clock_gettime(CLOCK_REALTIME, &now);
             if (result) *result = now.tv_sec;
             return now.tv_sec;
+        }
+        int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict end) {
+            struct timespec moved = *end;
+            moved.tv_sec -= more(CLOCK_REALTIME);
+            return ((int (*)(sem_t *, const struct timespec *))dlsym(RTLD_NEXT, "sem_timedwait"))(semaphore, &moved);
         }
         int timerfd_create(int clock, int flags) {
             int timer = syscall(SYS_timerfd_create, clock, flags);

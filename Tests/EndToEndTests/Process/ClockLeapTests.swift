@@ -7,34 +7,11 @@ import Testing
 /// A wall clock that is set while the daemon runs, by years and back.
 @Suite(.enabled(if: Interposer.obstacle == nil, Comment(rawValue: Interposer.obstacle ?? "")))
 struct ClockLeapTests {
-    /// The clock of one daemon.
-    private struct Clock {
-        let ahead: FileHandle
-        let set: FileHandle
-        let environment: [String: String]
-
-        init(in directory: TemporaryDirectory) async throws {
-            let library = try await Interposer(Interposer.wallClock, in: directory)
-            let (file, pipe) = (directory.path + "/ahead", directory.path + "/set")
-            try Data(count: 8).write(to: URL(fileURLWithPath: file))
-            try #require(mkfifo(pipe, 0o600) == 0)
-            ahead = try #require(FileHandle(forUpdatingAtPath: file))
-            set = try #require(FileHandle(forUpdatingAtPath: pipe))
-            environment = ["LD_PRELOAD": library.path, "CLOCK_AHEAD": file, "CLOCK_SET": pipe]
-        }
-
-        func leap(to seconds: Int64) throws {
-            try ahead.seek(toOffset: 0)
-            try withUnsafeBytes(of: seconds) { try ahead.write(contentsOf: Data($0)) }
-            try set.write(contentsOf: Data(repeating: 1, count: 8))
-        }
-    }
-
     private static let year: Int64 = 366 * 86_400
 
     @Test func schedules_submitOnce_whenTheClockLeapsByAYear_andBack() async throws {
         try await Household.with { household in
-            let clock = try await Clock(in: household.directory)
+            let clock = try await WallClock(in: household.directory)
             let (daemon, wire) = try await household.serve(environment: clock.environment)
             _ = try await wire.call("job.watch", ["tag": "tick"])
             let spec: JSON = ["source": ["type": "value", "value": "{{schedule/time}}"], "tags": ["tick"]]

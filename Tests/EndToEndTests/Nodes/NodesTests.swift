@@ -5,56 +5,9 @@ import TestSupport
 import Testing
 
 /// Several daemons that share a PostgreSQL database, as nodes of one queue.
-@Suite(
-    .enabled(
-        if: PostgreSQLCluster.programs != nil && Files.exists("/usr/include/postgresql/libpq-fe.h"),
-        "PostgreSQL or libpq-dev is not installed; several nodes are not tested."))
-struct NodesTests {
-    /// Nodes of one database, each with a directory of its own.
-    struct Nodes {
-        let household: Household
-        let address: String
-        private(set) var directories: [TemporaryDirectory] = []
-        private(set) var daemons: [Daemon] = []
-
-        init(_ household: Household, _ address: String, count: Int) async throws {
-            (self.household, self.address) = (household, address)
-            for index in 0..<count {
-                directories.append(try TemporaryDirectory())
-                daemons.append(try await start(index))
-            }
-        }
-
-        /// Node `index`, which is named a, b, …
-        private func start(_ index: Int) async throws -> Daemon {
-            try await household.start(
-                configuration: """
-                    state: {store: "\(address)"}
-                    node: {name: \(Self.name(index)), lease: 3, statementTimeout: 1}
-                    queues: {default: {concurrency: 4}}
-                    programs: {any: true, only-\(Self.name(index)): {command: [/bin/echo, \(Self.name(index))]}}
-                    """, in: directories[index])
-        }
-
-        static func name(_ index: Int) -> String { String(UnicodeScalar(UInt8(97 + index))) }
-
-        mutating func restart(_ index: Int) async throws { daemons[index] = try await start(index) }
-
-        func stop() async throws { for daemon in daemons { try await daemon.stop() } }
-    }
-
-    private func with(
-        _ count: Int, _ cluster: PostgreSQLCluster? = nil, _ body: (inout Nodes, [Wire]) async throws -> Void
-    ) async throws {
-        let address = try #require(cluster ?? PostgreSQLCluster.shared).makeDatabase()
-        try await Household.with { household in
-            var nodes = try await Nodes(household, address, count: count)
-            try await body(&nodes, try nodes.daemons.map { try $0.connect() })
-        }
-    }
-
+@Suite(.enabled(if: Nodes.obstacle == nil, Nodes.obstacle)) struct NodesTests {
     @Test func everything_isSeenAndDone_fromEveryNode() async throws {
-        try await with(2) { nodes, wires in try await everythingIsSeenAndDone(&nodes, wires) }
+        try await Nodes.with(2) { nodes, wires in try await everythingIsSeenAndDone(&nodes, wires) }
     }
 
     /// A pooler may give each transaction another session of the server.
@@ -120,7 +73,7 @@ struct NodesTests {
         #expect(try await a.submit(["source": ["type": "list", "jobs": .array(jobs)], "key": "k"]) == list)
         _ = try await a.call("queue.set", ["queue": "new", "concurrency": 7])
         _ = try await b.submit(.value(1, ["queue": "new"]))
-        try await until {
+        try await Nodes.until {
             try await b.call("queue.list")["queues"]?.array?.contains { $0["concurrency"] == 7 } == true
         }
         _ = try await a.call("schedule.set", ["schedule": "s", "every": 1, "spec": .value(5)])
@@ -134,7 +87,7 @@ struct NodesTests {
     }
 
     @Test func killedNode_isTakenOver_andNothingIsLost() async throws {
-        try await with(3) { nodes, wires in
+        try await Nodes.with(3) { nodes, wires in
             try await GuidedOrigin.run({ _, _ in .text("1") }) { origin in
                 let rest = [["then": JSON.timer(0.02)]] as JSON
                 var ids: [Int] = []
@@ -157,7 +110,7 @@ struct NodesTests {
 
     /// A node that stood still for longer than its lease stores nothing about the jobs that others took over.
     @Test func stoppedNode_losesItsJobs_andBeginsAnew() async throws {
-        try await with(2) { nodes, wires in
+        try await Nodes.with(2) { nodes, wires in
             try await GuidedOrigin.run { origin in
                 let job = try await wires[1].submit(.fetch(origin.url("/x")))
                 var first = try await origin.exchange("/x")
@@ -180,7 +133,7 @@ struct NodesTests {
     }
 
     @Test func stoppingNode_givesItsJobsBackAtOnce() async throws {
-        try await with(2) { nodes, wires in
+        try await Nodes.with(2) { nodes, wires in
             try await GuidedOrigin.run { origin in
                 let job = try await wires[0].submit(.fetch(origin.url("/x")))
                 _ = try await origin.exchange("/x")
@@ -194,28 +147,8 @@ struct NodesTests {
         }
     }
 
-    @Test func everyNode_goesOn_afterPostgreSQLWasAway() async throws {
-        let cluster = try PostgreSQLCluster()
-        try await with(2, cluster) { nodes, wires in
-            // Whether the lease ends meanwhile, so that it is asked again, depends on how long the server takes.
-            try await GuidedOrigin.run({ _, count in count == 0 ? nil : .text("x") }) { origin in
-                let job = try await wires[0].submit(.fetch(origin.url("/x")))
-                let exchange = try await origin.exchange("/x")
-                try cluster.stop()
-                #expect(try await wires[1].refusal("job.submit", .value(2)).code == -32008)
-                #expect(try await wires[1].call("server.info")["node"] == "b")
-                try cluster.start()
-                try await nodes.daemons[1].process.line(containing: "Storing works again")
-                exchange.answer(.text("x"))
-                #expect(try await wires[1].wait(job)["result"]?["body"] == "x")
-                #expect(try await wires[1].succeed(.value(3)) == 3)
-            }
-            try await nodes.stop()
-        }
-    }
-
     @Test func boundJob_waitsForItsNode() async throws {
-        try await with(2) { nodes, wires in
+        try await Nodes.with(2) { nodes, wires in
             try await nodes.daemons[1].stop()
             let bound = try await wires[0].submit(.value("b", ["requires": ["node": "b"]]))
             #expect(try await wires[0].succeed(.value("a")) == "a")
@@ -237,11 +170,11 @@ struct NodesTests {
     }
 
     @Test func program_isLeftToTheNodeThatHasIt() async throws {
-        try await with(2) { nodes, wires in
+        try await Nodes.with(2) { nodes, wires in
             for (wire, other) in [(wires[0], "b"), (wires[1], "a")] {
                 let spec = ["source": ["type": "program", "program": .string("only-\(other)")]] as JSON
                 // It may not have heard of the other one.
-                try await until { (try? await wire.submit(spec)) != nil }
+                try await Nodes.until { (try? await wire.submit(spec)) != nil }
                 for _ in 0..<4 {
                     let job = try await wire.run(spec)
                     #expect(job["result"]?["output"] == .string(other), "\(job)")
@@ -257,7 +190,7 @@ struct NodesTests {
     }
 
     @Test func progressAndOutput_areSeenAtOtherNodes() async throws {
-        try await with(2) { nodes, wires in
+        try await Nodes.with(2) { nodes, wires in
             let (a, b) = (wires[0], wires[1])
             let watch = try await b.call("job.watch", ["all": true, "interval": 0.1])["watch"]
             try await GuidedOrigin.run { origin in
@@ -291,17 +224,6 @@ struct NodesTests {
             #expect(try await b.wait(program)["result"]?["output"] == "one\ntwo")
             _ = try await b.call("job.unwatch", ["watch": watch ?? .null])
             try await nodes.stop()
-        }
-    }
-
-    private func until(_ isSo: () async throws -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(Patience.seconds)
-        while try await !isSo() {
-            guard ContinuousClock.now < end else {
-                Issue.record("It never was so.")
-                return
-            }
-            try await Task.sleep(for: .milliseconds(5))
         }
     }
 }
