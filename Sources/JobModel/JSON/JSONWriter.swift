@@ -56,6 +56,26 @@ package struct JSONWriter {
         }
     }
 
+    /// Appends a member of an object, with a comma before it unless it is the first.
+    mutating func member(_ name: StaticString, _ value: JSON?) {
+        guard let value else { return }
+        begin(name)
+        write(value)
+    }
+
+    /// Appends a member whose value is JSON text.
+    mutating func member(_ name: StaticString, text: [UInt8]) {
+        begin(name)
+        raw(text)
+    }
+
+    private mutating func begin(_ name: StaticString) {
+        bytes.append(UInt8(ascii: bytes.isEmpty ? "{" : ","))
+        bytes.append(UInt8(ascii: "\""))
+        raw(name)
+        raw("\":")
+    }
+
     /// Appends a string with quotes and escapes.
     package mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
@@ -129,16 +149,16 @@ package struct JSONWriter {
     }
 
     private mutating func escape(_ byte: UInt8) {
+        bytes.append(UInt8(ascii: "\\"))
         switch byte {
-        case UInt8(ascii: "\""): raw("\\\"")
-        case UInt8(ascii: "\\"): raw("\\\\")
-        case UInt8(ascii: "\n"): raw("\\n")
-        case UInt8(ascii: "\r"): raw("\\r")
-        case UInt8(ascii: "\t"): raw("\\t")
-        case 0x08: raw("\\b")
-        case 0x0C: raw("\\f")
+        case UInt8(ascii: "\n"): bytes.append(UInt8(ascii: "n"))
+        case UInt8(ascii: "\r"): bytes.append(UInt8(ascii: "r"))
+        case UInt8(ascii: "\t"): bytes.append(UInt8(ascii: "t"))
+        case 0x08: bytes.append(UInt8(ascii: "b"))
+        case 0x0C: bytes.append(UInt8(ascii: "f"))
+        case 0x20...: bytes.append(byte)
         default:
-            raw("\\u00")
+            raw("u00")
             bytes.append(Self.hexadecimal(byte >> 4))
             bytes.append(Self.hexadecimal(byte & 15))
         }
