@@ -123,7 +123,7 @@ struct DocumentResponse: Sendable {
 
     /// The media type without parameters, in lower case.
     var mediaType: String? {
-        let type = response.field("Content-Type")?.prefix { $0 != ";" }
-        return type?.split(whereSeparator: \.isWhitespace).first?.lowercased()
+        let type = response.field("Content-Type")?.utf8.prefix { $0 != UInt8(ascii: ";") }
+        return type?.split { $0 <= 0x20 }.first.map { String(Substring($0)).lowercased() }
     }
 }

@@ -1,3 +1,5 @@
+import NIOCore
+
 /// The fields of an HTTP header, in their order. Names are compared without regard to case.
 ///
 /// Values are bytes (RFC 9110, section 5.5); as a string, a value that is not UTF-8 is read as Latin-1.
@@ -16,7 +18,9 @@ package struct HTTPFields: Sendable, Sequence {
     }
 
     private static func text(_ bytes: [UInt8]) -> String {
-        String(validating: bytes, as: UTF8.self)
+        // Validating takes five times as long.
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(validating: bytes, as: UTF8.self)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
@@ -36,10 +40,10 @@ package struct HTTPFields: Sendable, Sequence {
 
     /// The members of all lists with a name, in lower case; empty members do not count.
     func list(_ name: String) -> [String] {
-        self[name].flatMap { $0.split(separator: ",") }.compactMap { member in
-            let member = member.drop { $0 == " " || $0 == "\t" }
-            let end = member.lastIndex { $0 != " " && $0 != "\t" }
-            return end.map { member[...$0].lowercased() }
+        values(name).flatMap { $0.split(separator: UInt8(ascii: ",")) }.compactMap { member in
+            let member = member.drop { $0 == 0x20 || $0 == 0x09 }
+            let end = member.lastIndex { $0 != 0x20 && $0 != 0x09 }
+            return end.map { Self.text(Array(member[...$0])).lowercased() }
         }
     }
 
@@ -49,9 +53,21 @@ package struct HTTPFields: Sendable, Sequence {
         fields.append((name, name.lowercased(), bytes))
     }
 
+    mutating func add(_ others: HTTPFields) { fields += others.fields }
+
     /// Adds bytes to the last value.
     mutating func extendLast(_ bytes: some Sequence<UInt8>) {
         if !fields.isEmpty { fields[fields.count - 1].bytes += bytes }
+    }
+
+    /// Writes the fields as a request has them.
+    func write(to buffer: inout ByteBuffer) {
+        for (name, _, bytes) in fields {
+            buffer.writeString(name)
+            buffer.writeStaticString(": ")
+            buffer.writeBytes(bytes)
+            buffer.writeStaticString("\r\n")
+        }
     }
 
     mutating func remove(name: String) {

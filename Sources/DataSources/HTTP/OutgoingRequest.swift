@@ -85,9 +85,9 @@ struct OutgoingRequest: Sendable {
 
     /// All fields of the request.
     private var fields: HTTPFields {
-        var fields = HTTPFields(
-            [("Host", url.authority)] + headers.map { ($0.name, $0.value) }
-                + credentials.map { ($0.header, $0.secret.value) })
+        var fields = HTTPFields([("Host", url.authority)])
+        fields.add(headers)
+        for credential in credentials { fields.add(name: credential.header, value: credential.secret.value) }
         if let cookies {
             let own = fields.first(name: "Cookie").map { $0 + "; " } ?? ""
             fields.replaceOrAdd(name: "Cookie", value: own + cookies)
@@ -117,7 +117,7 @@ struct OutgoingRequest: Sendable {
                 .invalid, "The request for \(SourceMessage.quoted(url)) has invalid header fields; correct them.")
         }
         var head = ByteBuffer(string: "\(method) \(proxy == nil ? url.target : url.description) HTTP/1.1\r\n")
-        for (name, value) in fields { head.writeString("\(name): \(value)\r\n") }
+        fields.write(to: &head)
         head.writeString("\r\n")
         return head
     }
