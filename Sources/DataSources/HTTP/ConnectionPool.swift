@@ -1,4 +1,3 @@
-import Glibc
 import NIOCore
 import Synchronization
 
@@ -49,7 +48,7 @@ final class ConnectionPool: Sendable {
             return mayBeStale || clock(entry.connection).now - entry.start <= Self.fresh
         }
         while let connection = take(where: isWanted) {
-            if connection.channel.isActive, !connection.channel.hasInput { return connection }
+            if connection.channel.isActive, !connection.hasInput { return connection }
             connection.channel.close(promise: nil)
         }
         return nil
@@ -97,17 +96,5 @@ final class ConnectionPool: Sendable {
             entry.expiry.cancel()
             entry.connection.channel.close(promise: nil)
         }
-    }
-}
-
-extension Channel {
-    /// Whether bytes, or the end of the connection, wait in the socket. Called on the event loop.
-    fileprivate var hasInput: Bool {
-        let found = try? pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            socket in
-            var byte: UInt8 = 0
-            return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0 || errno != EAGAIN
-        }
-        return found ?? false
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import Synchronization
 
@@ -26,11 +27,20 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     let key: ConnectionPool.Key
     private let pool: ConnectionPool
     private let state = Mutex(State())
+    /// Found once, as that takes long.
+    private let socket = Mutex<NIOBSDSocket.Handle?>(nil)
 
     init(on channel: any Channel, _ key: ConnectionPool.Key, _ pool: ConnectionPool) {
         self.channel = channel
         self.key = key
         self.pool = pool
+    }
+
+    /// Whether bytes, or the end of the connection, wait in the socket of an active channel.
+    var hasInput: Bool {
+        guard let socket = socket.withLock(\.self) else { return false }
+        var byte: UInt8 = 0
+        return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0 || errno != EAGAIN
     }
 
     // MARK: - Exchanges
@@ -121,6 +131,13 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     }
 
     // MARK: - Events of the channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            $0
+        }
+        socket.withLock { $0 = found }
+    }
 
     func read(context: ChannelHandlerContext) {
         guard let stream = state.withLock({ $0.stream }), !stream.hasRoom else { return context.read() }
