@@ -37,25 +37,31 @@ package final class EngineMetrics: Sendable {
     ]
 
     private let factory: any MetricsFactory
+    /// Found once, as each end of a source needs them.
+    private let successes: [SourceType: Counter]
+    private let timers: [SourceType: CoreMetrics.Timer]
     /// The totals that counters have been told.
     private let told = Mutex(CoreTotals())
 
     package init(factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         self.factory = factory
-        for type in SourceType.allCases {
-            add("deferd_runs", 0, [("source", type.rawValue), ("result", "succeeded")])
-            _ = timer(of: type)
-        }
+        let types = SourceType.allCases.map { ($0, [("source", $0.rawValue)]) }
+        successes = Dictionary(
+            uniqueKeysWithValues: types.map {
+                ($0, Counter(label: "deferd_runs", dimensions: $1 + [("result", "succeeded")], factory: factory))
+            })
+        timers = Dictionary(
+            uniqueKeysWithValues: types.map {
+                ($0, CoreMetrics.Timer(label: "deferd_run_seconds", dimensions: $1, factory: factory))
+            })
     }
 
     /// Counts an attempt of a source.
     func ended(_ type: SourceType, _ outcome: Outcome, nanoseconds: Int64) {
-        var result = "succeeded"
-        if case .failure(let error) = outcome {
-            result = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
-        }
+        timers[type]?.recordNanoseconds(max(0, nanoseconds))
+        guard case .failure(let error) = outcome else { return successes[type]?.increment() ?? () }
+        let result = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
         add("deferd_runs", 1, [("source", type.rawValue), ("result", result)])
-        timer(of: type).recordNanoseconds(max(0, nanoseconds))
     }
 
     /// Passes on what is counted elsewhere; `read` gives the engine's status.
@@ -89,10 +95,6 @@ package final class EngineMetrics: Sendable {
                 gauge("deferd_queue_jobs", Double(count), labels + [("state", state.rawValue)])
             }
         }
-    }
-
-    private func timer(of type: SourceType) -> CoreMetrics.Timer {
-        CoreMetrics.Timer(label: "deferd_run_seconds", dimensions: [("source", type.rawValue)], factory: factory)
     }
 
     private func add(_ name: String, _ amount: Int, _ labels: [(String, String)] = []) {
