@@ -257,7 +257,9 @@ extension EngineLoop {
                 }
             }
             let isShort = body.reference == nil && progress.output == nil && progress.bytes <= Self.shortResult
-            if isShort, ((try? outcome.get())?.size ?? 0) <= Self.shortResult { return finish() }
+            // A result is little longer than what was transferred for it.
+            let isSmall = isShort && (progress.bytes > 0 || ((try? outcome.get())?.size ?? 0) <= Self.shortResult)
+            if isSmall { return finish() }
             // Writing a long result takes milliseconds and maybe a file.
             engine.library.threads(for: owner).start(finish)
         }
