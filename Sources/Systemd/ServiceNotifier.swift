@@ -131,9 +131,7 @@ package struct ServiceNotifier: Sendable {
 extension Unicode.Scalar {
     /// Whether the scalar is a control character or one of Unicode's line terminators.
     var breaksLine: Bool {
-        switch properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
+        if isASCII { return value < 0x20 || value == 0x7F }
+        return [.control, .lineSeparator, .paragraphSeparator].contains(properties.generalCategory)
     }
 }
