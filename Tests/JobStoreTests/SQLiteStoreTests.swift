@@ -17,8 +17,8 @@ import Testing
             #expect(store.isAfterCleanStop)
             #expect(try store.steadyAnchor(boot: "a", fresh: -77) == -77)
             let rounds = StoreUnderTest(store)
-            try rounds.insert([.full, .sample()])
             numbers.append(try rounds.round { try $0.nextNumber() })
+            try rounds.insert([.full, .sample()])
             try rounds.round { try $0.delete(2) }
             store.close(isClean: true)
             guard case .undone(let error) = store.round({ _ in }) else {

@@ -20,6 +20,8 @@ final class SQLiteTransaction: JobTransaction {
     /// As the last commit left it, and as this round does.
     private var state: (committed: StateRow, present: StateRow)
     private var isOpen = false
+    /// Whether this round has deleted a job, so that the last number given is not that of the last row any more.
+    private var hasDeleted = false
 
     init(
         _ connection: SQLiteConnection, _ room: Room, _ state: StateRow, _ damage: DamageReport, life: Int64
@@ -45,7 +47,7 @@ final class SQLiteTransaction: JobTransaction {
     func begin() {
         connection.firstFailure = nil
         state.present = state.committed
-        isOpen = true
+        (isOpen, hasDeleted) = (true, false)
     }
 
     /// Writes all that is left.
@@ -53,7 +55,7 @@ final class SQLiteTransaction: JobTransaction {
         try check()
         try flushJobs()
         try flushLists()
-        guard state.present != state.committed else { return }
+        guard hasDeleted || state.present.lastNumber != state.committed.lastNumber else { return }
         try statement(
             "UPDATE state SET last_job = ?1, last_number = ?2", state.present.lastJob, state.present.lastNumber
         ).run()
@@ -160,6 +162,7 @@ final class SQLiteTransaction: JobTransaction {
 
     func delete(_ id: JobID) throws(StoreError) {
         guard let row = try job(id) else { return }
+        hasDeleted = true
         jobs.delete(row)
     }
 
