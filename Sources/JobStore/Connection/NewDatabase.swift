@@ -22,11 +22,12 @@ enum NewDatabase {
 
     private static func fill(_ draft: String) throws(StoreError) {
         let connection = try SQLiteConnection(draft, errors: .write)
-        // No daemon uses an incomplete draft, so it needs no journal, and is synced once.
+        // No daemon uses an incomplete draft, so it needs no journal, and is synced once. The first of the other settings
+        // already writes.
         try connection.execute(
             """
-            PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = FAST;
             PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+            PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = FAST;
             BEGIN; \(Schema.tables)
             PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = \(Schema.version); COMMIT;
             PRAGMA journal_mode = WAL
