@@ -82,13 +82,16 @@ struct Daemon {
             metadata: [
                 "event": "\(CatalogEvent.serving.rawValue)",
                 "socket": "\(listener.path ?? "passed by the service manager")",
-                "state": "\(configuration.stateDirectory)", "store": "\(configuration.engine.store.rawValue)",
+                "state": "\(configuration.stateDirectory)", "store": "\(engine.settings.store.rawValue)",
             ])
         if let store = store as? SQLiteStore { check(store) }
+        // Without names, each is printed with all that it refers to, which takes a third of the start.
         var plan = ServiceGroupConfiguration(
             services: [
-                .init(service: supervision, successTerminationBehavior: .gracefullyShutdownGroup),
-                .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(
+                    service: supervision, successTerminationBehavior: .gracefullyShutdownGroup,
+                    serviceName: "supervision"),
+                .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup, serviceName: "server"),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint],
             logger: Logger(label: "deferd.services") { _ in SwiftLogNoOpLogHandler() })
