@@ -49,15 +49,12 @@ struct UploadTransfer: Sendable {
         let path = try transfer.rules.directories.path(spec.path, owner: context.owner, groups: context.groups)
         let (queue, files) = (transfer.userFiles, transfer.files)
         return try await transfer.control.run(on: queue) { () throws(JobError) in
-            guard let directory = try TargetDirectory.existing(path, for: .execute, files: files) else {
-                throw JobError(path: .noSuchFileOrDirectory, "read", path.absolute())
-            }
+            let directory = try TargetDirectory.opened(path, for: .execute, files)
             if let file = try ReadableFile(path.name, in: directory, path, files, queue) { return file }
             throw JobError(.invalid, "\"\(path.absolute())\" is not a regular file; give the path of one.")
         }
     }
 
-    /// Throws if the file's digest is not the wanted one.
     private func check(_ digest: FileDigest, of file: ReadableFile) throws(JobError) {
         guard let mismatch = digest.mismatch else { return }
         throw JobError(.checksum, "\"\(file.path)\" \(mismatch); check the file and the checksum.")

@@ -91,7 +91,6 @@ extension DaemonCommand {
     }
 }
 
-/// The search for the daemon's socket.
 struct SocketSearch: Sendable {
     static let systemPath = "/run/deferd/deferd.sock"
 
@@ -142,9 +141,7 @@ struct SocketSearch: Sendable {
     }
 
     /// Whether the systemd unit for `path` is a user's; nil if there is no unit for it.
-    func isUserUnit(for path: String) -> Bool? {
-        path == Self.systemPath ? false : path == ownPath ? true : nil
-    }
+    func isUserUnit(for path: String) -> Bool? { path == Self.systemPath ? false : path == ownPath ? true : nil }
 
     private func checked(_ path: String, from origin: String, _ status: ExitStatus) throws(CommandFailure) -> String {
         guard !path.isEmpty else { throw CommandFailure(status, "\(origin) is empty; name the daemon's socket.") }

@@ -16,7 +16,6 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// The daemon refuses calls beyond its `limits.inFlight`.
     private var calls: [Int: Call] = [:]
-    /// Why the connection ended.
     private var ending: JobClientError?
     private var framer = LineFramer(limit: JobClient.maximumAnswerBytes)
     private var frames: [LineFramer.Frame] = []
@@ -32,9 +31,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// Sends a call; calls made in one turn of the event loop go out in one write.
     func call(_ id: Int, line: [UInt8], waiter: Waiter) {
-        guard ending == nil, let context else {
-            return waiter.resume(returning: .failure(ending ?? .closedThere))
-        }
+        guard ending == nil, let context else { return waiter.resume(returning: .failure(ending ?? .closedThere)) }
         calls[id] = Call(waiter: waiter, length: line.count)
         context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: line)), promise: nil)
         guard !isFlushDue else { return }

@@ -57,9 +57,7 @@ extension JobClient {
             let part = different[first..<min(first + Self.mostAwaited, different.count)]
             let left = timeout.map { first == 0 ? $0 : max(0, $0 - start.duration(to: .now) / .seconds(1)) }
             let answer = try await call(.jobWait, ["jobs": .array(part.map(\.json)), "timeout": left?.json])
-            for job in try Self.snapshots(.jobWait, answer) {
-                finished[job.id] = try await completed(job)
-            }
+            for job in try Self.snapshots(.jobWait, answer) { finished[job.id] = try await completed(job) }
         }
         return jobs.compactMap { finished[$0] }
     }

@@ -28,9 +28,7 @@ extension JobClient {
     }
 
     /// What each user has stored and runs, by user number; of the caller alone, unless an administrator asks.
-    public func usage() async throws(JobClientError) -> [JSON] {
-        try await pages(.serverUsage, of: "users")
-    }
+    public func usage() async throws(JobClientError) -> [JSON] { try await pages(.serverUsage, of: "users") }
 
     /// The daemons that share the jobs, by name.
     public func nodes() async throws(JobClientError) -> [JSON] {
@@ -66,9 +64,7 @@ extension JobClient {
     }
 
     /// All schedules that the caller may see, by owner and name; long specs are left out.
-    public func schedules() async throws(JobClientError) -> [JSON] {
-        try await pages(.scheduleList, of: "schedules")
-    }
+    public func schedules() async throws(JobClientError) -> [JSON] { try await pages(.scheduleList, of: "schedules") }
 
     /// Removes a schedule; its jobs stay.
     public func removeSchedule(_ name: String, owner: UInt32? = nil) async throws(JobClientError) {

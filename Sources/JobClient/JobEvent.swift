@@ -59,7 +59,6 @@ public struct JobEvent: Sendable, Hashable {
     /// The notification in JSON-RPC.
     public var json: JSON { ["jsonrpc": "2.0", "method": method.rawValue.json, "params": .object(params)] }
 
-    /// Whether it tells of output.
     package var isOutput: Bool { method == .output }
 
     /// This progress or output merged with an `earlier` one that was not read; nil if either is a state.

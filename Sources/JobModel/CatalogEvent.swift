@@ -1,8 +1,7 @@
 /// An event that an administrator may want to know about.
 /// Log entries contain its name (`event`) and its journal number (`MESSAGE_ID`, see systemd/deferd.catalog).
 package enum CatalogEvent: String, Sendable, CaseIterable {
-    case serving
-    case stopped
+    case serving, stopped
     case startFailed = "start-failed"
     case reloaded
     case reloadRefused = "reload-refused"

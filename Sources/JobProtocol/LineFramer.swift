@@ -18,9 +18,7 @@ package struct LineFramer: Sendable {
     private var isDiscarding = false
 
     /// Creates a framer for lines of at most `limit` bytes, without their ends.
-    package init(limit: Int) {
-        self.limit = limit
-    }
+    package init(limit: Int) { self.limit = limit }
 
     /// The number of bytes kept of the unfinished line.
     package var partialSize: Int { partial.count }

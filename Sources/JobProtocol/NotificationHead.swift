@@ -30,6 +30,25 @@ package struct NotificationHead: Sendable {
 }
 
 extension UnsafeMutableRawPointer {
+    /// The maximum number of bytes of a whole number.
+    fileprivate static var mostDigits: Int { 20 }
+
+    /// Writes the digits of a number that is not negative, at most ``mostDigits`` bytes; returns their end.
+    fileprivate func writeDigits(of number: Int) -> UnsafeMutableRawPointer {
+        var (digits, rest) = (0, number)
+        repeat {
+            digits += 1
+            rest /= 10
+        } while rest > 0
+        rest = number
+        for index in (0..<digits).reversed() {
+            storeBytes(
+                of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
+            rest /= 10
+        }
+        return self + digits
+    }
+
     /// Copies `bytes` to this position; returns where they end.
     fileprivate func writeBytes(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer {
         UnsafeMutableRawBufferPointer(start: self, count: bytes.count).copyMemory(from: bytes)

@@ -71,17 +71,13 @@ package enum IncomingCall: Sendable, Equatable {
     private static let members = ["jsonrpc", "id", "method", "params"]
 
     fileprivate static func read(_ json: JSON) -> IncomingCall {
-        guard let object = json.object else {
-            return .invalid(id: .null, "a call is an object, not \(json.typeName).")
-        }
+        guard let object = json.object else { return .invalid(id: .null, "a call is an object, not \(json.typeName).") }
         let id = object["id"]
         switch id {
         case nil, .null, .string, .number: break
         default: return .invalid(id: .null, "\"id\" must be a string, a number or null.")
         }
-        if let id, id.size > longestID {
-            return .invalid(id: .null, "\"id\" may take at most \(longestID) bytes.")
-        }
+        if let id, id.size > longestID { return .invalid(id: .null, "\"id\" may take at most \(longestID) bytes.") }
         guard object["jsonrpc"] == "2.0" else { return .invalid(id: id, "\"jsonrpc\" must be \"2.0\".") }
         guard case .string(let method) = object["method"] else {
             return .invalid(id: id, "\"method\" must be a string.")

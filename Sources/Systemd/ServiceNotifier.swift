@@ -21,9 +21,7 @@ package struct ServiceNotifier: Sendable {
     }
 
     /// Sets the line that `systemctl status` shows.
-    package func status(_ text: String) throws(SystemdError) {
-        try send(["STATUS=" + Self.line(text)])
-    }
+    package func status(_ text: String) throws(SystemdError) { try send(["STATUS=" + Self.line(text)]) }
 
     /// Reports that the process is draining and will end by itself.
     package func stopping(status: String? = nil) throws(SystemdError) {
@@ -37,14 +35,10 @@ package struct ServiceNotifier: Sendable {
     }
 
     /// Feeds the watchdog once.
-    package func watchdog() throws(SystemdError) {
-        try send(["WATCHDOG=1"])
-    }
+    package func watchdog() throws(SystemdError) { try send(["WATCHDOG=1"]) }
 
     /// Makes the manager react as if the watchdog had not been fed in time.
-    package func watchdogTrigger() throws(SystemdError) {
-        try send(["WATCHDOG=trigger"])
-    }
+    package func watchdogTrigger() throws(SystemdError) { try send(["WATCHDOG=trigger"]) }
 
     /// Reports why the process ends, and its exit status.
     package func failed(status: String, errorNumber: Int32, exitStatus: Int32) throws(SystemdError) {
@@ -57,9 +51,7 @@ package struct ServiceNotifier: Sendable {
     }
 
     /// Names the process that is the service from now on.
-    package func mainPID(_ pid: Int32) throws(SystemdError) {
-        try send(["MAINPID=\(pid)"])
-    }
+    package func mainPID(_ pid: Int32) throws(SystemdError) { try send(["MAINPID=\(pid)"]) }
 
     /// Gives the manager a copy of a descriptor, to be passed under that name to the next process of the service.
     ///

@@ -12,9 +12,7 @@ enum StandardErrorLine {
     }
 
     /// Writes the line in one system call, so that lines of several threads do not mix. If standard error is gone, it is lost.
-    static func write(_ line: String) {
-        try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
-    }
+    static func write(_ line: String) { try? FileHandle.standardError.write(contentsOf: Data(line.utf8)) }
 
     /// The text with escaped control characters: a message never makes a second line or moves a terminal's cursor.
     private static func escaped(_ text: String) -> String {

@@ -2,7 +2,6 @@ import Foundation
 import JobEngine
 import Yams
 
-/// A configuration file in YAML.
 enum ConfigurationFile {
     /// The maximum size in bytes; parsing takes many times as much memory while the daemon serves.
     private static let longest = 1 << 20

@@ -6,7 +6,6 @@ struct ProgramEntries: Sendable, Equatable {
     var entries: [String: ProgramSettings.Entry] = [:]
     /// The lines of the programs in the file.
     var lines: [String: Int] = [:]
-    /// Nil if it is not set.
     var allowsAny: Bool?
 
     /// These programs, unless `later` sets others: a variable replaces all programs of a file.

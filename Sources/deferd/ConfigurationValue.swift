@@ -29,9 +29,7 @@ extension ConfigurationValue {
     }
 
     /// A text, or nil if it is empty.
-    func optionalText() throws -> String? {
-        try single == "" ? nil : text()
-    }
+    func optionalText() throws -> String? { try single == "" ? nil : text() }
 
     func integer(_ range: ClosedRange<Int>) throws -> Int {
         guard let value = Int(try text()), range.contains(value) else {

@@ -1,7 +1,6 @@
 import Glibc
 import Logging
 
-/// The limit on open descriptors.
 enum DescriptorLimit {
     /// The descriptors kept for everything but clients: sources, downloads, the daemon's own.
     private static let others = 512

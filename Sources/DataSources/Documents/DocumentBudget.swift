@@ -25,17 +25,13 @@ final class DocumentBudget: Sendable {
 
     let state: Mutex<State>
 
-    init(limit: Int, perUser: Int) {
-        state = Mutex(State(limit: limit, perUser: perUser))
-    }
+    init(limit: Int, perUser: Int) { state = Mutex(State(limit: limit, perUser: perUser)) }
 
-    /// Changes the bounds for further leases.
     func configure(limit: Int, perUser: Int) {
         state.withLock { ($0.limit, $0.perUser) = (limit, perUser) }
         grant()
     }
 
-    /// Waits for room for a number of bytes.
     func lease(_ bytes: Int, for user: UInt32, _ control: TransferControl) async throws(JobError) -> Lease {
         try await control.wait { promise in
             state.withLock { $0.waiting.append(Waiter(bytes: bytes, user: user, promise: promise)) }

@@ -1,4 +1,3 @@
-import DeferredKit
 import JobModel
 import NIOCore
 
@@ -21,7 +20,6 @@ struct DocumentTransfer: Sendable {
         return DocumentResponse(response: response, isNotModified: isNotModified, body: body)
     }
 
-    /// Receives JSON, and returns the value at `pointer`.
     func value(at pointer: JSONPointer) async throws(JobError) -> JSON {
         let (response, isNotModified) = try await open(accepting: "application/json, */*;q=0.5")
         defer { response.close() }
@@ -58,9 +56,7 @@ struct DocumentTransfer: Sendable {
         let isNotModified =
             response.status == 304
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
-        guard isNotModified || response.isSuccess || spec.accept == .any else {
-            throw await response.failure()
-        }
+        guard isNotModified || response.isSuccess || spec.accept == .any else { throw await response.failure() }
         if !request.headers.contains(name: "Range"), let error = response.partError {
             response.close()
             throw error
@@ -111,12 +107,10 @@ struct DocumentResponse: Sendable {
 
     /// The result of the source `url`.
     var json: JSON {
-        var result = JSONObject()
-        result.append("status", JSON(response.status))
-        result.append("headers", .object(response.fields))
-        result.append("mediaType", mediaType.map(JSON.string) ?? .null)
-        result.append("size", JSON(body.size))
-        result.append("notModified", .bool(isNotModified))
+        var result: JSONObject = [
+            "status": response.status.json, "headers": .object(response.fields), "mediaType": mediaType?.json ?? .null,
+            "size": body.size.json, "notModified": isNotModified.json,
+        ]
         body.add(to: &result)
         return .object(result)
     }

@@ -14,7 +14,6 @@ enum ResponseBody: Sendable {
         }
     }
 
-    /// Adds the body to a result.
     func add(to result: inout JSONObject) {
         switch self {
         case .whole(let bytes):
@@ -62,9 +61,7 @@ extension Transfer {
         if let announced, announced > limit { throw JobError(longBodyOf: response.url) }
         let isEncoded = response.head.headers.contains(name: "Content-Encoding")
         var bytes: [UInt8] = []
-        if let announced {
-            bytes.reserveCapacity(min(Int(announced), threshold, DocumentTransfer.longestInMemory))
-        }
+        if let announced { bytes.reserveCapacity(min(Int(announced), threshold, DocumentTransfer.longestInMemory)) }
         var size = 0
         while let blocks = try await response.next() {
             size += blocks.byteCount

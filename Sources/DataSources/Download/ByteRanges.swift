@@ -2,16 +2,13 @@
 typealias ByteRanges = RangeSet<Int64>
 
 extension RangeSet<Int64> {
-    /// The number of bytes.
     var count: Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
 
     /// The number of bytes before the first gap.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
-    /// The bytes below `end`.
     func below(_ end: Int64) -> ByteRanges { intersection(ByteRanges(0..<max(0, end))) }
 
-    /// The first gap below `total`.
     func firstGap(below total: Int64) -> Range<Int64>? { ByteRanges(0..<total).subtracting(self).ranges.first }
 
     /// The ranges as checkpoints store them: `0-1024,4096-8192`, where each end is the byte behind the range.

@@ -25,14 +25,14 @@ final class CallerRights: Sendable {
         guard user != 0 else { return true }
         let status = try files.statusOfOpen(file)
         let list = try files.accessList(of: file) ?? AccessList(mode: status.mode)
-        let userGroups = {
-            self.groups.withLock { known in
-                let groups = known ?? self.files.groups(self.user)
-                known = groups
-                return groups
-            }
-        }
         return list.permits(rights, user: user, groups: userGroups, owner: status.owner, group: status.group)
+    }
+
+    private func userGroups() -> Set<UInt32> {
+        groups.withLock { known in
+            known = known ?? files.groups(user)
+            return known ?? []
+        }
     }
 
     /// Whether the user may replace `name` in a directory to which they may write.

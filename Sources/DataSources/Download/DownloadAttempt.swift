@@ -19,7 +19,6 @@ final class DownloadAttempt: Sendable {
     }
 
     private var context: SourceContext { transfer.context }
-    private var reservations: FileReservations { transfer.shared.reservations }
 
     init(_ spec: DownloadSpec, below directories: DownloadDirectories, _ transfer: Transfer) {
         self.spec = spec
@@ -30,16 +29,18 @@ final class DownloadAttempt: Sendable {
     /// The number of connections to use at once, if the server gives parts of the file.
     var connections: Int { max(1, min(spec.segments, context.connections)) }
 
-    /// Whether the server names the file.
     var isNamedByServer: Bool { spec.path.hasSuffix("/") }
 
     func run() async throws(JobError) -> JSON {
         defer { opened.take()?.response.close() }
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let target: DownloadTarget
-        switch try await begin(checkpoint) {
-        case .result(let result): return result
-        case .target(let reserved): target = reserved
+        let (path, directory) = try await begin(checkpoint)
+        // What an earlier run of this attempt, before a crash of the daemon, has brought.
+        if let result = await resultOfEarlierRun(path, in: directory) { return result }
+        let target = try await onFileThread { [self] _ throws(JobError) in
+            try DownloadTarget(
+                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
+                writer: FileReservations.Writer(job: context.job, owner: context.owner), transfer)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -51,7 +52,7 @@ final class DownloadAttempt: Sendable {
                 if let checkpoint, checkpoint.isAbout(target) { await discardPart(of: checkpoint) }
                 return .success(result)
             } catch {
-                // This does nothing if the `.part` was kept for a retry.
+                // This does nothing if the `.part` stays for a retry.
                 await transfer.userFiles.run { target.remove() }
                 return .failure(error)
             }
@@ -62,15 +63,9 @@ final class DownloadAttempt: Sendable {
         return try outcome.get()
     }
 
-    private enum Beginning {
-        /// What an earlier run of this attempt, before a crash of the daemon, has brought.
-        case result(JSON)
-        case target(DownloadTarget)
-    }
-
-    private func begin(_ checkpoint: DownloadCheckpoint?) async throws(JobError) -> Beginning {
-        // The reservation of an earlier attempt is for this attempt only.
-        defer { reservations.endWaiting(of: context.job) }
+    private func begin(
+        _ checkpoint: DownloadCheckpoint?
+    ) async throws(JobError) -> (path: DownloadPath, directory: OpenFile) {
         try transfer.control.check()
         var path = try directories.path(
             spec.path, owner: context.owner, groups: context.groups, mayBeDirectory: true)
@@ -78,18 +73,10 @@ final class DownloadAttempt: Sendable {
             let earlier = checkpoint.flatMap { $0.directory == path.directory ? $0.name : nil }
             path.name = if let earlier { earlier } else { try await nameFromServer() }
         }
-        let directory = try await onFileThread { [reservations, path] (files) throws(JobError) in
-            try TargetDirectory(path, reservations, files)
+        let directory = try await onFileThread { [path] (files) throws(JobError) in
+            try TargetDirectory.make(path, files)
         }
-        await endForgottenWait(for: path)
-        if let result = await resultOfEarlierRun(path, in: directory.opened) { return .result(result) }
-        return .target(
-            try await onFileThread { [self, path] _ throws(JobError) in
-                try DownloadTarget(
-                    path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                    writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
-                    transfer)
-            })
+        return (path, directory)
     }
 
     /// Asks for the file, from the URL or a mirror, and returns the name that its server gives it.
@@ -120,14 +107,6 @@ final class DownloadAttempt: Sendable {
         await transfer.shared.discardPart(of: checkpoint, owner: context.owner, below: directories)
     }
 
-    /// Frees a file that is kept for another job if that job ended without running again.
-    private func endForgottenWait(for path: DownloadPath) async {
-        guard let other = reservations.waiting(for: path.key(path.name), besides: context.job),
-            await !context.isUnfinished(other.job, other.link)
-        else { return }
-        reservations.endWaiting(of: other.job)
-    }
-
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
         var record: DownloadRecord?
         if let existing = try await onFileThread({ _ throws(JobError) in try target.existing() }) {
@@ -147,12 +126,11 @@ final class DownloadAttempt: Sendable {
 
     /// Asks for the file, or part of it.
     func open(
-        _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
+        _ url: RequestURL, _ fields: [(name: String, value: String?)] = []
     ) async throws(JobError) -> IncomingResponse {
         var request = OutgoingRequest(
             url, headers: spec.headers, coding: .asSent, userAgent: transfer.settings.http.userAgent)
         for case (let name, let value?) in fields { request.set(name, value) }
-        request.isPart = isPart
         request.idleTimeout = spec.idleTimeout
         return try await transfer.rules.transport.open(request, transfer)
     }
@@ -292,7 +270,7 @@ final class DownloadAttempt: Sendable {
             }
         }
         let replaces = spec.exists == .replace || spec.exists == .validate
-        for count in 0...(spec.exists == .rename ? TargetDirectory.alternatives : 0) {
+        for count in 0...(spec.exists == .rename ? DownloadTarget.alternatives : 0) {
             let name = count == 0 ? target.name : target.path.alternative(count)
             // The record of an existing file must stay.
             if !replaces, try await onFileThread({ _ throws(JobError) in try target.existing(name) != nil }) {

@@ -20,29 +20,27 @@ struct DownloadCheckpoint: Sendable, Hashable {
     var hasHoles = false
 
     var json: JSON {
-        var object = JSONObject([JSONObject.Member(name: "url", value: .string(url)), validator.member])
-        object.append("total", ifPresent: total.map { JSON(Int($0)) })
-        object.append("folder", .string(directory))
-        object.append("name", .string(name))
-        object.append("part", part.json)
-        object.append("boot", .string(bootID))
-        object.append("synced", .string(synced.text))
-        object.append("holes", .bool(hasHoles))
-        return .object(object)
+        .object([
+            "url": url.json, validator.isTag ? "etag" : "lastModified": validator.text.json, "total": total?.json,
+            "folder": directory.json, "name": name.json, "part": part.json, "boot": bootID.json,
+            "synced": synced.text.json, "holes": hasHoles.json,
+        ])
     }
 }
 
 extension DownloadCheckpoint {
     /// Reads ``json``; nil for any other form, which counts as no checkpoint.
     init?(_ json: JSON?) {
-        guard let json, let url = json["url"]?.string, let validator = Validator(json), let name = json["name"]?.string,
+        guard let json, let url = json["url"]?.string, let validator = (json["etag"] ?? json["lastModified"])?.string,
+            let name = json["name"]?.string,
             let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
             let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/"),
             let synced = json["synced"]?.string.flatMap({ ByteRanges($0) }), let hasHoles = json["holes"]?.bool
         else { return nil }
         self.init(
-            url: url, validator: validator, total: json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) },
+            url: url, validator: Validator(isTag: json["etag"] != nil, text: validator),
+            total: json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) },
             directory: directory, name: name, part: part, bootID: bootID, synced: synced, hasHoles: hasHoles)
     }
 
@@ -66,9 +64,7 @@ extension DownloadCheckpoint {
 
 extension FileOperations.Status.Identity {
     /// As checkpoints and records store it. The numbers are text: they may exceed what JSON numbers can hold.
-    var json: JSON {
-        ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))]
-    }
+    var json: JSON { ["inode": .string(String(inode)), "createdAt": .string(String(createdAt))] }
 
     init?(json: JSON) {
         guard let inode = json["inode"]?.string.flatMap(UInt64.init),

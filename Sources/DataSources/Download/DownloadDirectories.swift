@@ -45,7 +45,6 @@ struct DownloadDirectories: Sendable {
     var primary: String { directory.path }
 
     private static let slash = UInt8(ascii: "/")
-    /// The most names in a path.
     private static let mostNames = 100
 
     /// The names between slashes as bytes: to Swift, a slash before a combining accent is another character.

@@ -40,10 +40,7 @@ struct DownloadPath: Sendable {
     func absolute(_ name: String? = nil) -> String { directory + "/" + (name ?? self.name) }
 
     /// The path by which ``FileReservations`` know a name: two roots may be one through a symbolic link.
-    func key(_ name: String) -> String { key(directories.count) + "/" + name }
-
-    /// The same for the directory that the first `count` names lead to.
-    func key(_ count: Int) -> String { ([location] + directories.prefix(count)).joined(separator: "/") }
+    func key(_ name: String) -> String { ([location] + directories + [name]).joined(separator: "/") }
 
     /// The name for the file, or its `count`th other one: `tool-1.tar.gz`, `tool-2.tar.gz`.
     func alternative(_ count: Int) -> String {

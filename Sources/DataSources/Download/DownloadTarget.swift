@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The file that a download writes: its directory, its reserved name, and its unfinished `.part`.
 ///
-/// The `.part` is wanted until it is kept or removed. Operations that open, rename or unlink it run one at a time and
+/// The `.part` is wanted until it is released or removed. Operations that open, rename or unlink it run one at a time and
 /// block; ``remove()`` may be called on any thread: once it returns, no name is made or changed.
 final class DownloadTarget: Sendable {
     private struct Part {
@@ -20,44 +20,68 @@ final class DownloadTarget: Sendable {
     let name: String
     /// Also held while its name changes, which blocks: on file threads, or to remove the file.
     private let part = Mutex(Part())
-    private let directory: TargetDirectory
-    private let writer: FileReservations.Writer
+    private let directory: OpenFile
     private let reservations: FileReservations
     private let files: FileOperations
     private let queue: FileQueue
 
-    /// The absolute path of the file.
     var absolutePath: String { path.absolute(name) }
     private var partName: String { DownloadPath.partName(of: name) }
     var partPath: String { path.absolute(partName) }
 
     /// Reserves a name in the directory: that of `path`, or a free one, if possible `preferred`. Blocks.
     init(
-        _ path: DownloadPath, in directory: TargetDirectory, renaming: Bool, preferred: String?,
+        _ path: DownloadPath, in directory: OpenFile, renaming: Bool, preferred: String?,
         writer: FileReservations.Writer, _ transfer: Transfer
     ) throws(JobError) {
         self.path = path
-        self.writer = writer
         self.directory = directory
         (reservations, files, queue) = (transfer.shared.reservations, transfer.files, transfer.userFiles)
-        do throws(JobError) {
-            name = try directory.reserveName(for: writer, renaming: renaming, preferred: preferred)
-        } catch {
-            directory.removeMadeDirectories()
-            throw error
+        guard renaming else {
+            name = path.name
+            guard let other = reservations.reserve(path.key(name), for: writer) else { return }
+            // The message does not reveal the id of another user's job.
+            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written by another job"
+            throw JobError(
+                .exists, "\"\(path.absolute())\" is being \(state); wait for that job, or give another path.")
         }
+        for count in -1...Self.alternatives {
+            guard let name = count < 0 ? preferred : path.alternative(count),
+                try Self.status(name, in: directory, path, files) == nil
+            else { continue }
+            // A `.part` is of another job that may resume it.
+            let part = DownloadPath.partName(of: name)
+            if count >= 0, try Self.status(part, in: directory, path, files) != nil { continue }
+            guard reservations.reserve(path.key(name), for: writer) == nil else { continue }
+            self.name = name
+            return
+        }
+        throw JobError(
+            .exists, "\"\(path.absolute())\" and \(Self.alternatives) names like it are taken; give another path.")
     }
+
+    /// The number of names tried with `exists: "rename"`.
+    static let alternatives = 9999
 
     // MARK: - The existing file
 
     /// The status of the file with the reserved name, or with `other`; nil if there is none. Blocks.
     func existing(_ other: String? = nil) throws(JobError) -> FileOperations.Status? {
-        try directory.status(other ?? name)
+        try Self.status(other ?? name, in: directory, path, files)
+    }
+
+    private static func status(
+        _ name: String, in directory: OpenFile, _ path: DownloadPath, _ files: FileOperations
+    ) throws(JobError) -> FileOperations.Status? {
+        do throws(Errno) { return try files.status(directory.descriptor, name) } catch {
+            if error == .noSuchFileOrDirectory { return nil }
+            throw JobError(path: error, "looked at", path.absolute(name))
+        }
     }
 
     /// Opens the existing file if the caller may read it. Blocks.
     func openExisting() throws(JobError) -> ReadableFile {
-        if let file = try ReadableFile(name, in: directory.opened, path, files, queue) { return file }
+        if let file = try ReadableFile(name, in: directory, path, files, queue) { return file }
         throw JobError(.exists, "\"\(absolutePath)\" exists but is not a regular file; give another path.")
     }
 
@@ -65,7 +89,7 @@ final class DownloadTarget: Sendable {
     func checkReplacing(_ name: String) throws(JobError) {
         do throws(Errno) {
             guard let rights = CallerRights(of: path, files),
-                try !rights.permitReplacing(name, in: directory.opened.descriptor)
+                try !rights.permitReplacing(name, in: directory.descriptor)
             else { return }
         } catch  where error == .noSuchFileOrDirectory {
             return
@@ -92,7 +116,7 @@ final class DownloadTarget: Sendable {
                 } catch  where error == .fileExists {
                     guard try isAbandoned() else { throw error }
                     do throws(Errno) {
-                        try files.unlink(directory.opened.descriptor, partName)
+                        try files.unlink(directory.descriptor, partName)
                     } catch  where error == .noSuchFileOrDirectory {}
                     return try openPart(flags, mode)
                 }
@@ -106,16 +130,13 @@ final class DownloadTarget: Sendable {
                 .exists,
                 "\"\(partPath)\" exists and is not of a download of yours; give another path, or move it away.")
         } catch {
-            var failure = JobError(path: error, "written", partPath)
-            // Another download may just have removed the directory that it had made.
-            failure.isRetryable = error == .noSuchFileOrDirectory
-            throw failure
+            throw JobError(path: error, "written", partPath)
         }
     }
 
     /// Whether the existing `.part` is of an earlier download of the caller.
     private func isAbandoned() throws(Errno) -> Bool {
-        let directory = directory.opened.descriptor
+        let directory = directory.descriptor
         guard let owner = path.owner else { return Self.isPart(try files.status(directory, partName)) }
         let (status, isTheirs) = try files.status(partName, in: directory, madeFor: owner)
         return isTheirs && Self.isPart(status)
@@ -141,7 +162,7 @@ final class DownloadTarget: Sendable {
     }
 
     private func openPart(_ flags: Int32, _ mode: UInt32 = 0) throws(Errno) -> OpenFile {
-        OpenFile(try files.openBeneath(directory.opened.descriptor, partName, flags, mode), files, closedOn: queue)
+        OpenFile(try files.openBeneath(directory.descriptor, partName, flags, mode), files, closedOn: queue)
     }
 
     /// Takes the file that `body` opens for the `.part`; returns its descriptor.
@@ -163,7 +184,7 @@ final class DownloadTarget: Sendable {
 
     /// Whether `name` is the open `.part`: other writers to the directory can replace it at any time.
     private func isOpen(_ file: OpenFile, under name: String) throws(Errno) -> Bool {
-        let named = try files.status(directory.opened.descriptor, name)
+        let named = try files.status(directory.descriptor, name)
         return try named.identity == files.statusOfOpen(file.descriptor).identity
     }
 
@@ -178,18 +199,17 @@ final class DownloadTarget: Sendable {
     ) throws(Errno) {
         let name = DownloadPath.partName(of: checkpoint.name)
         do throws(Errno) {
-            guard let directory = try TargetDirectory.existingForCleanUp(path, files: files),
-                case let status = try files.status(directory.descriptor, name), isPart(status),
-                status.identity == checkpoint.part
-            else { return }
+            let directory = try TargetDirectory(path: path, rights: nil, files: files).open()
+            let status = try files.status(directory.descriptor, name)
+            guard isPart(status), status.identity == checkpoint.part else { return }
             try files.unlink(directory.descriptor, name)
         } catch  where error == .noSuchFileOrDirectory {}
     }
 
     /// The free bytes on the disk of the directory, if they are known. Blocks.
-    var freeBytes: Int64? { files.freeBytes(directory.opened.descriptor) }
+    var freeBytes: Int64? { files.freeBytes(directory.descriptor) }
     /// The disk of the directory. Blocks.
-    var disk: (id: UInt64, size: Int64)? { files.disk(directory.opened.descriptor) }
+    var disk: (id: UInt64, size: Int64)? { files.disk(directory.descriptor) }
 
     // MARK: - Ends
 
@@ -198,7 +218,7 @@ final class DownloadTarget: Sendable {
         if replacing { try checkReplacing(name) }
         do throws(Errno) {
             try rename(to: name, replacing: replacing)
-            try files.sync(directory.opened.descriptor)
+            try files.sync(directory.descriptor)
             return true
         } catch  where error == .fileExists && !replacing {
             return false
@@ -217,7 +237,7 @@ final class DownloadTarget: Sendable {
         try operating { part throws(Errno) in
             guard let name = part.name, let file = part.file else { throw Errno.canceled }
             let rename = replacing ? files.rename : files.renameUnlessExists
-            try rename(directory.opened.descriptor, name, newName)
+            try rename(directory.descriptor, name, newName)
             part.name = newName
             do throws(Errno) {
                 if try isOpen(file, under: newName) { return }
@@ -228,34 +248,20 @@ final class DownloadTarget: Sendable {
 
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        if leave() { reservations.release(path.key(name)) }
+        let isFirst = part.withLock { exchange(&$0.isWanted, with: false) }
+        if isFirst { reservations.release(path.key(name)) }
     }
 
-    /// Keeps the `.part` and the reservation for the job's next attempt.
-    func keep() {
-        if leave() { reservations.keep(path.key(name), for: writer) }
-    }
-
-    /// Removes the file, the directories made for it, and the reservation. Blocks.
+    /// Removes the file and the reservation. Blocks.
     func remove() {
         let isFirst = part.withLock { part in
-            guard part.isWanted else { return false }
-            part.isWanted = false
+            guard exchange(&part.isWanted, with: false) else { return false }
             if let name = part.name, let file = part.file, (try? isOpen(file, under: name)) == true {
-                try? files.unlink(directory.opened.descriptor, name)
+                try? files.unlink(directory.descriptor, name)
             }
             return true
         }
         guard isFirst else { return }
         reservations.release(path.key(name))
-        directory.removeMadeDirectories()
-    }
-
-    /// Ends the time in which the `.part` is wanted; false if it had ended.
-    private func leave() -> Bool {
-        part.withLock { part in
-            defer { part.isWanted = false }
-            return part.isWanted
-        }
     }
 }

@@ -52,9 +52,9 @@ final class DownloadTransfer {
                 if transfer.control.isInterrupted { break }
             }
         }
-        let isInterrupted = transfer.control.isInterrupted
-        let failure = isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
-        await keepForRetry(isAutomatic: failure.isRetryable && transfer.context.mayRetry && !isInterrupted)
+        let failure =
+            transfer.control.isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+        await keepForRetry()
         throw failure
     }
 
@@ -80,9 +80,7 @@ final class DownloadTransfer {
         let size = await transfer.userFiles.run { [target] in target.reopenPart(of: checkpoint) }
         guard let size,
             let part = try await DownloadedPart(reopened: target, size: size, checkpoint, spec.checksum, transfer)
-        else {
-            return
-        }
+        else { return }
         if !part.hasHoles {
             do throws(JobError) {
                 try await part.hashWritten()
@@ -103,11 +101,11 @@ final class DownloadTransfer {
         try await transfer.userFiles.run { [target] () throws(JobError) in try target.cutPart(to: size) }
     }
 
-    /// Keeps the `.part` if a retry can resume it. Until an automatic retry, other jobs must not replace the file.
-    private func keepForRetry(isAutomatic: Bool) async {
+    /// Keeps the `.part` if a retry can resume it.
+    private func keepForRetry() async {
         // Without a checkpoint, no later attempt would find the file.
         guard transfer.context.mayResume, let part, part.count > 0, await part.close() else { return }
-        if isAutomatic { target.keep() } else { target.release() }
+        target.release()
     }
 
     // MARK: - One server
@@ -143,7 +141,7 @@ final class DownloadTransfer {
         if let error = response.partError { throw error }
         var isSplit = false
         if maySplit, response.status == 200, let total = response.contentLength, total >= 2 * SegmentMap.smallest,
-            case .tag? = Validator(response.head.headers)
+            Validator(response.head.headers)?.isTag == true
         {
             isSplit = response.field("Accept-Ranges")?.lowercased() != "none"
         }

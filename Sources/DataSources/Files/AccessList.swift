@@ -99,7 +99,6 @@ package struct AccessList: Sendable, Hashable {
         return first(.other)?.isSuperset(of: wanted) == true
     }
 
-    /// Whether the list names `user` with all of these rights.
     func names(_ user: UInt32, with rights: Rights) -> Bool {
         entries.contains { $0.tag == .user && $0.id == user && $0.rights.isSuperset(of: rights) }
     }

@@ -48,7 +48,6 @@ final class BodyFile: Sendable {
     /// The open file; only after a write.
     var descriptor: Int32 { opened.withLock { $0?.file.descriptor ?? -1 } }
 
-    /// Appends to the file.
     func write(_ bytes: [UInt8]) async throws(JobError) {
         try await queue.run { [self] () throws(JobError) in try append(bytes) }
     }

@@ -22,7 +22,6 @@ extension FileOperations {
             group: found.group, mode: found.mode & 0o7777)
     }
 
-    /// Sets the time at which an open file was modified.
     func setModified(_ file: Int32, _ time: Timestamp) throws(Errno) {
         let times = [
             timespec(tv_sec: 0, tv_nsec: Self.omitted), timespec(tv_sec: Int(time.milliseconds / 1000), tv_nsec: 0),

@@ -110,7 +110,6 @@ package struct FileOperations: Sendable {
 }
 
 extension FileOperations {
-    /// The status of a file.
     package struct Status: Sendable, Hashable {
         /// What distinguishes a file from all others, also from a later one with its name.
         ///

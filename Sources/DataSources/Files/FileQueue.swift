@@ -46,9 +46,7 @@ package struct FileQueue: Sendable {
         self.init(threads: threads, perUser: isShared ? threads * 3 / 4 : threads)
     }
 
-    init(threads: Int, perUser: Int) {
-        shared = Shared(threads: threads, perUser: perUser)
-    }
+    init(threads: Int, perUser: Int) { shared = Shared(threads: threads, perUser: perUser) }
 
     /// The same threads, for work on behalf of `user`.
     func of(_ user: UInt32) -> FileQueue {

@@ -35,9 +35,7 @@ final class ConnectionPool: Sendable {
     private let timers: (any EventLoop)?
 
     /// Measures idleness by `timers`, or else by the loop of each connection.
-    init(timers: (any EventLoop)? = nil) {
-        self.timers = timers
-    }
+    init(timers: (any EventLoop)? = nil) { self.timers = timers }
 
     /// Takes an idle connection out of the pool. Called on its event loop.
     ///
@@ -79,7 +77,6 @@ final class ConnectionPool: Sendable {
         if let surplus { Self.end([surplus]) }
     }
 
-    /// Removes a closed connection.
     func remove(_ connection: ServerConnection) { _ = take { $0.connection === connection } }
 
     /// Closes idle connections, and others when they become idle.

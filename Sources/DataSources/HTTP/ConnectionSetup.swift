@@ -39,9 +39,7 @@ final class ProxyHandler: ConnectionStep {
         self.promise = promise
     }
 
-    func handlerAdded(context: ChannelHandlerContext) {
-        send(handshake.greeting, context)
-    }
+    func handlerAdded(context: ChannelHandlerContext) { send(handshake.greeting, context) }
 
     private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
         context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)

@@ -29,7 +29,6 @@ package struct HTTPFields: Sendable, Sequence {
         return fields.lazy.filter { $0.key == key }.map(\.bytes)
     }
 
-    /// All values of a name.
     subscript(name: String) -> [String] { values(name).map(Self.text) }
 
     func first(name: String) -> String? { bytes(name: name).map(Self.text) }
@@ -49,9 +48,7 @@ package struct HTTPFields: Sendable, Sequence {
 
     mutating func add(name: String, value: String) { add(name: name, bytes: Array(value.utf8)) }
 
-    mutating func add(name: String, bytes: [UInt8]) {
-        fields.append((name, name.lowercased(), bytes))
-    }
+    mutating func add(name: String, bytes: [UInt8]) { fields.append((name, name.lowercased(), bytes)) }
 
     mutating func add(_ others: HTTPFields) { fields += others.fields }
 

@@ -35,9 +35,7 @@ final class HTTPTransport: Sendable {
                 let message = "\(SourceMessage.quoted(response.url)) redirects \(what); check the URL."
                 return JobError(.http, message, http: response.httpStatus)
             }
-            guard followed < settings.redirects else {
-                throw failure("again after \(settings.redirects) redirects")
-            }
+            guard followed < settings.redirects else { throw failure("again after \(settings.redirects) redirects") }
             guard let url = try policy.url(location, on: request.url) else {
                 throw failure("to \(SourceMessage.quoted(noURL: location)), which is not a URL")
             }
@@ -72,11 +70,10 @@ final class HTTPTransport: Sendable {
         _ request: OutgoingRequest, _ head: ByteBuffer, on connection: ServerConnection, isReused: Bool,
         _ transfer: Transfer
     ) async throws(JobError) -> IncomingResponse? {
-        let isPaced = settings.lowSpeed.seconds > 0 && !request.isPart
         let stream = ResponseStream(
             request.url, transfer.control, loop: transfer.loop,
             idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
-            isPaced ? Pace(settings.lowSpeed) : nil)
+            settings.lowSpeed.seconds > 0 ? Pace(settings.lowSpeed) : nil)
         connection.begin(request, head, stream, longestHeader: limits.header)
         do {
             let head = try await stream.open()

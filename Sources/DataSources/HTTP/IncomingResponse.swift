@@ -38,7 +38,6 @@ final class IncomingResponse: Sendable {
 
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// The first field with a name.
     func field(_ name: String) -> String? { head.headers.first(name: name) }
 
     /// The reference in `Location`, whose bytes count: those of a value that is not UTF-8 are percent-encoded.
@@ -72,7 +71,12 @@ final class IncomingResponse: Sendable {
             while true {
                 if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
                 let blocks = try await stream.next()
-                if let foreignCoding, blocks != nil { throw JobError(coding: foreignCoding, of: url) }
+                if let foreignCoding, blocks != nil {
+                    throw JobError(
+                        .parse,
+                        "The body of \(SourceMessage.quoted(url)) has the coding \(SourceMessage.quoted(noURL: foreignCoding)), which was not asked for; download it, or ask for that coding with the header Accept-Encoding."
+                    )
+                }
                 if let blocks, let limiter = transfer.context.queueRate {
                     try await limiter.wait(for: blocks.byteCount, transfer.control)
                 }
@@ -89,9 +93,7 @@ final class IncomingResponse: Sendable {
     }
 
     /// Ends the transfer if it is still running.
-    func close() {
-        stream.close()
-    }
+    func close() { stream.close() }
 
     /// Reads a short body to its end, so that the connection can be reused; closes the connection otherwise.
     func discard() async {
@@ -105,10 +107,7 @@ final class IncomingResponse: Sendable {
 }
 
 extension IncomingResponse {
-    /// Status and reason as an error carries them.
-    var httpStatus: JobError.HTTPStatus {
-        JobError.HTTPStatus(status: status, reason: head.reason)
-    }
+    var httpStatus: JobError.HTTPStatus { JobError.HTTPStatus(status: status, reason: head.reason) }
 
     /// The error for a part of a file that nothing asked for; nil for any other response, and for a range with the whole
     /// file.
@@ -135,7 +134,6 @@ extension IncomingResponse {
         return error
     }
 
-    /// The error for an unsuccessful status.
     var statusError: JobError {
         let advice =
             switch status {

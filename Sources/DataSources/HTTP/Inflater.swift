@@ -9,23 +9,19 @@ package import NIOCore
 package final class Inflater {
     package enum Failure: Error {
         case damaged(String)
-        case truncated
-        case surplus
-        case tooLarge
+        case truncated, surplus, tooLarge
     }
 
     /// The most bytes decoded at a time.
     private static let piece = 64 << 10
     /// zlib's largest window, plus 32 to accept both gzip and zlib's own format.
     private static let windowBits: Int32 = 15 + 32
-    /// The most codings of one body.
     private static let mostCodings = 4
 
     /// Decodes the output, if it is still encoded.
     private let inner: Inflater?
     private let stream: UnsafeMutablePointer<z_stream>
     private let limit: Int
-    /// The blocks to decode.
     private var blocks: [ByteBuffer] = []
     /// The number of compressed bytes so far.
     private var received = 0
@@ -62,7 +58,6 @@ package final class Inflater {
         stream.deallocate()
     }
 
-    /// Adds received blocks.
     package func add(_ blocks: [ByteBuffer]) throws(Failure) {
         for block in blocks where block.readableBytes > 0 {
             received = received.saturatingAdding(block.readableBytes)

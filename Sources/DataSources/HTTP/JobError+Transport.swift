@@ -43,7 +43,8 @@ extension JobError {
                 retryable: reason != ProxyAddress.unauthorized)
         case ChannelError.connectTimeout: self.init(connectTimeout: url)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self.init(tls: error, url)
-        case AnswerParser.Failure.longHeader: self.init(longHeaderOf: url)
+        case AnswerParser.Failure.longHeader:
+            self.init(.tooLarge, "The header of \(name) is larger than allowed; raise limits.header.")
         case AnswerParser.Failure.notHTTP(let line):
             self.init(
                 .network,
@@ -120,28 +121,10 @@ extension JobError {
             retryable: true)
     }
 
-    /// The TLS handshake took longer than `http.connectTimeout`.
-    init(tlsTimeout url: RequestURL) {
-        self.init(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
-    }
-
-    /// The header of the response exceeds the limit.
-    init(longHeaderOf url: RequestURL) {
-        self.init(
-            .tooLarge, "The header of \(SourceMessage.quoted(url)) is larger than allowed; raise limits.header.")
-    }
-
     /// The body of the response exceeds the limit.
     init(longBodyOf url: RequestURL) {
         self.init(
             .tooLarge,
             "The body of \(SourceMessage.quoted(url)) is larger than limits.body; use a download, or raise that limit.")
-    }
-    /// The body of the response has a coding that was not asked for.
-    init(coding: String, of url: RequestURL) {
-        self.init(
-            .parse,
-            "The body of \(SourceMessage.quoted(url)) has the coding \(SourceMessage.quoted(noURL: coding)), which was not asked for; download it, or ask for that coding with the header Accept-Encoding."
-        )
     }
 }

@@ -58,9 +58,7 @@ final class OutgoingFile: Sendable {
     var isUpload: Bool { check != nil }
 
     /// The digest of the file, once all of it is sent.
-    var digest: FileDigest? {
-        size == 0 ? empty : state.withLock { $0.sent == size ? $0.digest : nil }
-    }
+    var digest: FileDigest? { size == 0 ? empty : state.withLock { $0.sent == size ? $0.digest : nil } }
 
     /// Begins from the first byte; returns the number of the request.
     func begin() -> Int {

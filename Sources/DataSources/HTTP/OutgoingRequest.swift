@@ -5,8 +5,7 @@ import NIOCore
 struct OutgoingRequest: Sendable {
     /// Whether a compressed response is decoded.
     enum Coding: Sendable {
-        case decoded
-        case asSent
+        case decoded, asSent
     }
 
     enum Body: Sendable {
@@ -28,8 +27,6 @@ struct OutgoingRequest: Sendable {
     let coding: Coding
     /// Whether the job itself asked for codings of the response.
     let hasOwnCodings: Bool
-    /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
-    var isPart = false
     /// The cookies of the chain of redirects.
     var cookies: String?
     /// The proxy that is asked for the URL, unless it only forwards bytes.
@@ -65,9 +62,7 @@ struct OutgoingRequest: Sendable {
     }
 
     /// Sets a field, replacing an earlier value.
-    mutating func set(_ name: String, _ value: String) {
-        headers.replaceOrAdd(name: name, value: value)
-    }
+    mutating func set(_ name: String, _ value: String) { headers.replaceOrAdd(name: name, value: value) }
 
     /// Adds the configured fields for the request's origin and user, unless the job has its own.
     ///
@@ -83,7 +78,6 @@ struct OutgoingRequest: Sendable {
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
     }
 
-    /// All fields of the request.
     private var fields: HTTPFields {
         var fields = HTTPFields([("Host", url.authority)])
         fields.add(headers)

@@ -3,8 +3,7 @@ import JobModel
 /// The configured proxy, and the hosts that are asked without it.
 struct ProxyAddress: Sendable {
     enum Kind: Sendable {
-        case http
-        case socks
+        case http, socks
     }
 
     let kind: Kind
@@ -36,7 +35,6 @@ struct ProxyAddress: Sendable {
     /// Whether it is asked for `url` itself, in a request with the whole URL, and not only for a connection.
     func forwards(_ url: RequestURL) -> Bool { kind == .http && url.scheme == "http" }
 
-    /// The value of `Proxy-Authorization`.
     var authorization: String? { credentials.map { "Basic " + Base64.encode(Array($0.utf8)) } }
 }
 
@@ -79,9 +77,7 @@ struct ProxyHandshake {
 
     /// What a SOCKS proxy answers next.
     private enum SocksStep {
-        case greeting
-        case password
-        case request
+        case greeting, password, request
     }
 
     /// The longest answer of a proxy.

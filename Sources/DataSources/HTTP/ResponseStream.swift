@@ -145,14 +145,10 @@ final class ResponseStream: Sendable {
     // MARK: - The connection's side
 
     /// The request is about to be sent.
-    func begin(on connection: ServerConnection) {
-        state.withLock { $0.connection = connection }
-    }
+    func begin(on connection: ServerConnection) { state.withLock { $0.connection = connection } }
 
     /// The server takes bytes of the request's body, or says that it works on the request: signs of life.
-    func receiveSign(sent count: Int = 0) {
-        update { $0.moved += count }
-    }
+    func receiveSign(sent count: Int = 0) { update { $0.moved += count } }
 
     func receive(_ head: ResponseHead) {
         update { state in
@@ -172,9 +168,7 @@ final class ResponseStream: Sendable {
         }
     }
 
-    func receive(_ error: any Error) {
-        update { $0.end = $0.end ?? .failure(error) }
-    }
+    func receive(_ error: any Error) { update { $0.end = $0.end ?? .failure(error) } }
 
     func finish() {
         update { state in

@@ -190,9 +190,7 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(error)
-    }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error) }
 
     func channelInactive(context: ChannelHandlerContext) {
         pool.remove(self)

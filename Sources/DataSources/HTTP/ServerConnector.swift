@@ -131,7 +131,10 @@ final class ServerConnector: Sendable {
     ) async throws(JobError) -> ServerConnection {
         let connection = ServerConnection(on: channel, key, pool)
         let tls = url.scheme == "https" ? try await tlsContext(for: url, transfer.owner) : nil
-        let late = tls == nil ? JobError(connectTimeout: url) : JobError(tlsTimeout: url)
+        let late =
+            tls == nil
+            ? JobError(connectTimeout: url)
+            : JobError(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
         let loop = channel.eventLoop
         /// Runs `add` with a promise that the added handler completes.
         @Sendable func step(_ add: (EventLoopPromise<Void>) throws -> Void) -> EventLoopFuture<Void> {

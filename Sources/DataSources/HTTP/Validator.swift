@@ -1,12 +1,19 @@
 import JobModel
 
 /// Distinguishes versions of a file byte by byte, so that a transfer can be resumed.
-enum Validator: Sendable, Hashable {
-    /// A strong entity tag, quotes included.
-    case tag(String)
-    /// `Last-Modified`, as the server wrote it.
-    case modified(String)
+struct Validator: Sendable, Hashable {
+    /// Whether it is a strong entity tag, quotes included; otherwise it is `Last-Modified`, as the server wrote it.
+    let isTag: Bool
+    /// The value of `If-Range`.
+    let text: String
 
+    /// Whether a partial response is of this version: it must repeat a tag, but need not repeat a date.
+    func fits(_ headers: HTTPFields) -> Bool {
+        headers.first(name: isTag ? "ETag" : "Last-Modified").map { $0 == text } ?? !isTag
+    }
+}
+
+extension Validator {
     /// The strong validator of a response, if it has one.
     ///
     /// A weak tag says that files may differ, so a date beside it does not count. Nor does a date in the same second as
@@ -14,48 +21,13 @@ enum Validator: Sendable, Hashable {
     init?(_ headers: HTTPFields) {
         if let tag = headers.first(name: "ETag") {
             guard tag.hasPrefix("\""), tag.hasSuffix("\""), tag.utf8.count > 1 else { return nil }
-            self = .tag(tag)
+            self.init(isTag: true, text: tag)
             return
         }
         guard let text = headers.first(name: "Last-Modified"), let modified = HTTPDate.time(text) else { return nil }
-        if let date = headers.first(name: "Date").flatMap(HTTPDate.time), date.seconds(since: modified) < 1 {
-            return nil
-        }
-        self = .modified(text)
-    }
-
-    /// Reads a checkpoint or a record.
-    init?(_ json: JSON) {
-        if let tag = json["etag"]?.string {
-            self = .tag(tag)
-        } else if let date = json["lastModified"]?.string {
-            self = .modified(date)
-        } else {
-            return nil
-        }
-    }
-
-    /// The member of a checkpoint.
-    var member: JSONObject.Member {
-        switch self {
-        case .tag(let tag): JSONObject.Member(name: "etag", value: .string(tag))
-        case .modified(let date): JSONObject.Member(name: "lastModified", value: .string(date))
-        }
-    }
-
-    /// The value of `If-Range`.
-    var text: String {
-        switch self {
-        case .tag(let text), .modified(let text): text
-        }
-    }
-
-    /// Whether a partial response is of this version: it must repeat a tag, but need not repeat a date.
-    func fits(_ headers: HTTPFields) -> Bool {
-        switch self {
-        case .tag(let tag): headers.first(name: "ETag") == tag
-        case .modified(let date): headers.first(name: "Last-Modified").map { $0 == date } ?? true
-        }
+        let date = headers.first(name: "Date").flatMap(HTTPDate.time)
+        if let date, date.seconds(since: modified) < 1 { return nil }
+        self.init(isTag: false, text: text)
     }
 }
 

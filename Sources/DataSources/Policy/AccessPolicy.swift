@@ -75,7 +75,6 @@ struct AccessPolicy: Sendable {
         )
     }
 
-    /// Throws if an address is not allowed.
     func check(_ address: IPAddress) throws(JobError) {
         let isDenied = address.aliases.contains { alias in
             deniedBlocks.contains { $0.contains(alias) } && !allowedBlocks.contains { $0.contains(alias) }

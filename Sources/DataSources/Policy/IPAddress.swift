@@ -67,29 +67,12 @@ package struct IPAddress: Sendable, Hashable {
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// The usual form of version 4; inet_ntop(3) takes several times as long, for each job with an address as its host.
-    private var dotted: String {
-        String(unsafeUninitializedCapacity: 15) { text in
-            guard let start = UnsafeMutableRawPointer(text.baseAddress) else { return 0 }
-            var end = start
-            for index in 0..<4 {
-                if index > 0 {
-                    end.storeBytes(of: UInt8(ascii: "."), as: UInt8.self)
-                    end += 1
-                }
-                end = end.writeDigits(of: Int(value[index]))
-            }
-            return end - start
-        }
-    }
-
     /// The usual form: inet_ntop(3).
     package var description: String {
-        if isVersion4 { return dotted }
         var text = [UInt8](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let isWritten = text.withUnsafeMutableBytes { text in
             inet_ntop(
-                AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self),
+                isVersion4 ? AF_INET : AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self),
                 socklen_t(text.count)) != nil
         }
         return isWritten ? String(decoding: text.prefix { $0 != 0 }, as: UTF8.self) : ""

@@ -14,9 +14,7 @@ package enum NameResolver {
     package struct Failure: Error {
         let reason: String
 
-        package init(reason: String) {
-            self.reason = reason
-        }
+        package init(reason: String) { self.reason = reason }
     }
 
     /// Calls getaddrinfo(3) and keeps its order.
@@ -36,9 +34,7 @@ package enum NameResolver {
         var addresses: [IPAddress] = []
         var entry = list
         while let info = entry {
-            if let address = IPAddress(info.pointee), !addresses.contains(address) {
-                addresses.append(address)
-            }
+            if let address = IPAddress(info.pointee), !addresses.contains(address) { addresses.append(address) }
             entry = info.pointee.ai_next
         }
         return addresses.isEmpty ? .failure(Failure(reason: "it has no address")) : .success(addresses)

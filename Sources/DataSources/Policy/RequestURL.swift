@@ -54,9 +54,7 @@ package struct RequestURL: Sendable, Hashable {
         var credentials: String?
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
             guard let decoded = Self.text(authority[..<at]).removingPercentEncoding else { return nil }
-            if !decoded.isEmpty {
-                credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":"
-            }
+            if !decoded.isEmpty { credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":" }
             authority = authority[(at + 1)...]
         }
         self.scheme = Self.lowercase(scheme)
@@ -122,9 +120,7 @@ package struct RequestURL: Sendable, Hashable {
         }
         guard (1...63).contains(name.endIndex - label), name.count <= 253 else { return nil }
         let lower = lowercase(name)
-        if isDigit(name[label]), isNumeric(name[label...]) {
-            return IPAddress(lower).map(Host.address)
-        }
+        if isDigit(name[label]), isNumeric(name[label...]) { return IPAddress(lower).map(Host.address) }
         return .name(lower)
     }
 
@@ -186,9 +182,7 @@ extension RequestURL {
     package func resolving(_ reference: String) -> RequestURL? {
         let reference = reference.drop { $0 == " " || $0 == "\t" }
         let scheme = reference.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
-        if reference[scheme.endIndex...].hasPrefix(":") {
-            return RequestURL(String(reference))?.withoutDotSegments
-        }
+        if reference[scheme.endIndex...].hasPrefix(":") { return RequestURL(String(reference))?.withoutDotSegments }
         if reference.hasPrefix("//") { return RequestURL("\(self.scheme):\(reference)")?.withoutDotSegments }
         let base = "\(self.scheme)://\(authority)"
         if reference.hasPrefix("/") { return RequestURL(base + reference)?.withoutDotSegments }

@@ -1,5 +1,3 @@
-import Glibc
-
 /// The layout of the file that keeps the output of one attempt of a program: its beginning and its end.
 ///
 /// The beginning, half of the limit, stays; behind it, a ring takes the latest bytes. The ring has room for one unit more
@@ -7,13 +5,11 @@ import Glibc
 /// the program runs or after the daemon was killed. The places of bytes are divided into units; each has a bit for each of
 /// its bytes, which says whether the byte is of standard error, and then the bytes. Numbers have the machine's byte order.
 enum OutputLog {
-    /// A stream of a program.
     enum Stream: Int, Sendable { case out, err }
 
     /// The most bytes of output in a unit.
     private static let longestUnit = 32 << 10
 
-    /// The head of the file.
     struct Head: BitwiseCopyable {
         /// The most bytes of output that readers get.
         var limit: UInt64
@@ -73,15 +69,6 @@ enum OutputLog {
         func position(of place: Int64) -> (byte: Int64, bits: Int64) {
             let start = Int64(MemoryLayout<Head>.size) + place / unit * unitSpace
             return (start + unit / 8 + place % unit, start + place % unit / 8)
-        }
-
-        /// Makes the ring end with the units in use, as there is no room for others; false if that is too short for a ring.
-        mutating func endRing(atUnit count: Int) -> Bool {
-            var shorter = self
-            shorter.ring = UInt64(max(0, Int64(count) * unit - ringStart))
-            guard Int64(size) >= beginning, shorter.keptEnd > 0 else { return false }
-            self = shorter
-            return true
         }
     }
 }

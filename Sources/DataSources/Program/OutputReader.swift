@@ -1,4 +1,3 @@
-import Glibc
 package import JobModel
 package import SystemPackage
 
@@ -7,7 +6,6 @@ package struct OutputReader {
     private let file: Int32
     private let files: FileOperations
 
-    /// Reads from an open file.
     package init(_ file: Int32, _ files: FileOperations) { (self.file, self.files) = (file, files) }
 
     /// How often a piece is read again because the program has overwritten it.

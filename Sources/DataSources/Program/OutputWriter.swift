@@ -79,11 +79,7 @@ final class OutputWriter: Sendable {
     private func hasRoom(_ state: inout State) throws(Errno) -> Bool {
         let unit = state.head.unit(of: state.head.place(of: Int64(state.head.size)).place)
         if unit < state.leases.count { return true }
-        if try addUnit(&state) { return true }
-        guard state.head.endRing(atUnit: state.leases.count) else { return false }
-        // Readers must know before the first bytes of the ring are replaced.
-        try writeHead(state)
-        return true
+        return try addUnit(&state)
     }
 
     /// Whether the user's quota and the disk have room for another unit.

@@ -9,7 +9,6 @@ import Synchronization
 final class PipeReader: Sendable {
     /// Bytes of one of the pipes.
     struct Chunk: Sendable {
-        /// The index of the pipe.
         let pipe: Int
         var bytes: ByteBuffer
     }
@@ -17,7 +16,6 @@ final class PipeReader: Sendable {
     private struct State {
         /// The pipes that have not ended.
         var channels: [Int: any Channel] = [:]
-        /// The pipes that have ended.
         var ended: Set<Int> = []
         var pending: [Chunk] = []
         var waiter: Promise<[Chunk]?, JobError>?
@@ -112,7 +110,6 @@ final class PipeReader: Sendable {
         deliver()
     }
 
-    /// Reads one pipe.
     private final class Handler: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
 

@@ -131,7 +131,6 @@ struct ProgramAttempt: Sendable {
         return error
     }
 
-    /// The program's name in messages.
     var name: String {
         switch spec.subject {
         case .named(let name): "\"\(name.echoed)\""

@@ -65,9 +65,7 @@ enum ProgramDirectory {
                     failure = Errno(rawValue: errno)
                 }
             }
-            if unlinkat(above, next, AT_REMOVEDIR) != 0, errno != ENOENT {
-                throw failure ?? Errno(rawValue: errno)
-            }
+            if unlinkat(above, next, AT_REMOVEDIR) != 0, errno != ENOENT { throw failure ?? Errno(rawValue: errno) }
         }
     }
 }

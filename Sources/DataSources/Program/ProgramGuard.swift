@@ -10,9 +10,7 @@ final class ProgramGuard: Sendable {
     /// The socket for requests.
     private let socket: Int32
 
-    private init(socket: Int32) {
-        self.socket = socket
-    }
+    private init(socket: Int32) { self.socket = socket }
 
     deinit { close(socket) }
 

@@ -120,9 +120,7 @@ final class ProgramHost: Sendable {
             defer { state.runs = [:] }
             return (Array(state.runs.values), state.isEnded)
         }
-        if !isExpected {
-            logger.error("The program guard has ended; the next program starts another.")
-        }
+        if !isExpected { logger.error("The program guard has ended; the next program starts another.") }
         for run in runs {
             // The program was killed with the guard, but not the rest of its group.
             if let process = run.process.withLock(\.self) { kill(-process, SIGKILL) }
@@ -168,12 +166,9 @@ final class ProgramHost: Sendable {
         run.end.deferred.upon { _ in kill.cancel() }
     }
 
-    /// The name of the run's own directory.
     func directoryName(of run: ProgramRun) -> String { "\(prefix)-\(run.id)" }
 
-    func forget(_ run: ProgramRun) {
-        state.withLock { $0.runs[run.id] = nil }
-    }
+    func forget(_ run: ProgramRun) { state.withLock { $0.runs[run.id] = nil } }
 
     /// Whether a program is running.
     var isAtWork: Bool { state.withLock { !$0.runs.isEmpty } }
@@ -198,7 +193,6 @@ final class ProgramHost: Sendable {
 
 /// One program from its start to the end of its process group, as the guard reports it.
 final class ProgramRun: Sendable {
-    /// How the program itself ended.
     enum Ending: Sendable, Equatable {
         case exited(Int)
         case signalled(Int)

@@ -57,7 +57,6 @@ final class ProgramOutput: Sendable {
 
     // MARK: - Result
 
-    /// The result of a program that succeeded.
     func result() async throws(JobError) -> JSON {
         var result: JSONObject = ["exit": 0]
         let size = written.withLock(\.size)
@@ -149,9 +148,7 @@ final class ProgramOutput: Sendable {
     }
 
     /// The standard output, if it is short; the log may have dropped some of it, for a long standard error.
-    private var whole: [UInt8]? {
-        written.withLock(\.short).flatMap { $0.count <= attempt.command.output ? $0 : nil }
-    }
+    private var whole: [UInt8]? { written.withLock(\.short).flatMap { $0.count <= attempt.command.output ? $0 : nil } }
 
     private static let pieceSize = 256 << 10
 

@@ -3,7 +3,6 @@ import JobModel
 
 /// Which programs jobs may run, and where.
 package struct ProgramSettings: Sendable, Equatable {
-    /// A configured program.
     package struct Entry: Sendable, Equatable {
         /// The command line; its first element is an absolute path.
         package var command: [String]

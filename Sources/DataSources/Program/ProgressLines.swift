@@ -2,7 +2,6 @@ import JobModel
 
 /// Separates lines of progress from the rest in a program's standard output.
 struct ProgressLines {
-    /// A line of progress.
     struct Progress: Equatable {
         var completed: Int64
         var total: Int64?
@@ -14,8 +13,6 @@ struct ProgressLines {
 
     /// The part of the result that was not drained.
     private(set) var result: [UInt8] = []
-    /// The size of the result so far.
-    private(set) var size = 0
     /// The beginning of a line that may become either.
     private var open: [UInt8] = []
     /// Whether the current line is part of the result.
@@ -57,7 +54,6 @@ struct ProgressLines {
     /// Makes the current line part of the result.
     private mutating func giveUp() {
         isResult = true
-        size += open.count
         result += open
         open.removeAll(keepingCapacity: true)
     }

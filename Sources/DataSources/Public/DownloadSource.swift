@@ -8,7 +8,7 @@ import JobModel
 /// ```
 ///
 /// The file grows as `tool.tar.gz.part`. An interrupted transfer keeps that file, and a later start for the same path
-/// resumes it if the server can confirm that the file is unchanged; see ``resumes``. Cancelling leaves nothing behind.
+/// resumes it if the server can confirm that the file is unchanged; see ``resumes``. Cancelling leaves no file behind.
 public struct DownloadSource: DataSource {
     /// What to do with an existing file at the path.
     public enum Exists: String, Sendable {
@@ -131,13 +131,12 @@ public struct DownloadSource: DataSource {
         } catch {
             throw SourceError(error)
         }
-        var fields: JSONObject = [
+        let fields: JSONObject = [
             "type": "download", "url": .string(url), "path": .string(path), "headers": JSON(fields: headers),
             "exists": .string(exists.rawValue), "mirrors": .array(mirrors.map(JSON.string)),
-            "segments": JSON(segments), "remoteTime": .bool(remoteTime),
+            "segments": JSON(segments), "remoteTime": .bool(remoteTime), "rate": rate?.json,
+            "checksum": sha256.map { .string("sha256:" + $0) },
         ]
-        fields.append("checksum", ifPresent: sha256.map { .string("sha256:" + $0) })
-        fields.append("rate", ifPresent: rate.map { JSON($0) })
         guard case .download(let spec) = try SourceParameters(.object(fields)) else {
             preconditionFailure("A source of the type download is one.")
         }
@@ -146,7 +145,6 @@ public struct DownloadSource: DataSource {
 }
 
 extension DownloadSource.File {
-    /// Reads the result of a download.
     fileprivate init(_ result: JSON) {
         path = result["path"]?.string ?? ""
         size = Int64(result["size"]?.int ?? 0)

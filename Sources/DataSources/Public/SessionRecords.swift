@@ -21,9 +21,7 @@ final class SessionRecords: Sendable {
     /// Reads and writes the files in order.
     private let queue = DispatchQueue(label: "DataSources.records")
 
-    init(directory: String?) {
-        self.directory = directory.map(SourceSession.absolute)
-    }
+    init(directory: String?) { self.directory = directory.map(SourceSession.absolute) }
 
     /// Reads the entry of an absolute path.
     func entry(_ path: String) -> Deferred<JSONObject, any Error> {

@@ -52,9 +52,7 @@ public final class SourceSession: Sendable {
     ///
     /// Transfers fail with the code `cancelled`; downloads keep the data that a later start resumes. Returns when all
     /// have ended, except for those that a file system blocks for seconds.
-    public func shutdown() async {
-        await library.shutdown()
-    }
+    public func shutdown() async { await library.shutdown() }
 
     /// The context of a transfer, which keeps its records under `path`.
     func context(timeout: Duration?, path: String = "", resumes: Bool = true) -> SourceContext {

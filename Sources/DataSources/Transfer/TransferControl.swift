@@ -13,7 +13,6 @@ package final class TransferControl: Sendable {
 
     init(_ clock: any EventLoop) { self.clock = clock }
 
-    /// Whether the transfer was stopped.
     var isInterrupted: Bool { interruption.deferred.isResolved }
 
     /// Throws if the transfer was stopped or cancelled.

@@ -35,9 +35,7 @@ extension SocketFacts {
         guard groupMayConnect else {
             return "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
         }
-        if isMember, !isInGroup {
-            return "You joined the group \(group) after this session began; log in again."
-        }
+        if isMember, !isInGroup { return "You joined the group \(group) after this session began; log in again." }
         // Membership in root's group would give far more than this.
         guard group != "root" else {
             return "Its group is root: ask an administrator to set socket.group in the daemon's configuration."
@@ -59,9 +57,7 @@ enum Accounts {
     }
 
     /// The name of the owner in a job object.
-    static func name(_ owner: JSON) -> String {
-        owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? ""
-    }
+    static func name(_ owner: JSON) -> String { owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? "" }
 
     static func uid(ofUser name: String) -> uid_t? { getpwnam(name)?.pointee.pw_uid }
 

@@ -12,50 +12,45 @@ extension DownloadCommand {
             ).run(DownloadEntries(self, isOwn: try await Surroundings.takesPaths(client)))
         }
         if options.detach || jobs.isEmpty { return status }
-        let ended = try await Interruption(from: "wait", jobs: jobs).run { try await follow(jobs, invocation) }
+        let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
+            try await follow(jobs, invocation)
+        }
         let console = invocation.console
         let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }
         try invocation.show(ended.map(\.json), as: console.showsData ? paths.map(\.sanitized) : paths)
-        return .worst([status] + ended.map { ExitStatus(jobState: $0.state) })
+        return .worst([status] + missing + ended.map { ExitStatus(jobState: $0.state) })
     }
 
-    /// Waits for all jobs, and returns them in the same order.
-    private func follow(_ jobs: [Int64], _ invocation: Invocation) async throws -> [JobSnapshot] {
+    /// The most jobs in one watch.
+    private static let portion = 10_000
+
+    /// Waits for all jobs, and returns them in the same order, and a status for each that does not exist.
+    private func follow(
+        _ jobs: [Int64], _ invocation: Invocation
+    ) async throws -> (ended: [JobSnapshot], missing: [ExitStatus]) {
         let console = invocation.console
         let display = BulkDisplay(
             total: jobs.count, isUnicode: console.messageFormat.isUnicode, isLog: !console.showsMessages,
             isSilent: options.quiet)
         let screen = ProgressScreen(console: console, display: display)
-        return try await screen.showing {
-            let connection = DaemonConnection(path: invocation.socket) { await screen.say($0) }
-            return try await invocation.withDaemon { client in
-                var ended: [Int64: JobSnapshot] = [:]
-                try await connection.keeping(client) { client in
-                    try await wait(for: jobs.filter { ended[$0] == nil }, with: client) { job in
-                        ended[job.id] = job
-                        await screen.show(JobEvent(watch: "", job))
-                        if !invocation.writesJSON, job.state == "failed" {
-                            await screen.say(JobText(job, now: .now).errorSentence)
-                        }
-                    }
-                }
-                return jobs.compactMap { ended[$0] }
-            }
+        // Progress is not shown, so it need not be sent.
+        let follower = JobFollower(
+            connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: 3600
+        ) { event, _ in
+            await screen.show(event)
+            guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else { return }
+            await screen.say(JobText(job, now: .now).errorSentence)
         }
-    }
-
-    /// The number of jobs that are waited for at once, of the 1,024 calls that a connection may have.
-    private static let window = 256
-
-    private func wait(
-        for jobs: [Int64], with client: JobClient, _ finish: (JobSnapshot) async -> Void
-    ) async throws {
-        try await withThrowingTaskGroup(of: JobSnapshot.self) { group in
-            for (index, job) in jobs.enumerated() {
-                if index >= Self.window, let ended = try await group.next() { await finish(ended) }
-                group.addTask { try await client.wait(job) }
+        return try await screen.showing {
+            try await invocation.withDaemon { client in
+                var (ended, missing) = ([JobSnapshot](), [ExitStatus]())
+                for start in stride(from: 0, to: jobs.count, by: Self.portion) {
+                    let next = Array(jobs[start..<min(start + Self.portion, jobs.count)])
+                    let ending = try await follower.follow(next, with: client)
+                    (ended, missing) = (ended + ending.finished, missing + ending.missing)
+                }
+                return (ended, missing)
             }
-            for try await ended in group { await finish(ended) }
         }
     }
 }
@@ -73,7 +68,7 @@ struct BulkDisplay: ProgressDisplay {
     private var count: Int { ended.values.reduce(0, +) }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        guard case .state(let job) = event.change else { return "" }
+        guard case .state(let job) = event.change, job.isFinished else { return "" }
         let tenth = count * 10 / total
         ended[job.state, default: 0] += 1
         bytes &+= Int64(job.result?["size"]?.int ?? 0)

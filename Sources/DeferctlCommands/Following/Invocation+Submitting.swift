@@ -19,9 +19,7 @@ extension Invocation {
             try await withDaemon { client in
                 let submission = try await submit(program, orElse: spec, to: client)
                 if options.detach { return try show(submission.json, as: String(submission.id)) }
-                if !submission.isCreated {
-                    console.say("Job \(submission.id) already has this key; following it.")
-                }
+                if !submission.isCreated { console.say("Job \(submission.id) already has this key; following it.") }
                 let verb = write == nil ? "output -f" : "watch"
                 interruption.set(
                     farewell:

@@ -37,10 +37,7 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
 }
 
 extension ArgumentHelp {
-    /// The help for an option or argument, with a name for its value.
-    static func value(_ name: String, _ abstract: String) -> ArgumentHelp {
-        ArgumentHelp(abstract, valueName: name)
-    }
+    static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
 }
 
 /// The configuration of a verb, whose help ends with an example.

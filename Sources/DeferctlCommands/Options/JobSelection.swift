@@ -45,7 +45,6 @@ struct JobConditions: ParsableArguments {
         })
     var owner: JSON?
 
-    /// The jobs with these conditions.
     func filter(queue: String?, tag: String?, label: String?) -> JobClient.Filter {
         var filter = JobClient.Filter()
         (filter.states, filter.source, filter.key) = (state.map(\.rawValue), source, key)
@@ -113,8 +112,6 @@ struct JobSelection: ParsableArguments {
     func validate() throws { _ = try jobs }
 
     var jobs: JobClient.Selection {
-        get throws {
-            try ranges.selection(conditions.filter(queue: names.queue, tag: names.tag, label: names.label))
-        }
+        get throws { try ranges.selection(conditions.filter(queue: names.queue, tag: names.tag, label: names.label)) }
     }
 }

@@ -145,7 +145,6 @@ struct Surroundings: Sendable {
         (environment, self.omitted) = (variables, omitted)
     }
 
-    /// The working directory of this process.
     static func workingDirectory() throws(CommandFailure) -> String {
         guard let path = getcwd(nil, 0) else {
             throw CommandFailure(

@@ -111,7 +111,6 @@ struct Revocable<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument
         guard value != nil || ["none", "default"].contains(argument) else { return nil }
     }
 
-    /// The value as `write` writes it, or null.
     func json(_ write: (Value) -> JSON) -> JSON { value.map(write) ?? .null }
 }
 

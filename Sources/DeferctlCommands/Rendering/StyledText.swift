@@ -44,9 +44,7 @@ struct TextFormat: Sendable {
     /// The mark of a cut.
     var mark: String { isUnicode ? "…" : "..." }
 
-    func within(_ width: Int?) -> TextFormat {
-        TextFormat(width: width, isUnicode: isUnicode, isColored: isColored)
-    }
+    func within(_ width: Int?) -> TextFormat { TextFormat(width: width, isUnicode: isUnicode, isColored: isColored) }
 
     func paint(_ text: StyledText) -> String {
         guard isColored, !text.text.isEmpty, text.style != .plain else { return text.text }

@@ -93,7 +93,6 @@ struct Table<Row> {
 }
 
 extension Table.Column where Row == JSON {
-    /// A column of the numbers in a member.
     static func number(_ head: String, of member: String, rank: Int? = nil) -> Self {
         .number(head, rank: rank) { $0.number(member) }
     }

@@ -1,7 +1,6 @@
 import JobClient
 import JobModel
 
-/// A key of a terminal.
 enum Key: Sendable, Equatable {
     case up, down, enter, escape, backspace
     case character(Character)

@@ -157,9 +157,7 @@ struct SetCommand: DaemonCommand {
     }
 
     private var jobs: JobClient.Selection {
-        get throws {
-            try ranges.selection(conditions.filter(queue: inQueue, tag: withTag, label: withLabel))
-        }
+        get throws { try ranges.selection(conditions.filter(queue: inQueue, tag: withTag, label: withLabel)) }
     }
 
     func validate() throws {

@@ -80,9 +80,7 @@ struct DownloadCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        guard urls.count == 1, let url = urls.first else {
-            return try await performAll(invocation)
-        }
+        guard urls.count == 1, let url = urls.first else { return try await performAll(invocation) }
         let console = invocation.console
         return try await invocation.submit(
             options,

@@ -153,18 +153,12 @@ struct Expansion: Sendable {
         about.append("label", row.label.map(JSON.string) ?? .null)
         if row.isAtFinally { about.append("outcome", .string(row.outcomeSoFar.rawValue)) }
         var values: [TemplateText.Name: JSON] = [.job: .object(about), .input: .null, .error: .null]
-        var cost = 0
         switch row.carried {
-        case .success(let stored):
-            let value = try engine.value(of: stored)
-            cost = value.parsedCost
-            values[.input] = value
+        case .success(let stored): values[.input] = try engine.value(of: stored)
         case .failure(let error): values[.error] = error.json
         case nil: break
         }
-        let limits = engine.limits
-        // The input and the spec were accepted, even if limits were lowered since.
-        return TemplateExpansion(values, budget: limits.composedValues, atLeast: max(limits.documentValues, cost))
+        return TemplateExpansion(values, budget: engine.limits.composedValues)
     }
 
     private static func error(_ written: JSON) -> JobError {

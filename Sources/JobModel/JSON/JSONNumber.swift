@@ -4,14 +4,10 @@ public struct JSONNumber: Sendable, Hashable {
     public let text: String
 
     /// Wraps text that is known to be a valid JSON number.
-    package init(unchecked text: String) {
-        self.text = text
-    }
+    package init(unchecked text: String) { self.text = text }
 
     /// Makes a whole number.
-    public init(_ value: Int) {
-        text = String(value)
-    }
+    public init(_ value: Int) { text = String(value) }
 
     /// Makes a number; nil for infinities and NaN, and without a fraction for whole values up to 2^53.
     public init?(_ value: Double) {
@@ -27,9 +23,7 @@ public struct JSONNumber: Sendable, Hashable {
     public var int: Int? {
         if let value = Int(text) { return value }
         // From 2^53 on, the nearest `Double` may differ from the written number.
-        guard let value = Double(text), value.rounded() == value, abs(value) < 9_007_199_254_740_992 else {
-            return nil
-        }
+        guard let value = Double(text), value.rounded() == value, abs(value) < 9_007_199_254_740_992 else { return nil }
         return Int(value)
     }
 

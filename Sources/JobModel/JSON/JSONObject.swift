@@ -21,9 +21,7 @@ public struct JSONObject: Sendable {
     public private(set) var members: [Member]
 
     /// Makes an object of these members.
-    public init(_ members: [Member] = []) {
-        self.members = members
-    }
+    public init(_ members: [Member] = []) { self.members = members }
 
     /// Makes an empty object with room for `capacity` members.
     init(reservingCapacity capacity: Int) {
@@ -56,13 +54,7 @@ public struct JSONObject: Sendable {
     }
 
     /// Appends a member without looking for an earlier one of that name.
-    package mutating func append(_ name: String, _ value: JSON) {
-        members.append(Member(name: name, value: value))
-    }
-
-    package mutating func append(_ name: String, ifPresent value: JSON?) {
-        if let value { append(name, value) }
-    }
+    package mutating func append(_ name: String, _ value: JSON) { members.append(Member(name: name, value: value)) }
 
     package func mapValues<Failure: Error>(
         _ transform: (Member) throws(Failure) -> JSON
@@ -94,9 +86,7 @@ extension JSONObject: Hashable {
     }
 
     /// Hashes the members regardless of order.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(sorted)
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(sorted) }
 }
 
 extension String {

@@ -3,9 +3,7 @@ package struct JSONPointer: Sendable, Hashable {
     /// The reference tokens from the root, unescaped.
     package var tokens: [String]
 
-    package init(_ tokens: [String] = []) {
-        self.tokens = tokens
-    }
+    package init(_ tokens: [String] = []) { self.tokens = tokens }
 
     /// Parses `text`; nil if it does not begin with a slash or has an invalid `~` escape.
     package init?(text: String) {
@@ -49,6 +47,15 @@ package struct JSONPointer: Sendable, Hashable {
     }
 
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
+}
+
+extension JSON {
+    /// The value at `pointer`, or nil; an array index is digits without a leading zero.
+    package subscript(pointer: JSONPointer) -> JSON? {
+        pointer.tokens.reduce(Optional(self)) { value, token in
+            value?.array == nil ? value?[token] : JSONPointer.index(token).flatMap { value?[$0] }
+        }
+    }
 }
 
 extension JSONPointer: CustomStringConvertible {

@@ -16,9 +16,7 @@ package struct JSONWriter {
     }
 
     /// Appends JSON text.
-    package mutating func raw(_ json: [UInt8]) {
-        bytes.append(contentsOf: json)
-    }
+    package mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
     /// Appends JSON text.
     package mutating func raw(text: String) {
@@ -26,9 +24,7 @@ package struct JSONWriter {
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
-    package mutating func write(_ value: Int) {
-        bytes.append(contentsOf: String(value).utf8)
-    }
+    package mutating func write(_ value: Int) { bytes.append(contentsOf: String(value).utf8) }
 
     package mutating func write(_ value: JSON) {
         switch value {

@@ -4,7 +4,6 @@
 package struct MemberReader {
     /// The interpretation of strings.
     package enum Mode: Sendable {
-        /// Literal text.
         case literal
         /// A string with an expression represents an unknown value, so it fits every type.
         case template
@@ -31,9 +30,7 @@ package struct MemberReader {
     }
 
     /// Reads the params of a call.
-    package init(_ params: JSONObject) {
-        (object, pointer, mode, isStored) = (params, JSONPointer(), .literal, false)
-    }
+    package init(_ params: JSONObject) { (object, pointer, mode, isStored) = (params, JSONPointer(), .literal, false) }
 
     package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
@@ -55,6 +52,12 @@ package struct MemberReader {
     package func value(_ name: String) -> JSON? {
         guard let value = object[name], !value.isNull else { return nil }
         return value
+    }
+
+    /// Reads the members of an object, or nil if it is omitted.
+    func members(of name: String) throws(SpecError) -> MemberReader? {
+        guard let value = value(name) else { return nil }
+        return try MemberReader(value, at: pointer(to: name), mode: mode, isStored: isStored)
     }
 
     /// Returns whether the member's value is unknown until its expressions are expanded.

@@ -10,9 +10,7 @@ package struct CallerGroups: Sendable, Hashable {
         text = Set(ids).sorted().prefix(Self.most).map(String.init).joined(separator: ",")
     }
 
-    package init(stored text: String) {
-        self.text = text
-    }
+    package init(stored text: String) { self.text = text }
 
     package var storedSize: Int64 { Int64(text.utf8.count) }
 

@@ -5,9 +5,7 @@ package struct JobError: Error, Sendable, Hashable {
     package struct Kind: Sendable, Hashable, RawRepresentable {
         package let rawValue: String
 
-        package init(rawValue: String) {
-            self.rawValue = rawValue
-        }
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         package static let dns = Kind(rawValue: "dns")
         package static let connect = Kind(rawValue: "connect")
@@ -235,7 +233,6 @@ extension JobError {
         return error
     }
 
-    /// The error without its causes.
     var withoutCauses: JobError {
         var error = self
         if let failures = self.failures { error.failuresOmitted = (self.failuresOmitted ?? 0) + failures.count }

@@ -13,9 +13,7 @@ package struct JobPage: Sendable {
 
     private let room: Int
 
-    package init(within room: Int) {
-        self.room = room
-    }
+    package init(within room: Int) { self.room = room }
 
     /// Appends a job; returns false if it does not fit, after which no job may be added.
     package mutating func add(_ job: JobView) -> Bool {
@@ -34,7 +32,6 @@ package struct JobPage: Sendable {
         count += 1
     }
 
-    /// Returns the text of one job, or nil if there is no room for it.
     private static func element(_ job: JobView, _ mayHaveResult: Bool, within room: Int) -> [UInt8]? {
         let whole = job.text(mayHaveResult ? .brief : .brief.withoutResult, within: max(room, JobPage.mostResults))
         if whole.count <= room { return whole }

@@ -6,10 +6,7 @@ package enum JobState: String, Sendable, CaseIterable {
     case held
     /// Waits for a slot in its queue.
     case queued
-    case running
-    case succeeded
-    case failed
-    case cancelled
+    case running, succeeded, failed, cancelled
 
     package var isTerminal: Bool {
         switch self {

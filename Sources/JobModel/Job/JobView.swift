@@ -8,9 +8,7 @@ package struct JobView: Sendable {
     /// Nil for a spec that is shown by its size.
     private var spec: JSON?
     private let key: String?
-    /// What the job waits for.
     private let waitingFor: String?
-    /// The progress of a running job.
     private let progress: Progress?
     /// The text of a result that may be shown.
     private var result: [UInt8]?

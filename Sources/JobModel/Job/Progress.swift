@@ -4,9 +4,7 @@ package struct Progress: Sendable, Hashable {
         package let rawValue: String
 
         /// Creates a unit; the word must satisfy ``isWellFormed(_:)``.
-        package init(rawValue: String) {
-            self.rawValue = rawValue
-        }
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         package static let bytes = Unit(rawValue: "bytes")
         package static let jobs = Unit(rawValue: "jobs")

@@ -15,9 +15,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         return sum.isNaN ? self : Timestamp(milliseconds: Int64(saturating: sum))
     }
 
-    package func seconds(since earlier: Timestamp) -> Double {
-        Double(milliseconds - earlier.milliseconds) / 1000
-    }
+    package func seconds(since earlier: Timestamp) -> Double { Double(milliseconds - earlier.milliseconds) / 1000 }
 
     /// The range of RFC 3339's four-digit years: 0 to 9999.
     private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999

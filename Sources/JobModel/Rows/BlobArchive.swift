@@ -17,6 +17,5 @@ extension BlobReference {
     /// The bytes of each part but the last. The tables rely on it.
     package static let partSize = 256 << 10
 
-    /// The number of its parts.
     package var parts: Int { (Int(size) + Self.partSize - 1) / Self.partSize }
 }

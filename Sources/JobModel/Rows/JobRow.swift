@@ -23,8 +23,7 @@ package struct JobRow: Sendable, Equatable {
 
     /// Why only `finally` links still run.
     package enum Stop: String, Sendable {
-        case cancelled
-        case deadline
+        case cancelled, deadline
 
         /// The failure that the next link receives.
         package var error: JobError {
@@ -89,7 +88,6 @@ package struct JobRow: Sendable, Equatable {
     package var waiting = Waiting.nothing
     /// Grows by one with each stored change; it tells readers which of two reads is newer.
     package var version: Int64 = 1
-    /// The run of a running job.
     package var run: RunID?
     /// Why only `finally` links still run.
     package var stop: Stop?
@@ -194,9 +192,7 @@ package struct RunID: Sendable, Hashable, Comparable {
         self.number = number
     }
 
-    package static func < (left: RunID, right: RunID) -> Bool {
-        (left.life, left.number) < (right.life, right.number)
-    }
+    package static func < (left: RunID, right: RunID) -> Bool { (left.life, left.number) < (right.life, right.number) }
 
     /// The file with the output of a program, so that it is found even if the daemon is killed.
     package func output(size: Int64 = 0) -> BlobReference { BlobReference(life: life, number: number, size: size) }
@@ -228,9 +224,7 @@ extension JobRow {
     }
 
     /// Returns whether this file holds a value that is already counted.
-    private func holds(_ blob: BlobReference) -> Bool {
-        carried?.blob == blob || failedLink?.incoming?.blob == blob
-    }
+    private func holds(_ blob: BlobReference) -> Bool { carried?.blob == blob || failedLink?.incoming?.blob == blob }
 
     /// The position in the starting order of its queue.
     package var position: ReadyPosition { ReadyPosition(priority: priority, id: id) }

@@ -22,7 +22,6 @@ package protocol JobTransaction: AnyObject {
     func update(_ job: JobRow) throws(StoreError)
     /// Stores the terms of a job, except for its key, after it was updated from `old`.
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError)
-    /// The job that holds a key.
     func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID?
     /// Deletes a job with its spec, tags, key and checkpoints, but not its children.
     func delete(_ job: JobID) throws(StoreError)
@@ -71,7 +70,6 @@ package protocol JobTransaction: AnyObject {
 
     /// Stores the checkpoint of a link; nil deletes it. The caller updates the job's `checkpointSize`.
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError)
-    /// Returns the checkpoints of a job's links from `link` on, by link.
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])]
     /// Remembers a download to a path for a later validation, until 100,000 others were saved.
     func save(download: [UInt8], to path: String) throws(StoreError)
@@ -93,9 +91,7 @@ package protocol JobTransaction: AnyObject {
     func removeSchedule(_ key: ScheduleKey) throws(StoreError)
     /// Schedules whose `next` has come, by that time.
     func dueSchedules(at: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow]
-    /// The schedules after a key, by key.
     func schedules(after: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow]
-    /// The schedule whose last job this is; nil if there is none.
     func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow?
     /// The number of each owner's schedules, and their bytes on disk.
     func scheduleCounts() throws(StoreError) -> [UInt32: CountValue]
@@ -115,7 +111,6 @@ package protocol JobTransaction: AnyObject {
     /// The oldest unfinished work, other than `removeParts`, of the first owner above `owner` that has some; nil if none has.
     /// So owners take turns.
     func nextWork(ofOwnerAbove owner: UInt32?) throws(StoreError) -> WorkRow?
-    /// Whether there is unfinished work of this kind for a job.
     func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool
     /// Adds a piece of work; returns its id.
     func add(_ work: WorkRow) throws(StoreError) -> Int64
@@ -128,8 +123,7 @@ package protocol JobTransaction: AnyObject {
 
 /// Selects children of a list.
 package enum ChildSelection: Sendable {
-    case all
-    case unfinished
+    case all, unfinished
     /// Children that wait for the list's gate.
     case gated
 }
@@ -157,7 +151,6 @@ package protocol JobStore: AnyObject {
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd
     /// The end of the last round whose fate was unknown; nil as long as that is so. Rounds before it is known are undone.
     func settle() -> RoundEnd?
-    /// Whether ``settle()`` will tell.
     var tellsFates: Bool { get }
     /// The number of this start of a daemon; another one once the store has found that the life was over, as others had not
     /// heard of it for too long. The runs of the life before are lost then.

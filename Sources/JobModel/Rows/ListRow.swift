@@ -47,6 +47,5 @@ package struct ListRow: Sendable, Hashable {
         self.template = template
     }
 
-    /// Children made and not ended.
     package var unfinished: Int { made - ended }
 }

@@ -28,7 +28,6 @@ package struct NewJobRow: Sendable {
     }
 }
 
-/// The result of inserting a job.
 package enum Inserted: Sendable, Equatable {
     case created(JobID)
     /// Nothing was stored, as this job owns the key; `isSame` tells whether its spec is the same.

@@ -10,7 +10,6 @@ package struct News: Sendable {
     package var counts: [CountKey: CountValue] = [:]
     /// Whether settings of queues changed.
     package var hasQueues = false
-    /// Whether schedules changed.
     package var hasSchedules = false
     /// Whether runs of lives that are over may be left (``JobTransaction/lostRuns(limit:)``).
     package var hasLostRuns = false

@@ -32,13 +32,11 @@ package struct NodeDescription: Sendable, Equatable {
 /// A node as a reader knows it, by its latest life.
 package struct NodeRow: Sendable {
     package enum State: String, Sendable {
-        case running
-        case stopped
+        case running, stopped
         /// It did not stop, but has not been seen for longer than a lease.
         case away
     }
 
-    /// Nodes that are listed.
     package static let most = 1000
 
     package let node: NodeDescription

@@ -1,4 +1,3 @@
-/// A failure of the store.
 package struct StoreError: Error, Sendable {
     package enum Code: Sendable, Hashable {
         /// The database is damaged, or not deferd's.
@@ -9,8 +8,7 @@ package struct StoreError: Error, Sendable {
         case locked
         /// Writing or syncing failed; nothing was kept.
         case write
-        case read
-        case closed
+        case read, closed
     }
 
     package let code: Code

@@ -22,7 +22,6 @@ package struct ScheduleKey: Sendable, Hashable, Comparable {
             ? nil : "A schedule's name is 1 to 64 letters, digits, dots, underscores and hyphens."
     }
 
-    /// The prefix of the keys of jobs that schedules submit.
     package static let jobKeyPrefix = "schedule:"
 
     /// Returns the key of the job for a time, so that there is only one.
@@ -39,7 +38,6 @@ package enum ScheduleTiming: Sendable, Hashable {
     /// The maximum interval in milliseconds: ten years.
     package static let longest: Int64 = 315_360_000_000
 
-    /// The zone of its calendar, or nil.
     package var zone: String? {
         if case .calendar(_, _, let zone) = self { zone } else { nil }
     }

@@ -1,10 +1,7 @@
 /// The digest that a file must have, written as `sha256:` and hexadecimal digits.
 package struct Checksum: Sendable, Equatable {
     package enum Algorithm: String, Sendable, CaseIterable {
-        case sha256
-        case sha512
-        case sha1
-        case md5
+        case sha256, sha512, sha1, md5
 
         /// The number of hexadecimal digits.
         var digits: Int {

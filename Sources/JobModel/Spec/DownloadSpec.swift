@@ -2,8 +2,7 @@
 package struct DownloadSpec: Sendable, Equatable {
     /// What to do if the target exists.
     package enum Exists: String, Sendable, CaseIterable {
-        case fail
-        case replace
+        case fail, replace
         /// Use the next free name: `tool-1.tar.gz`.
         case rename
         /// Succeed without a transfer.
@@ -29,7 +28,6 @@ package struct DownloadSpec: Sendable, Equatable {
     /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
     package var idleTimeout: Double?
 
-    /// The URL and its mirrors.
     package var sources: [String] { [url] + mirrors }
 
     static let members = [

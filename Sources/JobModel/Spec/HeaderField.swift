@@ -20,9 +20,7 @@ package struct HeaderField: Sendable, Equatable {
 
     /// Reads the member `headers`, an object of strings.
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
-        guard let json = reader.value("headers"), !reader.isOpen("headers") else { return [] }
-        let members = try MemberReader(
-            json, at: reader.pointer(to: "headers"), mode: reader.mode, isStored: reader.isStored)
+        guard !reader.isOpen("headers"), let members = try reader.members(of: "headers") else { return [] }
         var fields: [HeaderField] = []
         // The last of several fields with one name counts. Searching for each would take quadratic time.
         var indices: [String: Int] = [:]
@@ -44,9 +42,7 @@ package struct HeaderField: Sendable, Equatable {
             }
         }
         let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-        guard size <= limit else {
-            throw reader.fault("headers", "The header fields are larger than \(limit) bytes.")
-        }
+        guard size <= limit else { throw reader.fault("headers", "The header fields are larger than \(limit) bytes.") }
         return fields
     }
 

@@ -23,11 +23,9 @@ package struct JobLimits: Sendable, Equatable {
     package var memoryPerUser = 64 << 20
     /// Bytes of a response's headers.
     package var header = 64 << 10
-    /// Schedules per user.
     package var schedulesPerUser = 1000
     /// Children per list.
     package var children = 10_000
-    /// Links per job.
     package var links = 100
     /// Levels of nested lists.
     package var depth = 16
@@ -45,9 +43,7 @@ package struct JobLimits: Sendable, Equatable {
 
     /// The maximum memory for a value composed of results, once it is read from the store: that of one document's
     /// values and of the template around it, which came in one line.
-    package var composedValues: Int {
-        min(documentValues.saturatingAdding(lineValues), Self.mostValues)
-    }
+    package var composedValues: Int { min(documentValues.saturatingAdding(lineValues), Self.mostValues) }
 
     /// The maximum memory for the values of one result or spec, whatever the configuration says.
     /// Larger ones are never read from the store again.

@@ -34,8 +34,7 @@ package final class JobSpec: Sendable {
 
     /// When another job can have the key.
     package enum KeyUntil: String, Sendable, CaseIterable {
-        case removed
-        case finished
+        case removed, finished
     }
 
     init(_ reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], isNew: Bool) throws(SpecError) {
@@ -63,9 +62,7 @@ package final class JobSpec: Sendable {
 
     /// The member of `requires`.
     private static func node(_ reader: MemberReader) throws(SpecError) -> String? {
-        guard let written = reader.value("requires") else { return nil }
-        let requires = try MemberReader(
-            written, at: reader.pointer(to: "requires"), mode: reader.mode, isStored: reader.isStored)
+        guard let requires = try reader.members(of: "requires") else { return nil }
         try requires.allow(["node"])
         return try requires.requiredString("node") { name in
             NodeDescription.isName(name) ? nil : "\"node\" must be a name of \(NodeDescription.nameForm)."

@@ -8,7 +8,7 @@ package struct JobSpecReader {
     /// The most jobs that one spec names.
     private static let mostJobs = 1000
 
-    private var limits: JobLimits
+    private let limits: JobLimits
     /// The only node that there is; nil for several.
     private let onlyNode: String?
     private let inspect: Inspection?
@@ -18,10 +18,9 @@ package struct JobSpecReader {
     package private(set) var jobs: [NamedJob] = []
     private var jobIDs: Set<JobID> = []
     /// Children that the spec may hold in all, those of its children included.
-    private var mostChildren: Int
+    private let mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
-    private var search = PointerSearch()
 
     package init(limits: JobLimits, onlyNode: String? = nil, inspect: Inspection? = nil) {
         self.limits = limits
@@ -108,23 +107,11 @@ package struct JobSpecReader {
         }
     }
 
-    /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `accepted` is what its expressions were
-    /// filled into, which was accepted before: no limit that was lowered since refuses what that holds.
+    /// The spec of a child, its expressions filled in; `depth` counts the lists around it.
     package mutating func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, accepted: JSON? = nil
+        _ json: JSON, at pointer: JSONPointer, depth: Int
     ) throws(SpecError) -> JobSpec {
-        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
-        do { return try job(json, at: pointer, context) } catch {
-            // Only here, as hardly any is refused and each would be measured.
-            guard let accepted, !error.isForbidden else { throw error }
-            let shape = SpecShape(of: accepted, depth: depth)
-            limits.children = max(limits.children, shape.children)
-            limits.links = max(limits.links, shape.links)
-            limits.depth = max(limits.depth, shape.depth)
-            mostChildren = max(mostChildren, shape.allChildren)
-            (queues, jobs, jobIDs, children) = ([], [], [], 0)
-            return try job(json, at: pointer, context)
-        }
+        try job(json, at: pointer, Context(scope: nil, depth: depth, mode: .expanded, isChecked: true))
     }
 
     private mutating func job(
@@ -134,7 +121,7 @@ package struct JobSpecReader {
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
-                try scope.check(member.value, at: reader.pointer(to: member.name), &search)
+                try scope.check(member.value, at: reader.pointer(to: member.name))
             }
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
@@ -230,7 +217,7 @@ package struct JobSpecReader {
             let step = try source(written, at: inside, context)
             return (step, ResultShape(of: step.source, written))
         }
-        try context.scope?.check(written, at: inside, &search)
+        try context.scope?.check(written, at: inside)
         let step = JobPlan.Step(
             source: nil, timeout: context.timeout, retry: context.retry ?? limits.retry)
         if action == "throw" {
@@ -311,7 +298,7 @@ package struct JobSpecReader {
     ) throws(SpecError) {
         guard let scope = context.scope, let object = source.object else { return }
         for member in object.members where member.name != name {
-            try scope.check(member.value, at: pointer.appending(member.name), &search)
+            try scope.check(member.value, at: pointer.appending(member.name))
         }
     }
 }

@@ -1,6 +1,5 @@
 /// The run of a `program` source: a configured program or a command, with its input and surroundings.
 package struct ProgramSpec: Sendable, Equatable {
-    /// The program to run.
     package enum Subject: Sendable, Equatable {
         /// The name of a configuration entry.
         case named(String)
@@ -20,7 +19,6 @@ package struct ProgramSpec: Sendable, Equatable {
     /// What the program can read from its standard input.
     package enum Input: Sendable, Equatable {
         case bytes([UInt8])
-        /// One line of JSON.
         case line(JSON)
 
         /// The number of ``bytes``.
@@ -136,10 +134,8 @@ package struct ProgramSpec: Sendable, Equatable {
     }
 
     private static func environment(_ reader: MemberReader) throws(SpecError) -> [String: String]? {
-        guard let written = reader.value("environment") else { return nil }
         if reader.isOpen("environment") { return [:] }
-        let variables = try MemberReader(
-            written, at: reader.pointer(to: "environment"), mode: reader.mode, isStored: reader.isStored)
+        guard let variables = try reader.members(of: "environment") else { return nil }
         var environment: [String: String] = [:]
         for member in variables.object.members {
             if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }

@@ -40,10 +40,9 @@ package struct RetryPolicy: Sendable, Hashable {
 
     /// Reads the member `name`; omitted parts are those of `defaults`.
     init?(_ reader: MemberReader, _ name: String, defaults: RetryPolicy) throws(SpecError) {
-        guard let json = reader.value(name) else { return nil }
         self = defaults
         if reader.isOpen(name) { return }
-        let members = try MemberReader(json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
+        guard let members = try reader.members(of: name) else { return nil }
         try members.allow(["max", "initial", "factor", "maxDelay", "jitter"])
         max = try members.integer("max", in: 0...1000) ?? max
         initial = try members.number("initial", in: 0...JobSpec.longest) ?? initial

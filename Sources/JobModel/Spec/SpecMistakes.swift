@@ -1,6 +1,5 @@
 /// The mistakes of a spec that was rejected, found by reading it again without the part that was wrong.
 package enum SpecMistakes {
-    /// The most mistakes that are found.
     package static let most = 20
     /// Specs of more bytes were hardly written by hand. Each mistake costs another reading, in all no more than one spec of
     /// the longest line.

@@ -16,16 +16,12 @@ package struct UploadSpec: Sendable, Equatable {
         package let fields: [HeaderField]
 
         init?(_ reader: MemberReader, _ name: String) throws(SpecError) {
-            guard let json = reader.value(name) else { return nil }
-            let members = try MemberReader(
-                json, at: reader.pointer(to: name), mode: reader.mode, isStored: reader.isStored)
+            guard let members = try reader.members(of: name) else { return nil }
             try members.allow(["field", "filename", "fields"])
             field = try members.requiredString("field")
             filename = try members.string("filename")
             var fields: [HeaderField] = []
-            if let written = members.value("fields") {
-                let texts = try MemberReader(
-                    written, at: members.pointer(to: "fields"), mode: reader.mode, isStored: reader.isStored)
+            if let texts = try members.members(of: "fields") {
                 for member in texts.object.members {
                     let value = try texts.string(member.name, member.value, flaw: { _ in nil })
                     fields.append(HeaderField(name: member.name, value: value))

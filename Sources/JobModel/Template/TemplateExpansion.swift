@@ -14,15 +14,10 @@ package struct TemplateExpansion: Sendable {
     /// The maximum memory of the expanded value, parsed from its text (``JSON/parsedCost``).
     /// A result inserted many times takes little until it is read from the store.
     private let budget: Int
-    /// The memory allowed in any case, as the template may have come under larger limits.
-    private let least: Int
 
-    package init(
-        _ values: [TemplateText.Name: JSON], budget: Int = JobLimits().composedValues, atLeast least: Int = 0
-    ) {
+    package init(_ values: [TemplateText.Name: JSON], budget: Int = JobLimits().composedValues) {
         self.values = values
         self.budget = budget
-        self.least = least
     }
 
     /// Expands the link's expressions in a source's members.
@@ -45,8 +40,8 @@ package struct TemplateExpansion: Sendable {
     ) throws(JobError) -> JSON {
         let own = template.parsedCost
         // A larger value could not be read from the store again.
-        let left = min(max(budget.saturatingSubtracting(own), least), JobLimits.mostValues.saturatingSubtracting(own))
-        var run = ExpansionRun(values: values, left: Self.largest, budget: left)
+        var run = ExpansionRun(
+            values: values, left: Self.largest, budget: min(budget, JobLimits.mostValues).saturatingSubtracting(own))
         let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
         guard expanded.nests(atMost: Self.deepest) else {
             throw JobError(

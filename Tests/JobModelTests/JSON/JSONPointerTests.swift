@@ -15,12 +15,12 @@ import Testing
         ] as [(String, JSON)])
     func value_isFound_asSection5OfRFC6901Says(_ text: String, _ value: JSON) throws {
         let pointer = try #require(JSONPointer(text: text))
-        #expect(document.value(at: pointer) == value)
+        #expect(document[pointer] == value)
         #expect(pointer.description == text)
     }
 
     @Test func value_isTheWhole_whereThePointerIsEmpty() throws {
-        #expect(document.value(at: try #require(JSONPointer(text: ""))) == document)
+        #expect(document[try #require(JSONPointer(text: ""))] == document)
         #expect(JSONPointer().description.isEmpty)
     }
 
@@ -29,7 +29,7 @@ import Testing
         "/foo/bar", "/foo/0/0", "//", "/foo/99999999999999999999", "/foo/\u{661}", "/foo/0\u{301}",
     ])
     func value_isNil_whereThereIsNone(_ text: String) throws {
-        #expect(document.value(at: try #require(JSONPointer(text: text))) == nil)
+        #expect(document[try #require(JSONPointer(text: text))] == nil)
     }
 
     @Test(arguments: ["foo", "#/foo", " /foo", "~0", "/~", "/~2", "/a~", "/a/b~x", "/~~"])
@@ -49,13 +49,13 @@ import Testing
         let pointer = try #require(JSONPointer(text: "/a/\u{301}b"))
         #expect(pointer.tokens.map { Array($0.unicodeScalars) } == [["a"], ["\u{301}", "b"]])
         #expect(JSONPointer(text: "/\u{301}")?.tokens.map { Array($0.unicodeScalars) } == [["\u{301}"]])
-        #expect(JSON.object(JSONObject([.init(name: "\u{301}", value: 1)])).value(at: JSONPointer(["\u{301}"])) == 1)
+        #expect(JSON.object(JSONObject([.init(name: "\u{301}", value: 1)]))[JSONPointer(["\u{301}"])] == 1)
     }
 
     @Test func name_isFound_onlyWithItsOwnCodePoints() throws {
         let document = try JSON(parsing: #"{"\u00e9":1}"#)
-        #expect(document.value(at: JSONPointer(["\u{E9}"])) == 1)
-        #expect(document.value(at: JSONPointer(["e\u{301}"])) == nil)
+        #expect(document[JSONPointer(["\u{E9}"])] == 1)
+        #expect(document[JSONPointer(["e\u{301}"])] == nil)
     }
 
     @Test func description_readsBack_toTheSameTokens() throws {

@@ -17,10 +17,10 @@ extension JobSpec {
 
 extension JobSpecReader {
     static func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.child(json, at: pointer, depth: depth, accepted: accepted)
+        return try reader.child(json, at: pointer, depth: depth)
     }
 
     static func schedule(
