@@ -15,8 +15,6 @@ package final class SourceRules: Sendable {
         transport = try HTTPTransport(settings, access, shared)
     }
 
-    // MARK: - What sources may reach, by the text alone
-
     /// Throws if a URL is not valid (kind `invalid`), or if its scheme, host or address is forbidden (`policy`).
     @discardableResult
     package func check(url: String) throws(JobError) -> RequestURL { try access.url(url) }

@@ -45,11 +45,6 @@ package struct ServiceNotifier: Sendable {
         try send(["STATUS=" + Self.line(status), "ERRNO=\(errorNumber)", "EXIT_STATUS=\(exitStatus)"])
     }
 
-    /// Requests that the current start or stop may take at least this much longer, counted from now.
-    package func extendTimeout(seconds: Int) throws(SystemdError) {
-        try send(["EXTEND_TIMEOUT_USEC=\(seconds * 1_000_000)"])
-    }
-
     /// Names the process that is the service from now on.
     package func mainPID(_ pid: Int32) throws(SystemdError) { try send(["MAINPID=\(pid)"]) }
 

@@ -35,10 +35,6 @@ struct Daemon {
 
     /// Runs until it is told to stop.
     func run() async throws {
-        // A start with very many jobs takes long.
-        let timeout = TimeoutExtension(logger: logger)
-        timeout.begin()
-        defer { timeout.end() }
         StartSignals.opensState()
         let store = try openStore()
         let clock = try clock(of: store)
@@ -76,7 +72,7 @@ struct Daemon {
             present: configuration, flags: flags, store: store, engine: engine, server: server, level: level,
             logger: logger)
         let supervision = Supervision(
-            engine: engine, group: group, reload: reload, hangUps: hangUps, timeout: timeout, logger: logger)
+            engine: engine, group: group, reload: reload, hangUps: hangUps, logger: logger)
         logger.notice(
             "deferd \(ProductVersion.current) serves.",
             metadata: [

@@ -20,8 +20,6 @@ struct Supervision: Service {
     let reload: Reload
     /// SIGHUPs, including those during the start.
     let hangUps: UnixSignalsSequence
-    /// Runs during the start and the stop.
-    let timeout: TimeoutExtension
     let logger: Logger
     private let notifier = ServiceNotifier()
     private let remark = Remark()
@@ -30,7 +28,6 @@ struct Supervision: Service {
         // Signals from here on go to the service group, which takes this return for one.
         if StartSignals.wasToldToStop { return }
         if notifier.isActive { note { () throws(SystemdError) in try notifier.status(status) } }
-        timeout.end()
         note { () throws(SystemdError) in
             // The manager may have started another process that started this one.
             try notifier.mainPID(getpid())
@@ -53,8 +50,6 @@ struct Supervision: Service {
             }
         } onGracefulShutdown: {
             note { () throws(SystemdError) in try notifier.stopping(status: "Stopping; jobs are stored.") }
-            // Until the process ends: there may be much to store.
-            timeout.begin()
         }
     }
 

@@ -31,8 +31,6 @@ import Testing
             #expect(try socket.receive().assignments == ["STOPPING=1", "STATUS=draining"])
             try notifier.watchdog()
             #expect(try socket.receive().assignments == ["WATCHDOG=1"])
-            try notifier.extendTimeout(seconds: 2)
-            #expect(try socket.receive().assignments == ["EXTEND_TIMEOUT_USEC=2000000"])
             try notifier.mainPID(4711)
             #expect(try socket.receive().assignments == ["MAINPID=4711"])
             try notifier.watchdogTrigger()

@@ -14,15 +14,14 @@ enum ResponseBody: Sendable {
         }
     }
 
-    func add(to result: inout JSONObject) {
+    /// Adds the body to a result; a line without its end.
+    func add(to result: inout JSONObject, as name: String = "body", isLine: Bool = false) {
         switch self {
         case .whole(let bytes):
-            if let text = String(validating: bytes, as: UTF8.self) {
-                result.append("body", .string(text))
-            } else {
-                result.append("body", .string(Base64.encode(bytes)))
-                result.append("encoding", "base64")
-            }
+            let content = isLine && bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
+            let text = String(validating: content, as: UTF8.self)
+            result.append(name, (text ?? Base64.encode(bytes)).json)
+            if text == nil { result.append("encoding", "base64") }
         case .spilled: result.append("spilled", true)
         }
     }
@@ -34,15 +33,26 @@ extension Transfer {
         of response: IncomingResponse, hasBody: Bool = true,
         report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in }
     ) async throws(JobError) -> ResponseBody {
-        let file = BodyFile(self, isNamed: true)
-        do throws(JobError) {
-            let body = try await body(
+        try await keeping { (file) async throws(JobError) in
+            try await body(
                 of: response, hasBody: hasBody, in: file, beyond: settings.limits.inlineResult,
                 upTo: context.roomForBody, report: report)
+        }
+    }
+
+    /// Keeps the file with the body that `receive` writes, if it is in the file.
+    func keeping(
+        _ receive: (BodyFile) async throws(JobError) -> ResponseBody
+    ) async throws(JobError) -> ResponseBody {
+        let file = BodyFile(self, isNamed: true)
+        do throws(JobError) {
+            let body = try await receive(file)
             if case .spilled(let size) = body {
                 try await file.sync()
                 guard !Task.isCancelled else { throw TransferControl.cancelled }
                 context.keptBody(Int64(size))
+            } else if file.descriptor >= 0 {
+                await ownFiles.run { file.remove() }
             }
             return body
         } catch {

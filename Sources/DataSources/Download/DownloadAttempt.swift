@@ -117,9 +117,11 @@ final class DownloadAttempt: Sendable {
         let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
         switch try await fetch.run(unlessUnchanged: record) {
         case .unchanged(let record, let url):
-            return result(
-                of: target, try await digest(of: target, known: record.sha256), size: record.size, record, status: 304,
-                url: url.description)
+            let digest = try await digest(of: target, known: record.sha256)
+            return .object(
+                result(
+                    path: target.absolutePath, size: record.size, status: 304, etag: record.etag,
+                    lastModified: record.lastModified, sha256: digest, url: url.description))
         case .received(let result, let source): return try await finish(target, result, from: source)
         }
     }
@@ -204,7 +206,10 @@ final class DownloadAttempt: Sendable {
         let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
         let digest = try await digest(of: target, file, known: record?.sha256)
-        return result(of: target, digest, size: file.status.size, record, url: Masking.masked(url: spec.url))
+        return .object(
+            result(
+                path: target.absolutePath, size: file.status.size, status: nil, etag: record?.etag,
+                lastModified: record?.lastModified, sha256: digest, url: Masking.masked(url: spec.url)))
     }
 
     /// The SHA-256 of the existing file; throws if the file is not the wanted one. `known` is that of its record.
@@ -230,27 +235,15 @@ final class DownloadAttempt: Sendable {
         return digest
     }
 
-    /// The result if the existing file stays.
-    private func result(
-        of target: DownloadTarget, _ digest: String, size: Int64, _ record: DownloadRecord?, status: Int? = nil,
-        url: String
-    ) -> JSON {
-        var result = self.result(
-            size: size, status: status, etag: record?.etag, lastModified: record?.lastModified, sha256: digest,
-            resumedFrom: 0, url: url)
-        result["path"] = .string(target.absolutePath)
-        return .object(result)
-    }
-
-    /// The result of the source, whose path is set later.
+    /// The result of the source.
     func result(
-        size: Int64, status: Int?, etag: String?, lastModified: String?, sha256: String, resumedFrom: Int64, url: String
+        path: String, size: Int64, status: Int?, etag: String?, lastModified: String?, sha256: String,
+        resumedFrom: Int64 = 0, url: String
     ) -> JSONObject {
         [
-            "path": "", "size": JSON(Int(size)), "status": status.map { JSON($0) } ?? .null,
-            "etag": etag.map(JSON.string) ?? .null, "lastModified": lastModified.map(JSON.string) ?? .null,
-            "sha256": .string(sha256), "resumedFrom": JSON(Int(resumedFrom)), "attempts": JSON(context.attempt),
-            "url": .string(url),
+            "path": path.json, "size": size.json, "status": status?.json ?? .null, "etag": etag?.json ?? .null,
+            "lastModified": lastModified?.json ?? .null, "sha256": sha256.json, "resumedFrom": resumedFrom.json,
+            "attempts": context.attempt.json, "url": url.json,
         ]
     }
 

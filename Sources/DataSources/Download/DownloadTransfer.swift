@@ -188,7 +188,7 @@ final class DownloadTransfer {
                 .checksum, "\(SourceMessage.quoted(response.url)) \(mismatch); check the URL and the checksum.")
         }
         let result = attempt.result(
-            size: part.count, status: response.status, etag: response.field("ETag"),
+            path: target.absolutePath, size: part.count, status: response.status, etag: response.field("ETag"),
             lastModified: response.field("Last-Modified"), sha256: digest.sha256, resumedFrom: part.resumed,
             url: response.url.description)
         return .received(result, source: source)

@@ -63,8 +63,6 @@ struct TargetDirectory {
         return try directory.directory(".")
     }
 
-    // MARK: - The caller's own directory
-
     private func ownDirectory(makingMissing: Bool) throws(Errno) -> OpenFile {
         let directory =
             makingMissing
@@ -104,8 +102,6 @@ struct TargetDirectory {
         try files.setAccessList(directory, AccessList(.all, for: [owner]), false)
         try files.setAccessList(directory, AccessList(.all, for: [owner, geteuid()]), true)
     }
-
-    // MARK: - Missing directories
 
     /// Durably makes a directory; false if it existed.
     private func makeDirectory(_ name: String, in parent: OpenFile, mode: UInt32) throws(Errno) -> Bool {

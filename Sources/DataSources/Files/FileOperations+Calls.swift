@@ -8,8 +8,6 @@ extension FileOperations {
     /// The flag that opens a name only: to examine a file, or to pass a directory that may not be listed.
     static let pathOnly: Int32 = DEFERD_O_PATH
 
-    // MARK: - Calls that tests do not replace
-
     /// The status of a name; symbolic links are not followed.
     package func status(_ directory: Int32, _ name: String) throws(Errno) -> Status {
         var found = deferd_status()
@@ -83,8 +81,6 @@ extension FileOperations {
         }
         return count
     }
-
-    // MARK: - Shared by several calls
 
     /// Makes a call that returns -1 and sets `errno` when it fails; repeats it if a signal interrupts it.
     static func call<Number: SignedInteger>(_ body: () -> Number) throws(Errno) -> Number {

@@ -53,8 +53,6 @@ struct ProgramAttempt: Sendable {
         return try await output.result()
     }
 
-    // MARK: - Start
-
     private func start(
         _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: BodyFile?
     ) async throws(JobError) -> (output: Int32, errors: Int32) {
@@ -79,8 +77,6 @@ struct ProgramAttempt: Sendable {
         return try await BodyFile.moving(
             { [input] in input.take()?.bytes ?? [] }, ofSize: size, for: "input", transfer)
     }
-
-    // MARK: - End
 
     /// Waits for the end of the program and of its group; throws why it failed.
     private func end(of run: ProgramRun, _ reader: PipeReader) async throws(JobError) {

@@ -73,11 +73,12 @@ final class ProgramOutput: Sendable {
 
     /// Adds the standard output that is kept, and returns its size; a long one goes to a file of the job's own.
     private func addText(to result: inout JSONObject) async throws(JobError) -> Int {
-        let (context, limit) = (transfer.context, transfer.settings.limits.inlineResult)
-        let room = context.roomForBody.saturatingSubtracting(log.space)
-        let file = BodyFile(transfer, isNamed: true)
-        var (bytes, size): ([UInt8], Int) = ([], 0)
-        do throws(JobError) {
+        let (limit, room) = (
+            transfer.settings.limits.inlineResult, transfer.context.roomForBody.saturatingSubtracting(log.space)
+        )
+        var size = 0
+        let body = try await transfer.keeping { (file) async throws(JobError) in
+            var bytes: [UInt8] = []
             try await forEachPiece { (piece) async throws(JobError) in
                 size += piece.count
                 bytes += piece
@@ -85,28 +86,10 @@ final class ProgramOutput: Sendable {
                 if size <= room { try await file.write(bytes) }
                 bytes = []
             }
-            guard size <= room else {
-                await transfer.ownFiles.run { file.remove() }
-                return 0
-            }
-            if size > limit {
-                try await file.sync()
-                guard !Task.isCancelled else { throw TransferControl.cancelled }
-                context.keptBody(Int64(size))
-                result["spilled"] = true
-                return size
-            }
-        } catch {
-            await transfer.ownFiles.run { file.remove() }
-            throw error
+            return size > limit && size <= room ? .spilled(size: size) : .whole(bytes)
         }
-        let line = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
-        if let text = String(validating: line, as: UTF8.self) {
-            result["output"] = .string(text)
-        } else {
-            result["output"] = .string(Base64.encode(bytes))
-            result["encoding"] = "base64"
-        }
+        guard size <= room else { return 0 }
+        body.add(to: &result, as: "output", isLine: true)
         return size
     }
 

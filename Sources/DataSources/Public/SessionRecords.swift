@@ -47,8 +47,6 @@ final class SessionRecords: Sendable {
         return .succeeded(())
     }
 
-    // MARK: - Files
-
     private static func file(_ path: String, in directory: String) -> URL {
         let name = FileDigest.sha256(of: Array(path.utf8))
         return URL(filePath: directory, directoryHint: .isDirectory).appending(path: name + ".json")

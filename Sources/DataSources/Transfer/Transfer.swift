@@ -39,8 +39,6 @@ final class Transfer: Sendable {
     /// The threads for the daemon's own files, on behalf of the job's owner.
     var ownFiles: FileQueue { shared.ownFiles.of(owner) }
 
-    // MARK: - Hashing
-
     /// The bytes that are hashed at a time, between looks whether the transfer was stopped.
     private static let block: Int64 = 2 << 20
 
