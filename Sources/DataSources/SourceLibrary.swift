@@ -165,8 +165,24 @@ package final class SourceLibrary: Sendable {
         programs.removeRemains(in: settings.directory)
     }
 
+    /// The most transfers whose files ``keepFiles(of:)`` keeps.
+    package static let mostUnfinished = FileReservations.mostWaiting
+
+    /// Reserves the files of unfinished downloads for their jobs.
+    package func keepFiles(of transfers: [UnfinishedTransfer]) {
+        for transfer in transfers {
+            guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
+                let path = try? checkpoint.path(of: transfer.owner, below: rules.directories)
+            else { continue }
+            shared.reservations.keep(
+                path.key(path.name),
+                for: FileReservations.Writer(job: transfer.job, owner: transfer.owner, link: transfer.link))
+        }
+    }
+
     /// Removes the files of an unfinished download whose job is not running and will not retry.
-    package func discard(_ checkpoint: JSON, owner: UInt32) async {
+    package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
+        defer { shared.reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
         await shared.discardPart(of: checkpoint, owner: owner, below: rules.directories)
     }

@@ -120,7 +120,8 @@ extension Core {
             .start(
                 RunOrder(
                     live: live, kind: kind, job: row, document: document, timeout: step?.timeout,
-                    mayResume: row.checkpointSize > 0, room: quotas.room(of: row.owner, settings))))
+                    mayResume: row.checkpointSize > 0, mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
+                    room: quotas.room(of: row.owner, settings))))
     }
 
     /// Tells a run to stop. Its end arrives later as an input.

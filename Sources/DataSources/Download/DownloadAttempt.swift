@@ -19,6 +19,7 @@ final class DownloadAttempt: Sendable {
     }
 
     private var context: SourceContext { transfer.context }
+    private var reservations: FileReservations { transfer.shared.reservations }
 
     init(_ spec: DownloadSpec, below directories: DownloadDirectories, _ transfer: Transfer) {
         self.spec = spec
@@ -34,13 +35,20 @@ final class DownloadAttempt: Sendable {
     func run() async throws(JobError) -> JSON {
         defer { opened.take()?.response.close() }
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let (path, directory) = try await begin(checkpoint)
-        // What an earlier run of this attempt, before a crash of the daemon, has brought.
-        if let result = await resultOfEarlierRun(path, in: directory) { return result }
-        let target = try await onFileThread { [self] _ throws(JobError) in
-            try DownloadTarget(
-                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                writer: FileReservations.Writer(job: context.job, owner: context.owner), transfer)
+        let target: DownloadTarget
+        do {
+            // The reservation of an earlier attempt is for this attempt only.
+            defer { reservations.endWaiting(of: context.job) }
+            let (path, directory) = try await begin(checkpoint)
+            await endForgottenWait(for: path)
+            // What an earlier run of this attempt, before a crash of the daemon, has brought.
+            if let result = await resultOfEarlierRun(path, in: directory) { return result }
+            target = try await onFileThread { [self] _ throws(JobError) in
+                try DownloadTarget(
+                    path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
+                    writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
+                    transfer)
+            }
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -107,6 +115,14 @@ final class DownloadAttempt: Sendable {
         await transfer.shared.discardPart(of: checkpoint, owner: context.owner, below: directories)
     }
 
+    /// Frees a file that is kept for another job if that job ended without running again.
+    private func endForgottenWait(for path: DownloadPath) async {
+        guard let other = reservations.waiting(for: path.key(path.name), besides: context.job),
+            await !context.isUnfinished(other.job, other.link)
+        else { return }
+        reservations.endWaiting(of: other.job)
+    }
+
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
         var record: DownloadRecord?
         if let existing = try await onFileThread({ _ throws(JobError) in try target.existing() }) {
@@ -128,11 +144,12 @@ final class DownloadAttempt: Sendable {
 
     /// Asks for the file, or part of it.
     func open(
-        _ url: RequestURL, _ fields: [(name: String, value: String?)] = []
+        _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
     ) async throws(JobError) -> IncomingResponse {
         var request = OutgoingRequest(
             url, headers: spec.headers, coding: .asSent, userAgent: transfer.settings.http.userAgent)
         for case (let name, let value?) in fields { request.set(name, value) }
+        request.isPart = isPart
         request.idleTimeout = spec.idleTimeout
         return try await transfer.rules.transport.open(request, transfer)
     }

@@ -52,10 +52,10 @@ extension DownloadCheckpoint {
         try directories.path(directory + "/" + name, owner: owner)
     }
 
-    /// The bytes of a `.part` of `size` bytes that can be relied on; `noted` is the note of a file with holes.
-    func usable(ofSize size: Int64, noted: ByteRanges? = nil, boot current: String) -> ByteRanges {
+    /// The bytes of a `.part` of `size` bytes that can be relied on.
+    func usable(ofSize size: Int64, boot current: String) -> ByteRanges {
         let isSameBoot = bootID == current && !current.isEmpty
-        let written = isSameBoot ? hasHoles ? noted ?? synced : ByteRanges(0..<size) : synced
+        let written = isSameBoot && !hasHoles ? ByteRanges(0..<size) : synced
         let usable = written.below(min(size, total ?? size))
         // The last byte is always fetched again, as only a response shows that this version is still current.
         return usable.count == total ? usable.below(usable.count - 1) : usable

@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The file that a download writes: its directory, its reserved name, and its unfinished `.part`.
 ///
-/// The `.part` is wanted until it is released or removed. Operations that open, rename or unlink it run one at a time and
+/// The `.part` is wanted until it is kept or removed. Operations that open, rename or unlink it run one at a time and
 /// block; ``remove()`` may be called on any thread: once it returns, no name is made or changed.
 final class DownloadTarget: Sendable {
     private struct Part {
@@ -21,6 +21,7 @@ final class DownloadTarget: Sendable {
     /// Also held while its name changes, which blocks: on file threads, or to remove the file.
     private let part = Mutex(Part())
     private let directory: OpenFile
+    private let writer: FileReservations.Writer
     private let reservations: FileReservations
     private let files: FileOperations
     private let queue: FileQueue
@@ -36,6 +37,7 @@ final class DownloadTarget: Sendable {
     ) throws(JobError) {
         self.path = path
         self.directory = directory
+        self.writer = writer
         (reservations, files, queue) = (transfer.shared.reservations, transfer.files, transfer.userFiles)
         guard renaming else {
             name = path.name
@@ -47,12 +49,9 @@ final class DownloadTarget: Sendable {
         }
         for count in -1...Self.alternatives {
             guard let name = count < 0 ? preferred : path.alternative(count),
-                try Self.status(name, in: directory, path, files) == nil
+                try Self.status(name, in: directory, path, files) == nil,
+                reservations.reserve(path.key(name), for: writer) == nil
             else { continue }
-            // A `.part` is of another job that may resume it.
-            let part = DownloadPath.partName(of: name)
-            if count >= 0, try Self.status(part, in: directory, path, files) != nil { continue }
-            guard reservations.reserve(path.key(name), for: writer) == nil else { continue }
             self.name = name
             return
         }
@@ -248,8 +247,12 @@ final class DownloadTarget: Sendable {
 
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        let isFirst = part.withLock { exchange(&$0.isWanted, with: false) }
-        if isFirst { reservations.release(path.key(name)) }
+        if part.withLock({ exchange(&$0.isWanted, with: false) }) { reservations.release(path.key(name)) }
+    }
+
+    /// Keeps the `.part` and the reservation for the job's next attempt.
+    func keep() {
+        if part.withLock({ exchange(&$0.isWanted, with: false) }) { reservations.keep(path.key(name), for: writer) }
     }
 
     /// Removes the file and the reservation. Blocks.

@@ -52,9 +52,9 @@ final class DownloadTransfer {
                 if transfer.control.isInterrupted { break }
             }
         }
-        let failure =
-            transfer.control.isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
-        await keepForRetry()
+        let isInterrupted = transfer.control.isInterrupted
+        let failure = isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+        await keepForRetry(isAutomatic: failure.isRetryable && transfer.context.mayRetry && !isInterrupted)
         throw failure
     }
 
@@ -84,7 +84,8 @@ final class DownloadTransfer {
         if !part.hasHoles {
             do throws(JobError) {
                 try await part.hashWritten()
-                try await cut(to: part.count)
+                // What follows may be of a block that was not written whole.
+                try await transfer.userFiles.run { [target] () throws(JobError) in try target.cutPart(to: part.count) }
             } catch {
                 if transfer.control.isInterrupted || Task.isCancelled { throw error }
                 transfer.logger.warning(
@@ -96,16 +97,11 @@ final class DownloadTransfer {
         self.part = part
     }
 
-    /// Cuts off what follows the contents of the `.part`.
-    private func cut(to size: Int64) async throws(JobError) {
-        try await transfer.userFiles.run { [target] () throws(JobError) in try target.cutPart(to: size) }
-    }
-
-    /// Keeps the `.part` if a retry can resume it.
-    private func keepForRetry() async {
+    /// Keeps the `.part` if a retry can resume it. Until an automatic retry, other jobs must not replace the file.
+    private func keepForRetry(isAutomatic: Bool) async {
         // Without a checkpoint, no later attempt would find the file.
         guard transfer.context.mayResume, let part, part.count > 0, await part.close() else { return }
-        target.release()
+        if isAutomatic { target.keep() } else { target.release() }
     }
 
     // MARK: - One server
@@ -173,7 +169,6 @@ final class DownloadTransfer {
         case .complete:
             guard let answer = fetch.firstAnswer else { preconditionFailure("A file is complete without a response.") }
             try await part.hashWritten()
-            if part.hasHoles { try await cut(to: part.count) }
             return try received(part, answer, from: source)
         }
     }

@@ -7,9 +7,8 @@ import SystemPackage
 
 /// The contents of a `.part` file: the ranges that are written, and the digest of the bytes before the first gap.
 ///
-/// A file that several connections fill has holes, so its size does not tell what is written. A note of the written
-/// ranges stands behind its contents and is renewed with each write: a killed daemon loses no byte unless the machine
-/// restarts. A checkpoint is saved from time to time, so that a crash of the machine loses little of it.
+/// A checkpoint is saved from time to time, so that a crash of the machine loses little of it. A file that several
+/// connections fill has holes, so its size does not tell what is written: there, a killed daemon loses as little.
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
@@ -24,10 +23,7 @@ final class DownloadedPart: Sendable {
     let total: Int64?
     /// The number of bytes that an earlier transfer wrote.
     let resumed: Int64
-    /// The offset of the note; nil if the file has no holes.
-    private let note: Int64?
-    /// Held while the note is written, so that an older one never replaces a newer one.
-    private let noting = Mutex(())
+    let hasHoles: Bool
     private let state: Mutex<State>
     /// Whether a checkpoint of this file is saved.
     private let isSaved: Mutex<Bool>
@@ -52,7 +48,7 @@ final class DownloadedPart: Sendable {
                 hasHoles: hasHoles)
         }
         resumed = 0
-        note = hasHoles ? total.map(Self.note) : nil
+        self.hasHoles = hasHoles
         state = Mutex(State(written: ByteRanges(), digest: FileDigest(for: checksum)))
         isSaved = Mutex(false)
         self.target = target
@@ -66,12 +62,8 @@ final class DownloadedPart: Sendable {
     ) async throws(JobError) {
         self.checkpoint = checkpoint
         total = checkpoint.total
-        note = checkpoint.hasHoles ? total.map(Self.note) : nil
-        var noted: ByteRanges?
-        if let note {
-            noted = await transfer.userFiles.run { Self.noted(in: target.descriptor, at: note, transfer.files) }
-        }
-        let usable = checkpoint.usable(ofSize: size, noted: noted, boot: transfer.files.bootID)
+        hasHoles = checkpoint.hasHoles
+        let usable = checkpoint.usable(ofSize: size, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
         resumed = usable.count
         room = try await transfer.shared.room.lease((total ?? resumed) - resumed, for: target, transfer)
@@ -81,7 +73,6 @@ final class DownloadedPart: Sendable {
         self.transfer = transfer
     }
 
-    var hasHoles: Bool { note != nil }
     var written: ByteRanges { state.withLock(\.written) }
     var count: Int64 { written.count }
     /// The digest of the file, once ``hashWritten()`` has completed it.
@@ -111,13 +102,15 @@ final class DownloadedPart: Sendable {
         var end = offset
         do throws(Errno) {
             for block in blocks {
-                try write(block, at: end)
+                try block.withUnsafeReadableBytes { (bytes) throws(Errno) in
+                    try transfer.files.writeAt(target.descriptor, end, bytes)
+                }
                 end += Int64(block.readableBytes)
             }
-            try note(offset..<end)
         } catch {
             throw JobError(path: error, "written", target.partPath)
         }
+        state.withLock { $0.written.insert(contentsOf: offset..<end) }
         if let total { room?.shrink(to: total - count) }
         try checkRoom(from: offset, to: end)
     }
@@ -139,24 +132,6 @@ final class DownloadedPart: Sendable {
             retryable: true)
     }
 
-    private func note(_ range: Range<Int64>) throws(Errno) {
-        try noting.withLock { _ throws(Errno) in
-            let written = state.withLock { state in
-                state.written.insert(contentsOf: range)
-                return state.written
-            }
-            let text = ByteBuffer(string: written.text + "\n")
-            // The connections make far fewer ranges; ranges that the note lacks are fetched again.
-            if let note, text.readableBytes <= Self.pageSize { try write(text, at: note) }
-        }
-    }
-
-    private func write(_ bytes: ByteBuffer, at offset: Int64) throws(Errno) {
-        try bytes.withUnsafeReadableBytes { (bytes) throws(Errno) in
-            try transfer.files.writeAt(target.descriptor, offset, bytes)
-        }
-    }
-
     /// Hashes the written bytes before the first gap that are not hashed yet.
     func hashWritten() async throws(JobError) {
         let (digest, range) = state.withLock { ($0.digest, $0.hashed..<$0.written.prefix) }
@@ -172,7 +147,7 @@ final class DownloadedPart: Sendable {
 
     /// Saves checkpoints until the task is cancelled or the transfer interrupted; throws if the file cannot be synced.
     func saveCheckpoints() async throws(JobError) {
-        guard var checkpoint else { return }
+        guard let checkpoint else { return }
         if !isSaved.withLock(\.self) {
             let isLarge = max(count, total ?? 0) >= Self.negligible.size
             guard await sleep(for: isLarge ? .zero : Self.negligible.time) else { return }
@@ -181,19 +156,25 @@ final class DownloadedPart: Sendable {
         }
         var saved = count
         while await sleep(for: Self.interval) {
-            let written = written
-            guard written.count > saved else { continue }
-            do throws(Errno) {
-                try await transfer.userFiles.run { [target, files = transfer.files] () throws(Errno) in
-                    try files.syncData(target.descriptor)
-                }
-            } catch {
-                throw JobError(path: error, "synced", target.partPath)
-            }
-            checkpoint.synced = written
-            await save(checkpoint)
-            saved = written.count
+            let present = count
+            guard present > saved else { continue }
+            try await saveWritten(checkpoint)
+            saved = present
         }
+    }
+
+    /// Saves a checkpoint of what is written, once that is on stable storage.
+    private func saveWritten(_ checkpoint: DownloadCheckpoint) async throws(JobError) {
+        var checkpoint = checkpoint
+        checkpoint.synced = written
+        do throws(Errno) {
+            try await transfer.userFiles.run { [target, files = transfer.files] () throws(Errno) in
+                try files.syncData(target.descriptor)
+            }
+        } catch {
+            throw JobError(path: error, "synced", target.partPath)
+        }
+        await save(checkpoint)
     }
 
     /// Waits; false if the transfer ended meanwhile.
@@ -202,9 +183,11 @@ final class DownloadedPart: Sendable {
         return true
     }
 
-    /// Saves the first checkpoint if none was saved; false if no later attempt can find the file.
+    /// Saves what a later attempt needs; false if it cannot find the file.
     func close() async -> Bool {
         if let checkpoint, !isSaved.withLock(\.self) { await save(checkpoint) }
+        // If this fails, the checkpoint before it counts.
+        if let checkpoint, hasHoles, count > resumed { try? await saveWritten(checkpoint) }
         return isSaved.withLock(\.self)
     }
 
@@ -219,23 +202,6 @@ final class DownloadedPart: Sendable {
                 "The progress of a download could not be saved; after a crash it starts from the beginning.",
                 metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
         }
-    }
-
-    // MARK: - Note
-
-    private static let pageSize = 4096
-
-    /// The note has a page of its own, so that a kill does not tear it.
-    private static func note(_ total: Int64) -> Int64 {
-        total.saturatingAdding(Int64(pageSize - 1)) / Int64(pageSize) * Int64(pageSize)
-    }
-
-    /// Reads the note; nil if there is none. Blocks.
-    private static func noted(in file: Int32, at note: Int64, _ files: FileOperations) -> ByteRanges? {
-        var bytes = [UInt8](repeating: 0, count: pageSize)
-        let count = bytes.withUnsafeMutableBytes { (try? files.readAt(file, note, $0)) ?? 0 }
-        guard let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-        return ByteRanges(String(decoding: bytes[..<end], as: UTF8.self))
     }
 }
 

@@ -19,8 +19,8 @@ final class PartFetch: Sendable {
     /// How a child task ended.
     private enum End: Sendable {
         case connection(Outcome)
-        /// The checkpoints ended, with an error if the fetch must fail.
-        case checkpoints(JobError?)
+        /// The checkpoints or the check of the speed ended, with an error if the fetch must fail.
+        case watcher(JobError?)
     }
 
     /// How often in a row a segment is resumed after less than ``hardlyAnything``, in bytes.
@@ -37,6 +37,8 @@ final class PartFetch: Sendable {
 
     private var transfer: Transfer { attempt.transfer }
     private var total: Int64? { part.total }
+    /// Whether `http.lowSpeed` applies to all connections together, and not to each while it waits for its server.
+    private var isSharedSpeed: Bool { part.hasHoles && !limiter.isLimited }
 
     /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
     init(
@@ -59,9 +61,10 @@ final class PartFetch: Sendable {
         let whole = firstAnswer
         return await withTaskGroup(of: End.self) { group in
             group.addTask {
-                do throws(JobError) { try await self.part.saveCheckpoints() } catch { return .checkpoints(error) }
-                return .checkpoints(nil)
+                do throws(JobError) { try await self.part.saveCheckpoints() } catch { return .watcher(error) }
+                return .watcher(nil)
             }
+            group.addTask { .watcher(await self.watchSpeed()) }
             for number in 0..<connections {
                 group.addTask { .connection(await self.fetch(beginningWith: number == 0 ? whole : nil)) }
             }
@@ -69,7 +72,7 @@ final class PartFetch: Sendable {
             var (outcome, lastFailure, isRefused) = (Outcome?.none, JobError?.none, false)
             for await end in group {
                 switch end {
-                case .checkpoints(let error): outcome = error.map(Outcome.failed)
+                case .watcher(let error): outcome = error.map(Outcome.failed)
                 case .connection(.otherVersion(let response)): outcome = .otherVersion(response)
                 case .connection(let end):
                     open -= 1
@@ -96,6 +99,23 @@ final class PartFetch: Sendable {
     private func isFatal(_ error: JobError) -> Bool {
         [.storage, .exists, .internal, .cancelled].contains(error.kind) || transfer.control.isInterrupted
             || Task.isCancelled
+    }
+
+    /// Returns an error when all connections together move fewer bytes than `http.lowSpeed` demands.
+    private func watchSpeed() async -> JobError? {
+        let limit = transfer.settings.http.lowSpeed
+        guard limit.seconds > 0, isSharedSpeed else { return nil }
+        while true {
+            let before = part.count
+            do throws(JobError) {
+                try await transfer.control.sleep(for: .seconds(saturating: limit.seconds))
+            } catch {
+                return nil
+            }
+            if part.count - before < Int64(limit.bytes) {
+                return JobError(transport: TransferError.slow(limit), to: url)
+            }
+        }
     }
 
     // MARK: - One connection
@@ -157,7 +177,7 @@ final class PartFetch: Sendable {
         guard let validator = part.checkpoint?.validator else { throw brokenOff }
         let last = part.hasHoles ? String(rest.upperBound - 1) : ""
         let response = try await attempt.open(
-            url, [("Range", "bytes=\(rest.lowerBound)-\(last)"), ("If-Range", validator.text)])
+            url, [("Range", "bytes=\(rest.lowerBound)-\(last)"), ("If-Range", validator.text)], isPart: isSharedSpeed)
         switch response.status {
         case 206:
             // Without a known size, the end of the file would look like the end of a part.

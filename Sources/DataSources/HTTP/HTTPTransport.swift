@@ -73,13 +73,13 @@ final class HTTPTransport: Sendable {
         let stream = ResponseStream(
             request.url, transfer.control, loop: transfer.loop,
             idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
-            settings.lowSpeed.seconds > 0 ? Pace(settings.lowSpeed) : nil)
+            settings.lowSpeed.seconds > 0 && !request.isPart ? Pace(settings.lowSpeed) : nil)
         connection.begin(request, head, stream, longestHeader: limits.header)
         do {
             let head = try await stream.open()
             if request.proxy != nil, head.status == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
             return try IncomingResponse(
-                head: head, stream: stream, transfer, longestPause: settings.retryAfter,
+                head: head, stream: stream, transfer,
                 decodingUpTo: request.coding == .decoded ? limits.body : nil, hasOwnCodings: request.hasOwnCodings)
         } catch {
             stream.close()

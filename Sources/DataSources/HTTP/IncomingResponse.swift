@@ -8,8 +8,6 @@ final class IncomingResponse: Sendable {
     let head: ResponseHead
     private let stream: ResponseStream
     private let transfer: Transfer
-    /// The most seconds that `Retry-After` counts for.
-    private let longestPause: Double
     /// Decodes the body, if it is compressed and the reader wants it decoded.
     private let inflater: Mutex<Inflater?>
     /// The coding of a body that cannot be decoded as its reader wants.
@@ -18,13 +16,11 @@ final class IncomingResponse: Sendable {
     /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent. So does a
     /// coding that is not known, if the request asked for codings itself.
     init(
-        head: ResponseHead, stream: ResponseStream, _ transfer: Transfer, longestPause: Double,
-        decodingUpTo limit: Int?, hasOwnCodings: Bool
+        head: ResponseHead, stream: ResponseStream, _ transfer: Transfer, decodingUpTo limit: Int?, hasOwnCodings: Bool
     ) throws {
         self.head = head
         self.stream = stream
         self.transfer = transfer
-        self.longestPause = longestPause
         let codings = limit == nil ? [] : Inflater.codings(head.headers)
         let isKnown = Inflater.decodes(codings)
         foreignCoding = isKnown || hasOwnCodings ? nil : codings.joined(separator: ", ")
@@ -150,7 +146,7 @@ extension IncomingResponse {
             retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
         let now = Timestamp(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
         let pause = field("Retry-After").flatMap { RetryAfter.seconds($0, now: now) }
-        error.retryAfter = pause.map { min($0, longestPause) }
+        error.retryAfter = pause.map { min($0, transfer.settings.http.retryAfter) }
         error.retryAfterHost = url.hostAndPort
         return error
     }

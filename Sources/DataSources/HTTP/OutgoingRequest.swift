@@ -27,6 +27,8 @@ struct OutgoingRequest: Sendable {
     let coding: Coding
     /// Whether the job itself asked for codings of the response.
     let hasOwnCodings: Bool
+    /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
+    var isPart = false
     /// The cookies of the chain of redirects.
     var cookies: String?
     /// The proxy that is asked for the URL, unless it only forwards bytes.

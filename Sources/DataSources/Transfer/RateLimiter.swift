@@ -30,6 +30,8 @@ package final class RateLimiter: Sendable {
     /// Changes the limit, for transfers that are waiting too.
     package func set(bytesPerSecond: Int?) { state.withLock { $0.rate = bytesPerSecond.map(Double.init) } }
 
+    var isLimited: Bool { state.withLock { $0.rate != nil } }
+
     /// The most bytes to handle at a time: a quarter of a second's, so that progress is smooth.
     var largestPiece: Int { state.withLock { $0.rate.map { max(4096, Int(saturating: $0 / 4)) } ?? .max } }
 

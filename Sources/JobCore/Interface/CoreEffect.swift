@@ -59,6 +59,8 @@ package struct RunOrder: Sendable {
     package let timeout: Double?
     /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
     package let mayResume: Bool
+    /// Whether a retryable failure is retried automatically.
+    package let mayRetry: Bool
     /// Bytes that its owner may still store; a value in a file has to fit.
     package let room: Int64
 

@@ -92,11 +92,15 @@ package struct Admission: Sendable {
     }
 
     /// Admits the spec of a child, with its expressions filled in; an error in it fails the list.
-    func child(_ json: JSON, index: Int, depth: Int, owner: UInt32) throws(JobError) -> Admitted {
+    ///
+    /// The list's spec was accepted with its children, so lower limits apply only to values of expressions.
+    func child(
+        _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
+    ) throws(JobError) -> Admitted {
         let pointer = JSONPointer(["source", "jobs"]).appending(index)
         do {
             return try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
-                try reader.child(json, at: pointer, depth: depth)
+                try reader.child(json, at: pointer, depth: depth, accepted: written)
             }
         } catch {
             if error.isForbidden { throw JobError(.policy, error.reason) }
@@ -184,7 +188,7 @@ package struct Admission: Sendable {
     ) throws(JobError) -> (SourceParameters, host: String?) {
         let parameters: SourceParameters
         var limits = limits
-        limits.children = max(limits.children, (written["jobs"] ?? written["in"])?.array?.count ?? 0)
+        limits.children = max(limits.children, written.writtenChildren)
         do {
             parameters = try SourceParameters(source, mode: .expanded, isStored: isStored, limits: limits)
         } catch {

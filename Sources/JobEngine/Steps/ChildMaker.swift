@@ -66,7 +66,8 @@ struct ChildMaker: Sendable {
             } else {
                 let json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
-                admitted = try engine.admission.child(json, index: index, depth: depth, owner: parent.owner)
+                admitted = try engine.admission.child(
+                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
             }
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
@@ -88,6 +89,7 @@ struct ChildMaker: Sendable {
         of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
     ) throws(JobError) -> Admission.Admitted {
         let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
-        return try engine.admission.child(json, index: index, depth: depth, owner: parent.owner)
+        return try engine.admission.child(
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

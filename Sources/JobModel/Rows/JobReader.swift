@@ -22,6 +22,8 @@ package protocol JobReader: AnyObject, Sendable {
     func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) throws(StoreError) -> [StoredScheduleRow]
 
     func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]?
+    /// The checkpoints with which unfinished jobs, or this one, will continue their present links.
+    func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer]
     /// Returns the record of the last download to a path.
     func download(to path: String) throws(StoreError) -> [UInt8]?
     /// The blobs of lives before `life` to which rows refer, in order after `after`.
@@ -39,6 +41,7 @@ extension JobReader {
     package func nodes() throws(StoreError) -> [NodeRow] { [] }
 }
 
+/// A job as a reader returns it.
 package struct StoredJob: Sendable {
     package let row: JobRow
     /// Its spec or item.
@@ -66,6 +69,7 @@ package struct JobStanding: Sendable, Hashable {
     }
 }
 
+/// The outcome of a child.
 package struct ChildOutcome: Sendable {
     package let job: JobID
     package let index: Int
@@ -80,6 +84,7 @@ package struct ChildOutcome: Sendable {
     }
 }
 
+/// A schedule as a reader returns it.
 package struct StoredScheduleRow: Sendable {
     /// The longest spec in a list of schedules, in bytes.
     package static let longestShownSpec = 4096

@@ -8,7 +8,7 @@ package struct JobSpecReader {
     /// The most jobs that one spec names.
     private static let mostJobs = 1000
 
-    private let limits: JobLimits
+    private var limits: JobLimits
     /// The only node that there is; nil for several.
     private let onlyNode: String?
     private let inspect: Inspection?
@@ -18,7 +18,7 @@ package struct JobSpecReader {
     package private(set) var jobs: [NamedJob] = []
     private var jobIDs: Set<JobID> = []
     /// Children that the spec may hold in all, those of its children included.
-    private let mostChildren: Int
+    private var mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
 
@@ -107,11 +107,23 @@ package struct JobSpecReader {
         }
     }
 
-    /// The spec of a child, its expressions filled in; `depth` counts the lists around it.
+    /// The spec of a child, its expressions filled in; `depth` counts the lists around it. `accepted` is what its expressions were
+    /// filled into, which was accepted before: no limit that was lowered since refuses what that holds.
     package mutating func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int
+        _ json: JSON, at pointer: JSONPointer, depth: Int, accepted: JSON? = nil
     ) throws(SpecError) -> JobSpec {
-        try job(json, at: pointer, Context(scope: nil, depth: depth, mode: .expanded, isChecked: true))
+        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
+        do { return try job(json, at: pointer, context) } catch {
+            // Only here, as hardly any is refused and each would be measured.
+            guard let accepted, !error.isForbidden else { throw error }
+            let shape = SpecShape(of: accepted, depth: depth)
+            limits.children = max(limits.children, shape.children)
+            limits.links = max(limits.links, shape.links)
+            limits.depth = max(limits.depth, shape.depth)
+            mostChildren = max(mostChildren, shape.allChildren)
+            (queues, jobs, jobIDs, children) = ([], [], [], 0)
+            return try job(json, at: pointer, context)
+        }
     }
 
     private mutating func job(

@@ -41,6 +41,25 @@ extension SQLiteJobReader {
         try read { snapshot throws(StoreError) in try snapshot.connection.statement(sql, values).bytes() }
     }
 
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
+    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+        try read { snapshot throws(StoreError) in
+            let select = try snapshot.connection.statement(
+                """
+                SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text, jobs.parent FROM checkpoints \
+                CROSS JOIN jobs ON jobs.id = checkpoints.job WHERE \(job == nil ? "" : "checkpoints.job = ?1 AND ")\
+                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
+                """, job)
+            return try select.rows(atMost: limit) { row throws(StoreError) -> UnfinishedTransfer? in
+                if let parent = row.optionalInteger(4), try snapshot.isHidden(parent) { return nil }
+                let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
+                guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
+                return UnfinishedTransfer(
+                    job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+            }
+        }
+    }
+
     package func blobs(
         beforeLife life: Int64, after blob: BlobReference?, limit: Int
     ) throws(StoreError) -> [BlobReference] {

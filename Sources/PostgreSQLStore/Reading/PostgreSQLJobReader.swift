@@ -119,6 +119,26 @@ package final class PostgreSQLJobReader: JobReader {
         }
     }
 
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
+    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+        try read { snapshot throws(StoreError) in
+            let found = try snapshot.rows(
+                """
+                SELECT checkpoints.job, jobs.owner, checkpoints.link, text, jobs.parent FROM checkpoints \
+                JOIN jobs ON jobs.id = checkpoints.job WHERE ($1::bigint IS NULL OR checkpoints.job = $1) AND \
+                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job LIMIT $2
+                """, job, limit)
+            try snapshot.learn(Set((0..<found.count).compactMap { found[$0].optionalInteger(4) }))
+            return try found.map { row -> UnfinishedTransfer? in
+                if let parent = row.optionalInteger(4), snapshot.isHidden(parent) { return nil }
+                let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
+                guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
+                return UnfinishedTransfer(
+                    job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+            }
+        }
+    }
+
     package func blobs(
         beforeLife life: Int64, after blob: BlobReference?, limit: Int
     ) throws(StoreError) -> [BlobReference] {

@@ -56,10 +56,7 @@ import Testing
         #expect(note.usable(ofSize: 100, boot: "boot").text == "0-99")
         #expect(DownloadCheckpoint(note.json) == note)
         note.hasHoles = true
-        let noted = ByteRanges("0-40,50-60,90-200")
-        #expect(note.usable(ofSize: 100, noted: noted, boot: "boot").text == "0-40,50-60,90-100")
         #expect(note.usable(ofSize: 100, boot: "boot").text == "0-30")
-        #expect(note.usable(ofSize: 100, noted: noted, boot: "other").text == "0-30")
         #expect(DownloadCheckpoint(note.json) == note)
         note.bootID = ""
         #expect(note.usable(ofSize: 70, boot: "").text == "0-30")

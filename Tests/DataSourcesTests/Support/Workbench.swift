@@ -118,6 +118,7 @@ final class Workbench: Sendable {
     /// What the library has warned of.
     let warnings = WarningLog.Warnings()
     /// Whether a failure that is retryable is tried again.
+    let mayRetry = Mutex(false)
     /// The connections that a download may have.
     private static let connections = 16
     /// What servers said that refused one of several connections.
@@ -153,6 +154,7 @@ final class Workbench: Sendable {
         context.roomForBody = roomForBody.withLock(\.self)
         context.timeout = timeout
         context.checkpoint = self[checkpoint: job]
+        context.mayRetry = mayRetry.withLock(\.self)
         context.connections = Self.connections
         context.reportRefusal = { error in self.refusals.continuation.yield(error) }
         return context

@@ -228,6 +228,29 @@ import Testing
         #expect(throws: SpecError.self) { try JobSpecReader.child(list, at: JSONPointer(), depth: 2, limits: limits) }
     }
 
+    @Test func child_holdsWhatWasAccepted_butNoMoreOfWhatComesOutOfExpressions() throws {
+        func list(_ count: Int, links: Int = 0, _ inner: JSON = ["source": ["type": "error"]]) -> JSON {
+            [
+                "source": ["type": "list", "jobs": .array(Array(repeating: inner, count: count))],
+                "then": .array(Array(repeating: ["then": ["return": 1]], count: links)),
+            ]
+        }
+        var limits = JobLimits()
+        limits.children = 2
+        limits.links = 1
+        limits.depth = 2
+        func read(_ json: JSON, accepted: JSON?) throws -> JobSpec {
+            try JobSpecReader.child(json, at: JSONPointer(), depth: 1, limits: limits, accepted: accepted)
+        }
+        for json in [list(3), list(1, links: 2), list(1, list(1)), list(3, list(3))] {
+            #expect(throws: SpecError.self) { try read(json, accepted: nil) }
+            #expect(throws: SpecError.self) { try read(json, accepted: list(1)) }
+            #expect(try read(json, accepted: json).json == json)
+        }
+        let open: JSON = ["source": ["type": "list", "jobs": "{{input}}"]]
+        #expect(throws: SpecError.self) { try read(list(3), accepted: open) }
+    }
+
     // MARK: - Retries
 
     @Test(arguments: [

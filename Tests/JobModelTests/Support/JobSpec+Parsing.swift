@@ -17,10 +17,10 @@ extension JobSpec {
 
 extension JobSpecReader {
     static func child(
-        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits
+        _ json: JSON, at pointer: JSONPointer, depth: Int, limits: JobLimits, accepted: JSON? = nil
     ) throws(SpecError) -> JobSpec {
         var reader = JobSpecReader(limits: limits)
-        return try reader.child(json, at: pointer, depth: depth)
+        return try reader.child(json, at: pointer, depth: depth, accepted: accepted)
     }
 
     static func schedule(
