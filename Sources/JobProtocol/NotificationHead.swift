@@ -41,7 +41,9 @@ extension UnsafeMutableRawPointer {
             rest /= 10
         } while rest > 0
         rest = number
-        for index in (0..<digits).reversed() {
+        var index = digits
+        while index > 0 {
+            index -= 1
             storeBytes(
                 of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
             rest /= 10

@@ -31,15 +31,15 @@ package enum ResultShape: Sendable, Equatable {
     ])
 
     /// Returns whether a value of this shape may have something at `pointer`.
-    func admits(_ pointer: JSONPointer) -> Bool {
+    func admits(_ pointer: JSONPointer, _ search: inout PointerSearch) -> Bool {
         guard let token = pointer.tokens.first else { return true }
         let rest = JSONPointer(Array(pointer.tokens.dropFirst()))
         switch self {
         case .unknown: return true
         case .members(let names): return names.contains(token)
         case .elements(let element):
-            return JSONPointer.index(token) != nil && element.admits(rest)
-        case .literal(let value): return value[pointer] != nil
+            return JSONPointer.index(token) != nil && element.admits(rest, &search)
+        case .literal(let value): return search.value(at: pointer, in: value) != nil
         }
     }
 
@@ -64,5 +64,7 @@ package enum ResultShape: Sendable, Equatable {
     }
 
     /// The shape of a value that a spec gives.
-    static func literalUnlessOpen(_ value: JSON) -> ResultShape { value.hasExpression ? .unknown : .literal(value) }
+    static func literalUnlessOpen(_ value: JSON) -> ResultShape {
+        value.hasExpression ? .unknown : .literal(value)
+    }
 }

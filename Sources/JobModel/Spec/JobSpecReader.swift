@@ -21,6 +21,7 @@ package struct JobSpecReader {
     private var mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
+    private var search = PointerSearch()
 
     package init(limits: JobLimits, onlyNode: String? = nil, inspect: Inspection? = nil) {
         self.limits = limits
@@ -133,7 +134,7 @@ package struct JobSpecReader {
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
-                try scope.check(member.value, at: reader.pointer(to: member.name))
+                try scope.check(member.value, at: reader.pointer(to: member.name), &search)
             }
         }
         guard let written = reader.value("source") else { throw reader.missing("source") }
@@ -229,7 +230,7 @@ package struct JobSpecReader {
             let step = try source(written, at: inside, context)
             return (step, ResultShape(of: step.source, written))
         }
-        try context.scope?.check(written, at: inside)
+        try context.scope?.check(written, at: inside, &search)
         let step = JobPlan.Step(
             source: nil, timeout: context.timeout, retry: context.retry ?? limits.retry)
         if action == "throw" {
@@ -310,7 +311,7 @@ package struct JobSpecReader {
     ) throws(SpecError) {
         guard let scope = context.scope, let object = source.object else { return }
         for member in object.members where member.name != name {
-            try scope.check(member.value, at: pointer.appending(member.name))
+            try scope.check(member.value, at: pointer.appending(member.name), &search)
         }
     }
 }

@@ -14,6 +14,7 @@ struct ExpansionRun {
     var left: Int
     /// The memory that values still to be inserted may take once they are parsed again.
     var budget: Int
+    var search = PointerSearch()
 
     mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
         guard let object = json.object else { return try strings(json, pass, inURL: false) }
@@ -123,14 +124,14 @@ struct ExpansionRun {
         }
     }
 
-    private func find(
+    private mutating func find(
         _ name: TemplateText.Name, _ pointer: JSONPointer, _ source: String
     ) throws(JobError) -> JSON {
         guard let root = values[name] else {
             throw JobError(
                 .template, "The expression {{\(source.echoed)}} has no value here; remove it from this link.")
         }
-        guard let value = root[pointer] else {
+        guard let value = search.value(at: pointer, in: root) else {
             throw JobError(
                 .template, "The expression {{\(source.echoed)}} finds nothing in \(root.typeName); check its pointer.")
         }

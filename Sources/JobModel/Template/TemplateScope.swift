@@ -2,6 +2,7 @@
 struct TemplateScope: Sendable {
     var names: [TemplateText.Name: ResultShape] = [:]
 
+    /// The scope of a schedule's spec.
     static let schedule = TemplateScope(names: [.schedule: .literal(["name": "", "time": ""])])
 
     /// The scope of the links of a child job: only values known before it is made.
@@ -17,19 +18,25 @@ struct TemplateScope: Sendable {
         return scope
     }
 
-    /// Checks every string in `json`, a part of the spec at `pointer`.
-    func check(_ json: JSON, at pointer: JSONPointer) throws(SpecError) {
+    /// Checks every string in `json`, a part of the spec at `pointer`; `search` looks up values in the spec.
+    func check(_ json: JSON, at pointer: JSONPointer, _ search: inout PointerSearch) throws(SpecError) {
         switch json {
-        case .string(let text): try check(text, at: pointer)
+        case .string(let text): try check(text, at: pointer, &search)
         case .array(let elements):
-            for (index, element) in elements.enumerated() { try check(element, at: pointer.appending(index)) }
+            for (index, element) in elements.enumerated() {
+                try check(element, at: pointer.appending(index), &search)
+            }
         case .object(let object):
-            for member in object.members { try check(member.value, at: pointer.appending(member.name)) }
+            for member in object.members {
+                try check(member.value, at: pointer.appending(member.name), &search)
+            }
         default: break
         }
     }
 
-    private func check(_ text: String, at location: JSONPointer) throws(SpecError) {
+    private func check(
+        _ text: String, at location: JSONPointer, _ search: inout PointerSearch
+    ) throws(SpecError) {
         let parsed: TemplateText
         do { parsed = try TemplateText(text) } catch {
             throw SpecError(location, error.unnamed.map { TemplateText.unknown($0, among: names.keys) } ?? error.reason)
@@ -42,7 +49,7 @@ struct TemplateScope: Sendable {
             guard let shape = names[name] else {
                 throw SpecError(location, TemplateText.unknown(source, among: names.keys))
             }
-            guard shape.admits(pointer) else {
+            guard shape.admits(pointer, &search) else {
                 throw SpecError(
                     location, "The expression {{\(source.echoed)}} can never find anything; check its pointer.")
             }
