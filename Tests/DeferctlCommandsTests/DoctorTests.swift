@@ -79,12 +79,12 @@ import Testing
     @Test func nodes_areListed_withTheirPrograms() throws {
         let lines = NodeTable.lines([
             [
-                "node": "a\u{1B}", "state": "running", "version": "1", "running": 7, "programs": .null,
+                "node": "a\u{1B}", "state": "running", "version": "1", "running": 7, "programs": ["*"],
                 "configuration": "c", "seen": "2026-11-25T05:00:00.000Z", "startedAt": "2026-11-25T04:00:00.000Z",
             ],
             ["node": "b", "state": "away", "version": "1", "running": 0, "programs": ["x", "y"]],
         ])
-        #expect(lines.count == 3 && lines[1].hasSuffix("  any") && lines[2].hasSuffix("  x y"))
+        #expect(lines.count == 3 && lines[1].hasSuffix("  *") && lines[2].hasSuffix("  x y"))
         let seen = try #require(Timestamp(rfc3339: "2026-11-25T05:00:00.000Z"))
         #expect(lines[1].contains("  running        7  1        \(Quantities.time(seen))"))
         #expect(!lines[1].contains("\u{1B}"))
