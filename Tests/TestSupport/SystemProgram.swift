@@ -37,6 +37,8 @@ package struct SystemProgram: Sendable {
         }
         posix_spawn_file_actions_adddup2(&actions, output ?? files[0], 1)
         posix_spawn_file_actions_adddup2(&actions, files[1], 2)
+        // A server that it leaves behind must not keep the sockets of tests that run beside this one. Closed numbers do no harm.
+        for descriptor in Int32(3)..<1024 { posix_spawn_file_actions_addclose(&actions, descriptor) }
         // Dispatch's threads block signals, and the program would inherit that.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
