@@ -123,6 +123,8 @@ import Testing
                 #expect(try await wires[other].wait(job)["result"]?["body"] == "second")
                 nodes.daemons[stopped].process.send(signal: SIGCONT)
                 try await nodes.daemons[stopped].process.line(containing: "Other nodes have taken over")
+                // It may refuse requests until it has begun another life.
+                try await Nodes.until { (try? await wires[stopped].wait(job)) != nil }
                 first.answer(.text("first"))
                 first = second
                 #expect(try await wires[stopped].wait(job)["result"]?["body"] == "second")
