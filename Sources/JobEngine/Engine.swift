@@ -17,11 +17,8 @@ package final class Engine: Sendable {
         let settings: EngineSettings
         let admission: Admission
 
-        /// The other nodes that have each program.
-        let others: [String: [String]]
-
         init(_ settings: EngineSettings, _ library: SourceLibrary, others: [String: [String]] = [:]) {
-            (self.settings, self.others) = (settings, others)
+            self.settings = settings
             admission = Admission(
                 policy: library.rules, limits: settings.limits,
                 onlyNode: settings.store == .sqlite ? settings.node.name : nil, others: others)
@@ -164,7 +161,7 @@ package final class Engine: Sendable {
     /// them is not valid.
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try library.configure(sources)
-        current.withLock { $0 = Current(settings, library, others: $0.others) }
+        current.withLock { $0 = Current(settings, library, others: $0.admission.others) }
         room.configure(minimum: settings.minimumForJobs)
         inbox.put(.input(.configure(settings.core)), of: nil)
         // The probe comes after the settings in the engine's own queue, so later requests meet them.
@@ -176,7 +173,10 @@ package final class Engine: Sendable {
 
     /// Takes note of the programs of other nodes.
     func setPrograms(ofOthers programs: [String: [String]]) {
-        current.withLock { if $0.others != programs { $0 = Current($0.settings, library, others: programs) } }
+        current.withLock { current in
+            guard current.admission.others != programs else { return }
+            current = Current(current.settings, library, others: programs)
+        }
     }
 
     // MARK: - Requests

@@ -88,8 +88,8 @@ package final class PostgreSQLCluster: Sendable {
         return result.outputText.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Starts the server; returns once it accepts connections. With a `disk` of that size at the directory `disk`, which only
-    /// root can make, and the server sees.
+    /// Starts the server; returns once it accepts connections. `disk` is the size of a file system that root mounts at the
+    /// directory `disk`, for the server alone.
     package func start(environment: [String: String] = [:], disk: String? = nil) throws {
         let options = "-k \(directory.path) -c listen_addresses= -c fsync=off -c max_connections=300"
         var wrapper: [String] = []

@@ -86,23 +86,22 @@ extension Core {
         live.host = live.permits > 0 ? host : nil
         running.update(live)
         if live.permits > 0 { return pending.emit(.proceed(live.run, host: host, connections: live.permits)) }
-        try unbegin(live, old, round) { $0.unbegin(waitingFor: host) }
+        try unbegin(old, was: old, live, waitingFor: host, round)
     }
 
     /// Leaves a job to a node that has its program.
     private func leave(to node: String, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
-        try unbegin(live, old, round) { row in
-            row.unbegin()
-            row.node = node
-        }
+        var row = old
+        row.node = node
+        try unbegin(row, was: old, live, round)
     }
 
     private func unbegin(
-        _ live: LiveRun, _ old: JobRow, _ round: Round, _ change: (inout JobRow) -> Void
+        _ changed: JobRow, was old: JobRow, _ live: LiveRun, waitingFor host: String? = nil, _ round: Round
     ) throws(StoreError) {
         release(live)
-        var row = old
-        change(&row)
+        var row = changed
+        row.unbegin(waitingFor: host)
         try store(&row, was: old, round)
         pending.emit(.yield(live.run))
     }

@@ -8,8 +8,8 @@ package struct Admission: Sendable {
     package let limits: JobLimits
     /// The only node that there is; nil for several.
     private let onlyNode: String?
-    /// The other nodes that have a program of a name.
-    private let others: [String: [String]]
+    /// The other nodes that have each program.
+    let others: [String: [String]]
 
     package init(
         policy: SourceRules, limits: JobLimits, onlyNode: String? = nil, others: [String: [String]] = [:]

@@ -29,7 +29,7 @@ extension EngineLoop {
         case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
         case .list(let job, let list):
             engine.board.put(list, of: job)
-            if store.sharing != nil { listsToTell.insert(job) }
+            if store.sharing?.hasOthers == true { listsToTell.insert(job) }
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work):
             engine.removeParts(work) { [inbox = engine.inbox] in

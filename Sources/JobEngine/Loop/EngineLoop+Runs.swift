@@ -4,7 +4,6 @@ import Dispatch
 import JobCore
 import JobModel
 import Logging
-import Synchronization
 
 /// A run that the core has begun, until the round that takes its end is committed.
 ///
@@ -366,21 +365,6 @@ extension Engine {
         case .adopt(let value, let body): .ended(end(adopting: value, body: body))
         case .step: Expansion(order: order, engine: self).run()
         }
-    }
-}
-
-/// The file for a response body that is too long for a row.
-private final class KeptBody: Sendable {
-    let file: BlobReference
-    private let kept = Mutex<BlobReference?>(nil)
-
-    init(_ blobs: BlobStore) { file = blobs.newFile() }
-
-    /// Nil if the source wrote none.
-    var reference: BlobReference? { kept.withLock(\.self) }
-
-    func keep(_ size: Int64) {
-        kept.withLock { $0 = BlobReference(life: file.life, number: file.number, size: size) }
     }
 }
 

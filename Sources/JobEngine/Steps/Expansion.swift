@@ -9,7 +9,7 @@ struct Expansion: Sendable {
         case timer(Double)
         /// It waits for this job.
         case job(JobID)
-        /// This node has its program.
+        /// Only other nodes have its program; it is left to the node of this name.
         case elsewhere(String)
         case list(ChildMaker)
         case transfer(Transfer)

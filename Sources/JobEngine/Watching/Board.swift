@@ -18,6 +18,8 @@ package final class Board: Sendable {
         /// Runs of which other nodes have told.
         var elsewhere: [JobID: RunProgress] = [:]
         var lists: [JobID: List] = [:]
+        /// The lists among them of which other nodes have told.
+        var heardLists: Set<JobID> = []
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
         var children: [JobID: Set<JobID>] = [:]
@@ -102,23 +104,41 @@ package final class Board: Sendable {
 
     // MARK: - Other nodes
 
+    /// Runs, and lists, of other nodes that are kept. What is told after a job's end would stay for good.
+    private static let mostElsewhere = 10_000
+
     /// The run of a job at another node, which `make` makes if it is new.
     func elsewhere(_ job: JobID, _ run: RunID, _ make: () -> RunProgress) -> RunProgress {
         state.withLock { state in
             if let known = state.elsewhere[job], known.run >= run { return known }
             let progress = make()
+            if state.elsewhere.count >= Self.mostElsewhere { state.elsewhere = [:] }
             state.elsewhere[job] = progress
             return progress
         }
     }
 
+    /// Stores a list as another node has it, unless more of it has ended as far as this one knows.
+    func hear(_ list: ListRow) {
+        if let known = self.list(of: list.job), (known.id, known.ended) >= (list.id, list.ended) { return }
+        state.withLock { state in
+            if state.heardLists.count >= Self.mostElsewhere { state.forgetHeardLists() }
+            state.heardLists.insert(list.job)
+        }
+        put(list, of: list.job)
+    }
+
     /// Forgets what other nodes have told of jobs that have changed since, or of all, as some of these nodes may be gone.
     func forget(_ jobs: [JobID], all: Bool) {
         state.withLock { state in
-            if all { state.elsewhere = [:] }
+            if all {
+                state.elsewhere = [:]
+                state.forgetHeardLists()
+            }
             for job in jobs where state.runs[job] == nil {
                 state.elsewhere[job] = nil
                 state.lists[job] = nil
+                state.heardLists.remove(job)
                 state.leave(job)
             }
         }
@@ -213,6 +233,10 @@ package final class Board: Sendable {
 
 extension Board.State {
     fileprivate func run(of job: JobID) -> RunProgress? { runs[job] ?? elsewhere[job] }
+
+    fileprivate mutating func forgetHeardLists() {
+        for job in exchange(&heardLists, with: []) { lists[job] = nil }
+    }
 
     /// Returns true if the engine must be told.
     fileprivate mutating func change(_ job: JobID) -> Bool {

@@ -19,34 +19,33 @@ extension EngineLoop {
         let now = now.steady
         guard sharing.hasOthers, now >= nextReport else { return }
         nextReport = now.saturatingAdding(Self.reportPause)
-        var records: [JSON] = []
-        for job in exchange(&listsToTell, with: []) {
-            guard let list = engine.board.list(of: job) else { continue }
-            records.append([
-                JSON(Int(job)), JSON(Int(list.id)), JSON(list.total), JSON(list.ended), JSON(Int(list.bytes)),
-            ])
+        var messages = [""]
+        /// Returns false if there is no room for the record, which is told the next time.
+        func add(_ record: JSON) -> Bool {
+            let text = record.description
+            let last = messages.count - 1
+            if messages[last].utf8.count + text.utf8.count > Self.most.bytes {
+                guard messages.count < Self.most.messages else { return false }
+                messages.append(text)
+            } else {
+                messages[last] += (messages[last].isEmpty ? "" : ",") + text
+            }
+            return true
+        }
+        for job in listsToTell {
+            if let list = engine.board.list(of: job), !add(list.record) { break }
+            listsToTell.remove(job)
         }
         for run in runs.values {
             let news = run.progress.standing
             guard news != run.told, news != nil || run.progress.isProgram else { continue }
+            guard add(run.progress.record) else { break }
             run.told = news
-            records.append(run.progress.record)
         }
-        var messages: [String] = []
-        var message = ""
-        for record in records {
-            let text = record.description
-            if message.utf8.count + text.utf8.count > Self.most.bytes {
-                messages.append("[\(message)]")
-                message = ""
-            }
-            message += (message.isEmpty ? "" : ",") + text
-        }
-        if !message.isEmpty { messages.append("[\(message)]") }
-        sharing.tell(messages.prefix(Self.most.messages))
+        sharing.tell(messages.filter { !$0.isEmpty }.map { "[\($0)]" })
     }
 
-    /// Takes in what another node tells; an empty text says that there are news in the store.
+    /// Takes in what another node tells; an empty text means that the store has news.
     func hear(_ text: String) {
         guard !text.isEmpty else { return nextPoll = .min }
         let message = JSON(stored: Array(text.utf8))
@@ -73,19 +72,25 @@ extension EngineLoop {
 
     /// Asks the node of a run to store what its program has written.
     fileprivate func want(_ run: RunID, _ promise: Promise<Void, Never>) {
+        let isAsked = outputWaits[run]?.isEmpty == false
         outputWaits[run, default: []].append(promise)
-        if outputWaits[run]?.count == 1 { store.sharing?.tell([(["wanted": run.json] as JSON).description]) }
+        if !isAsked { store.sharing?.tell([(["wanted": run.json] as JSON).description]) }
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.outputPatience) { [engine] in
             promise.succeed(())
-            engine.inbox.put(.task { $0.outputWaits[run] = nil }, of: nil)
+            engine.inbox.put(.task { $0.outputWaits[run]?.removeAll { $0.deferred === promise.deferred } }, of: nil)
         }
     }
 }
 
 extension Engine {
-    /// Waits until the output of a job's program can be read here, if it runs at another node.
-    package func fetchOutput(of job: JobID, for owner: UInt32) async {
-        guard let run = board.program(of: job)?.run, run.life != blobs.life else { return }
+    /// The run of a job's program at another node; nil if there is none.
+    package func runElsewhere(of job: JobID) -> RunID? {
+        guard let run = board.program(of: job)?.run, run.life != blobs.life else { return nil }
+        return run
+    }
+
+    /// Waits until the output of a run at another node can be read here, two seconds at most.
+    package func fetchOutput(of run: RunID, for owner: UInt32) async {
         let promise = Promise<Void, Never>()
         inbox.put(.task { $0.want(run, promise) }, of: owner)
         await promise.deferred.get()
@@ -98,7 +103,7 @@ extension RunID {
         self.init(life: Int64(life), number: Int64(number))
     }
 
-    fileprivate var json: JSON { [JSON(Int(life)), JSON(Int(number))] }
+    fileprivate var json: JSON { [life.json, number.json] }
 }
 
 extension RunProgress {
@@ -118,26 +123,28 @@ extension RunProgress {
 
     fileprivate var record: JSON {
         let latest = latest
-        func number(_ value: Int64?) -> JSON { value.map { JSON(Int($0)) } ?? .null }
         return [
-            JSON(Int(job)), run.json, JSON(link), JSON(attempt), .bool(isProgram), number(latest?.completed),
-            number(latest?.total), .string(latest?.unit.rawValue ?? ""), number(output),
+            job.json, run.json, link.json, attempt.json, isProgram.json, latest?.completed.json ?? .null,
+            latest?.total?.json ?? .null, latest?.unit.rawValue.json ?? .null, output?.json ?? .null,
         ]
     }
+}
+
+extension ListRow {
+    fileprivate var record: JSON { [job.json, id.json, total.json, ended.json, bytes.json] }
 }
 
 extension Board {
     /// Takes in what another node tells of a run or a list.
     fileprivate func hear(_ record: JSON) {
-        func number(_ index: Int) -> Int64? { record[index]?.int.map(Int64.init) }
+        func number(_ index: Int) -> Int64? { record[index]?.int.flatMap { $0 < 0 ? nil : Int64($0) } }
         guard let job = number(0) else { return }
         if let list = number(1), let total = number(2), let ended = number(3), let bytes = number(4) {
             var row = ListRow(
                 job: job, id: list, link: 0, phase: .open, mode: .settled, concurrency: nil, total: Int(total),
                 template: nil)
             (row.ended, row.bytes) = (Int(ended), bytes)
-            if let known = self.list(of: job), (known.id, known.ended) >= (row.id, row.ended) { return }
-            return put(row, of: job)
+            return hear(row)
         }
         guard let run = RunID(record[1]), let link = number(2), let attempt = number(3),
             case .bool(let isProgram)? = record[4]
@@ -145,7 +152,9 @@ extension Board {
         let progress = elsewhere(job, run) {
             RunProgress(of: job, run, link: Int(link), attempt: Int(attempt), isProgram: isProgram, on: self)
         }
-        if let unit = record[7]?.string { progress.count(in: Progress.Unit(rawValue: unit)) }
+        if let unit = record[7]?.string, Progress.Unit.isWellFormed(unit) {
+            progress.count(in: Progress.Unit(rawValue: unit))
+        }
         if let completed = number(5) { progress.report(ProgressUpdate(completed: completed, total: number(6))) }
         if let output = number(8) { progress.wrote(output) }
     }

@@ -70,7 +70,11 @@ extension Connection {
     }
 
     private func output(_ request: OutputRequest) async throws(ProtocolError) -> Output {
-        await engine.fetchOutput(of: request.job, for: caller.uid)
+        if let run = engine.runElsewhere(of: request.job) {
+            // Only those who may read the job make another node copy its output.
+            _ = try await look { try $0.job(request.job).row.id }
+            await engine.fetchOutput(of: run, for: caller.uid)
+        }
         return try await look { lookup in
             let output = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
             guard let file = output.file else { return (OutputPiece(at: request.offset), output.isOver) }

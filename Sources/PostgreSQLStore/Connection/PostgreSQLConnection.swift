@@ -39,7 +39,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
             throw StoreError(errors, "The address of the database \(flaw).", isLasting: true)
         }
         (self.settings, self.errors) = (settings, errors)
-        // What comes later wins, and an empty password counts as none.
+        // A later value wins, and an empty password counts as none.
         let keywords = ["password", "dbname", "client_encoding", "application_name"]
         let values = [settings.password ?? "", settings.address, "UTF8", "deferd"]
         let opened = withStrings(keywords) { keywords in
@@ -90,7 +90,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
         }
     }
 
-    /// Looks at the session.
+    /// Asks the server who it is, and enters pipeline mode.
     private func begin(until end: UInt64) throws(StoreError) {
         PQsetnonblocking(pointer, 1)
         guard PQsendQuery(pointer, "SELECT pg_backend_pid()") == 1 else { throw broken(message) }
@@ -98,7 +98,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
         while let result = try next(until: end) {
             if PQresultStatus(result) == PGRES_FATAL_ERROR { failed = failed ?? failure(result) }
             if PQntuples(result) > 0, let process = PQgetvalue(result, 0, 0) {
-                // A pooler makes ids of its own up.
+                // A pooler makes up its own ids.
                 isPooled = Int32(String(cString: process)) != PQbackendPID(pointer)
             }
             PQclear(result)
@@ -115,7 +115,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
     /// Begins a transaction with settings of its own, whatever those of the role or of a pooler's session are.
     func begin(isSnapshot: Bool = false) throws(StoreError) {
         try send("BEGIN ISOLATION LEVEL \(isSnapshot ? "REPEATABLE READ READ ONLY" : "READ COMMITTED READ WRITE")")
-        try send(settings.session)
+        try send(settings.transaction)
     }
 
     func commit() throws(StoreError) {

@@ -31,9 +31,9 @@ package struct PostgreSQLSettings: Sendable {
 
     var milliseconds: Int { Int(statementTimeout * 1000) }
 
-    /// A statement for the settings of a transaction. Each query has its index, but the server keeps plans that it made while
-    /// the tables were small.
-    var session: String {
+    /// A statement that makes the settings of a transaction. Tables are never scanned, as each query has its index, but the
+    /// server would keep plans that it made while the tables were small.
+    var transaction: String {
         """
         SELECT set_config('search_path', 'deferd', true), set_config('synchronous_commit', 'on', true), \
         set_config('statement_timeout', '\(milliseconds)', true), set_config('lock_timeout', '\(milliseconds)', true), \

@@ -14,19 +14,18 @@ struct Lives {
         let lease: Int64
         let isOver: Bool
         let node: String
-        /// Their names as JSON.
+        /// The names of its programs, an array in JSON.
         let programs: [UInt8]
     }
 
     /// The other nodes that have each program.
     private(set) var programs: [String: [String]] = [:]
     private var descriptions: [String: [UInt8]] = [:]
+    /// Whether there were other nodes in the last look.
+    var hasOthers: Bool { !seen.isEmpty }
 
     /// The longest time between two looks that counts, in milliseconds.
     private static let longestGap: Int64 = 2000
-
-    /// Whether others go on.
-    var hasOthers: Bool { !seen.isEmpty }
 
     private var seen: [Int64: (beat: Int64, silence: Int64)] = [:]
     private var lastLook: Int64?

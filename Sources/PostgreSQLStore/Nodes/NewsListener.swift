@@ -8,7 +8,7 @@ import Synchronization
 final class NewsListener: Sendable {
     private let settings: PostgreSQLSettings
     /// Begins the node's own messages, which are left out.
-    private let prefix: String
+    let prefix: String
     private let isClosed = Atomic(false)
 
     /// Milliseconds between two looks at whether it is closed, and before a broken connection is replaced.
@@ -21,7 +21,6 @@ final class NewsListener: Sendable {
         DispatchQueue(label: "deferd.news").async { [self] in
             while !isClosed.load(ordering: .relaxed) {
                 if let connection = try? PostgreSQLConnection(settings, errors: .read) {
-                    if connection.isPooled { return }
                     listen(connection, hear)
                 }
                 usleep(UInt32(Self.pause) * 1000)

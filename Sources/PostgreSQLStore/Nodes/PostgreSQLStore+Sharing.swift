@@ -25,7 +25,10 @@ extension PostgreSQLStore: SharedStore {
 
     package var hasOthers: Bool { lives.hasOthers }
 
-    package func listen(_ hear: @escaping @Sendable (String) -> Void) { listener.start(hear) }
+    package func listen(_ hear: @escaping @Sendable (String) -> Void) {
+        // A pooler does not pass on what a session hears.
+        if !isPooled { listener.start(hear) }
+    }
 
     /// Milliseconds between two announcements.
     private static let announcementPause: Int64 = 20
@@ -46,7 +49,7 @@ extension PostgreSQLStore: SharedStore {
             // round.
             try? connection.send(
                 "SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', $1)",
-                PostgreSQLParameters(["\(instance):\(text)"]).values)
+                PostgreSQLParameters([listener.prefix + text]).values)
             try? connection.synchronize()
         }
     }

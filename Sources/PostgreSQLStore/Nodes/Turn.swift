@@ -66,7 +66,7 @@ struct Turn {
                 PostgreSQLParameters([row.life, row.beat]).values)
         }
         hasWritten = !gone.isEmpty
-        hasOthers = others.contains { !$0.isOver }
+        hasOthers = lives.hasOthers
         var news = News()
         news.hasLostRuns = !gone.isEmpty || others.contains(where: \.isOver)
         var jobs: Set<JobID> = []

@@ -60,8 +60,9 @@ extension PostgreSQLTransaction {
             (SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished))
             """, starts.due ?? .min
         ).first
-        starts.found(due: found?.optionalInteger(0))
-        return DueTimes(steady: found?.optionalInteger(0), wall: found?.time(1), firstEnd: found?.time(2))
+        let steady = found?.optionalInteger(0)
+        starts.found(due: steady)
+        return DueTimes(steady: steady, wall: found?.time(1), firstEnd: found?.time(2))
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {

@@ -71,12 +71,12 @@ struct Nodes {
         }
     }
 
-    /// Asks again and again until it is so, where nothing tells of it.
+    /// Polls until a condition holds that no notification reports.
     static func until(_ isSo: () async throws -> Bool) async throws {
         let end = ContinuousClock.now + .seconds(Patience.seconds)
         while try await !isSo() {
             guard ContinuousClock.now < end else {
-                Issue.record("It never was so.")
+                Issue.record("The condition never held.")
                 return
             }
             try await Task.sleep(for: .milliseconds(5))
