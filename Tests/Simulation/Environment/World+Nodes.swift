@@ -86,12 +86,10 @@ extension World {
         }
         servesSince = clock.elapsed
         engine.phase = .serving
-        let held = engine.held
-        engine.held = []
         isLate = true
         wasCommitted(inputs)
         isLate = false
-        for input in held { feed(input) }
+        for input in exchange(&engine.held, with: []) { feed(input) }
         armTick()
     }
 }
