@@ -13,18 +13,22 @@ extension Core {
 
     /// Returns a job that an owner's jobs can wait for.
     func target(_ id: JobID, of owner: UInt32, _ round: Round) throws(StoreError) -> JobRow? {
-        guard let row = try round.transaction.job(id), row.owner == owner, !row.isRemoving else { return nil }
+        guard let row = try round.transaction.job(id), row.owner == owner,
+            try !(ancestors(of: row, round).last ?? row).isRemoving
+        else { return nil }
         return row
     }
 
-    /// Keeps a job until its dependent has ended.
+    /// Keeps a job, and its root, with which it would be removed, until its dependent has ended.
     func depend(_ dependent: JobID, on target: JobID, _ round: Round) throws(StoreError) {
-        guard let old = try round.transaction.job(target) else { return }
-        try round.transaction.addDependency(of: dependent, on: target)
-        guard !old.hasDependents else { return }
-        var row = old
-        row.hasDependents = true
-        try store(&row, was: old, round)
+        guard let row = try round.transaction.job(target) else { return }
+        for old in try [row] + ancestors(of: row, round).suffix(1) {
+            try round.transaction.addDependency(of: dependent, on: old.id)
+            guard !old.hasDependents else { continue }
+            var row = old
+            row.hasDependents = true
+            try store(&row, was: old, round)
+        }
     }
 
     /// Lets the job of a run wait for another without a slot; if that has ended, the link ends too.

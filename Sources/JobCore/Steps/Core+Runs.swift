@@ -7,6 +7,8 @@ extension Core {
             // The row of a job that was taken over may name its files by now.
             return id.life == life ? drop(event) : drop(event, files: [])
         }
+        // Even if the job is held or removed.
+        if case .ended(let end) = event, let error = end.outcome.error { pause(for: error, of: live, round) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed or is unreadable. Only its end matters, because it frees the slot and permits.
@@ -131,7 +133,6 @@ extension Core {
 
     /// Ends a run and its current link.
     func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
-        if let error = end.outcome.error { pause(for: error, of: live, round) }
         if end.received > 0 {
             pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
         }

@@ -362,9 +362,9 @@ final class Oracle {
         }
         guard row.isSuspect else { return }
         for run in world.runs {
-            guard let other = world.store.job(run.order.job.id), other.id != row.id, other.run == run.order.run else {
-                continue
-            }
+            guard let other = world.store.job(run.order.job.id), other.id != row.id, other.run == run.order.run,
+                !world.store.isDamaged(other.id)
+            else { continue }
             world.expect(!other.isSuspect, 2, "The suspects \(row.id) and \(other.id) run at the same time.")
         }
     }
