@@ -38,53 +38,67 @@ package enum JobColumns {
 
     // MARK: Writing
 
-    /// Binds a new row from the parameter behind `start` on.
-    package static func bind(_ row: JobRow, digest: UInt64, to statement: some Bindings, behind start: Int32) {
-        func bind(_ value: (some Bindable)?, _ column: Column) {
-            statement.bind(value, at: start + column.rawValue + 1)
+    /// Binds values of the row whose parameters follow `start`. It is called for each column of each job, so it is not generic.
+    private struct Binder {
+        let statement: any Bindings
+        let start: Int32
+
+        func bind(_ value: Int64?, _ column: Column) {
+            if let value { statement.bind(integer: value, at: start + column.rawValue + 1) }
         }
-        bind(row.owner, .owner)
-        bind(row.queue, .queue)
-        bind(row.plan.source.source.map { Int64($0.code) } ?? -1, .source)
-        bind(row.priority, .priority)
+
+        func bind(_ value: String?, _ column: Column) {
+            if let value { statement.bind(text: value, at: start + column.rawValue + 1) }
+        }
+
+        func bind(_ value: [UInt8]?, _ column: Column) {
+            if let value { statement.bind(bytes: value, at: start + column.rawValue + 1) }
+        }
+    }
+
+    /// Binds a new row from the parameter behind `start` on.
+    package static func bind(_ row: JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
+        let binder = Binder(statement: statement, start: start)
+        binder.bind(Int64(row.owner), .owner)
+        binder.bind(row.queue, .queue)
+        binder.bind(row.plan.source.source.map { Int64($0.code) } ?? -1, .source)
+        binder.bind(Int64(row.priority), .priority)
         if let key = row.key {
-            bind(key, .key)
-            bind(Int64(bitPattern: digest), .digest)
+            binder.bind(key, .key)
+            binder.bind(Int64(bitPattern: digest), .digest)
         }
         if let parent = row.parent {
-            bind(parent.job, .parent)
-            bind(parent.link, .parentLink)
-            bind(parent.list, .list)
-            bind(parent.index, .parentIndex)
+            binder.bind(parent.job, .parent)
+            binder.bind(Int64(parent.link), .parentLink)
+            binder.bind(parent.list, .list)
+            binder.bind(Int64(parent.index), .parentIndex)
         }
-        bind(row.createdAt, .createdAt)
-        bind(row.terms.keepsKey, .keepsKey)
-        bind(row.label, .label)
-        bind(submitted(row), .submitted)
+        binder.bind(row.createdAt.milliseconds, .createdAt)
+        binder.bind(row.terms.keepsKey ? 1 : 0, .keepsKey)
+        binder.bind(row.label, .label)
+        binder.bind(submitted(row), .submitted)
         bindChanging(row, to: statement, behind: start)
     }
 
     /// Binds the id and what changes.
-    package static func bindChanging(_ row: JobRow, to statement: some Bindings, behind start: Int32 = 0) {
-        func bind(_ value: (some Bindable)?, _ column: Column) {
-            statement.bind(value, at: start + column.rawValue + 1)
-        }
-        bind(row.id, .id)
-        bind(row.state.code, .state)
-        bind(row.waiting.rawValue, .waiting)
-        bind(row.isRemoving, .removing)
-        bind(row.hasDependents, .awaited)
-        bind(row.crashes, .crashes)
-        bind(row.version, .version)
-        bind(row.link, .link)
-        bind(row.host, .host)
-        bind(row.run?.life, .runLife)
-        bind(row.due, .due)
-        bind(row.notBefore, .notBefore)
-        bind(row.deadline, .deadline)
-        bind(row.finishedAt, .finishedAt)
-        bind(life(row), .life)
-        bind(row.carried?.encoded, .carried)
+    package static func bindChanging(_ row: JobRow, to statement: any Bindings, behind start: Int32 = 0) {
+        let binder = Binder(statement: statement, start: start)
+        binder.bind(row.id, .id)
+        binder.bind(Int64(row.state.code), .state)
+        binder.bind(Int64(row.waiting.rawValue), .waiting)
+        binder.bind(row.isRemoving ? 1 : 0, .removing)
+        binder.bind(row.hasDependents ? 1 : 0, .awaited)
+        binder.bind(Int64(row.crashes), .crashes)
+        binder.bind(row.version, .version)
+        binder.bind(Int64(row.link), .link)
+        binder.bind(row.host, .host)
+        binder.bind(row.run?.life, .runLife)
+        binder.bind(row.due, .due)
+        binder.bind(row.notBefore?.milliseconds, .notBefore)
+        binder.bind(row.deadline, .deadline)
+        binder.bind(row.finishedAt?.milliseconds, .finishedAt)
+        binder.bind(life(row), .life)
+        binder.bind(row.carried?.encoded, .carried)
     }
 
     package static func submitted(_ row: JobRow) -> [UInt8] {
