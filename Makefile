@@ -1,7 +1,7 @@
 export SWIFT ?= swift
 PREFIX ?= /usr/local
 
-.PHONY: help demo demo-machines build install deb lint test test-machines test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash test-deb fuzz simulate simulate-known simulate-ci simulate-mutants soak floods bench bench-kit bench-libraries prepare
+.PHONY: help demo demo-machines build install deb lint test test-machines test-outside test-schedules test-tsan test-asan test-races test-yields test-defects test-crash test-deb fuzz simulate simulate-known simulate-ci simulate-mutants soak floods bench bench-kit prepare
 
 help: # Lists the targets by purpose.
 	@.ci/help
@@ -65,8 +65,6 @@ bench: prepare # Measures deferd beside beanstalkd, aria2, curl and xargs, and p
 	@.ci/bench peers
 bench-kit: # Compares DeferredKit with NIO's futures and Swift's tasks; the table in the article on performance is its output. ROUNDS=n.
 	@.ci/bench kit
-bench-libraries: # Measures what is ours beside the library that does the same, or the plainer way; ROW=name measures one row.
-	@.ci/bench libraries
 
 ## For other targets
 prepare: # Installs the Debian packages that a build needs and are missing.

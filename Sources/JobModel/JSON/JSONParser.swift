@@ -1,7 +1,7 @@
 /// Parses one JSON value (RFC 8259) from UTF-8 bytes, strictly and with bounds on depth and memory.
 ///
 /// Foundation's parser loses the digits of numbers and does not bound memory, and parsing is the hot path of every
-/// request: in the row `json, read` of `make bench-libraries` JSONSerialization takes 6 times as long.
+/// request: JSONSerialization takes 6 times as long for 430 bytes.
 package struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private let maximumDepth: Int

@@ -1,6 +1,6 @@
 /// Writes JSON text, value by value, into one buffer.
 ///
-/// In the row `json, write` of `make bench-libraries` JSONSerialization takes 70 times as long.
+/// JSONSerialization takes 70 times as long for 430 bytes.
 package struct JSONWriter {
     /// The text written so far, in UTF-8.
     package private(set) var bytes: [UInt8]

@@ -26,7 +26,7 @@ extension Timestamp: CustomStringConvertible {
 
     /// RFC 3339 in UTC with milliseconds: `2026-11-20T17:35:35.123Z`.
     ///
-    /// In the row `time, write` of `make bench-libraries` Foundation's ISO8601FormatStyle takes three times as long.
+    /// Foundation's ISO8601FormatStyle takes three times as long.
     package var description: String {
         let days = Int(milliseconds.flooredQuotient(by: 86_400_000))
         let rest = Int(milliseconds) - days * 86_400_000

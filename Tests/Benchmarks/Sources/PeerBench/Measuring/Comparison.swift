@@ -17,21 +17,16 @@ struct Comparison {
         case atMost(Double)
     }
 
-    struct Pair {
-        let deferd: Double
-        let peer: Double
-    }
-
     let name: String
     let peer: String
     let unit: String
     let figure: Figure
-    let target: Target?
-    let pairs: [Pair]
+    let target: Target
+    let pairs: [(deferd: Double, peer: Double)]
 
-    /// The figure of each round.
-    var figures: Spread {
-        Spread(
+    /// The table's columns.
+    var columns: [String] {
+        let figures = Spread(
             pairs.map { pair in
                 switch figure {
                 case .ratio: pair.deferd / pair.peer
@@ -39,27 +34,10 @@ struct Comparison {
                 case .own: pair.deferd
                 }
             })
-    }
-
-    var deferd: Spread { Spread(pairs.map(\.deferd)) }
-    var other: Spread { Spread(pairs.map(\.peer)) }
-
-    /// Whether the median of the figures meets the target; nil without a target.
-    var isMet: Bool? {
-        switch target {
-        case .atLeast(let bound): figures.median >= bound
-        case .atMost(let bound): figures.median <= bound
-        case nil: nil
-        }
-    }
-
-    /// The table's columns, in the order of ``Table/heads``.
-    var columns: [String] {
-        let bound =
+        let (bound, isMet) =
             switch target {
-            case .atLeast(let bound): "≥ \(Self.short(bound))"
-            case .atMost(let bound): "≤ \(Self.short(bound))"
-            case nil: "–"
+            case .atLeast(let bound): ("≥ \(Self.short(bound))", figures.median >= bound)
+            case .atMost(let bound): ("≤ \(Self.short(bound))", figures.median <= bound)
             }
         let kind =
             switch figure {
@@ -67,16 +45,13 @@ struct Comparison {
             case .difference: " more"
             case .own: " (own)"
             }
+        let (own, other) = (Spread(pairs.map(\.deferd)).median, Spread(pairs.map(\.peer)).median)
         return [
-            name, peer, "\(Self.short(deferd.median)) \(unit)",
-            figure == .own ? "–" : "\(Self.short(other.median)) \(unit)",
+            name, peer, "\(Self.short(own)) \(unit)", figure == .own ? "–" : "\(Self.short(other)) \(unit)",
             Self.short(figures.median) + kind, "\(Self.short(figures.low))–\(Self.short(figures.high))",
-            String(pairs.count), bound,
-            isMet.map { $0 ? "yes" : "MISSED" } ?? "–",
+            String(pairs.count), bound, isMet ? "yes" : "MISSED",
         ]
     }
-
-    var summary: String { columns.joined(separator: " | ") }
 
     /// About three digits: measured figures are not more precise.
     private static func short(_ value: Double) -> String {

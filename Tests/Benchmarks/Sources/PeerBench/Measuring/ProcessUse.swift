@@ -5,22 +5,15 @@ import Glibc
 struct ProcessUse {
     /// CPU seconds of all threads, including ended ones.
     let seconds: Double
-    /// Context switches by thread.
-    private let switches: [String: Int]
     /// Resident bytes.
     let resident: Int
-    let threads: Int
+    /// Context switches by thread.
+    private let switches: [String: Int]
 
-    init(of process: pid_t) throws {
-        var clock = clockid_t()
-        var time = timespec()
-        guard clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else {
-            throw BenchError("Cannot read the CPU time of process \(process); it has ended.")
-        }
-        seconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    init(of process: pid_t) {
+        seconds = Self.seconds(of: process)
         resident = Self.number("VmRSS:", in: "/proc/\(process)/status") * 1024
         let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-        threads = tasks.count
         switches = tasks.reduce(into: [:]) { switches, task in
             let status = "/proc/\(process)/task/\(task)/status"
             switches[task] =
@@ -29,18 +22,11 @@ struct ProcessUse {
         }
     }
 
-    /// The use between two measurements.
-    struct Change {
-        let seconds: Double
-        let switches: Int
-    }
-
-    func since(_ before: ProcessUse) -> Change {
-        Change(
-            seconds: seconds - before.seconds,
-            // A thread that has ended in between took one at least: its last.
-            switches: switches.reduce(0) { $0 + $1.value - before.switches[$1.key, default: 0] }
-                + before.switches.count { switches[$0.key] == nil })
+    /// Context switches between two measurements.
+    func switches(since before: ProcessUse) -> Int {
+        // A thread that has ended in between took one at least: its last.
+        switches.reduce(0) { $0 + $1.value - before.switches[$1.key, default: 0] }
+            + before.switches.count { switches[$0.key] == nil }
     }
 
     /// CPU seconds only, for when a measurement runs and reading more would disturb it.

@@ -12,18 +12,16 @@ final class Beanstalkd {
         case often
     }
 
-    static let options = "-b DIR -f 0 (or no -b), -l unix:PATH"
-
     /// From exec to the first answer, in seconds.
     let startTime: Double
-    let socketPath: String
+    private let socketPath: String
     private let process: ChildProcess
 
     init(_ bench: Bench, _ binlog: Binlog, state: String? = nil) throws {
-        let directory = try bench.directories.inMemory()
+        let directory = try bench.inMemory()
         socketPath = "\(directory)/beanstalkd.sock"
         var arguments = ["beanstalkd", "-l", "unix:\(socketPath)"]
-        if binlog != .none { arguments += ["-b", try state ?? bench.directories.onDisk()] }
+        if binlog != .none { arguments += ["-b", try state ?? bench.onDisk()] }
         if binlog == .always { arguments += ["-f", "0"] }
         process = try ChildProcess(arguments, output: "\(directory)/beanstalkd.log")
         let answer = try LocalSocket(path: socketPath, patience: 10).ask("use bench\r\n")
@@ -37,16 +35,17 @@ final class Beanstalkd {
 
     func stop() { process.stop() }
 
+    /// How the answer to each ``put(_:)`` begins.
+    static let answer = "INSERTED"
+
     /// A request to store a job of 200 bytes.
-    static func put(_ id: String) -> String {
-        "put 0 0 60 200\r\n" + id + String(repeating: "x", count: 196) + "\r\n"
+    static func put(_ id: Int) -> String {
+        "put 0 0 60 200\r\n\(id)" + String(repeating: "x", count: 196) + "\r\n"
     }
 
-    func puts(connections: Int, depth: Int) throws -> PipelinedLoad {
-        PipelinedLoad(
-            connections: try (0..<connections).map { _ in try connect() }, depth: depth,
-            requests: RequestBuffer(count: depth, Self.put), scanner: Self.answers)
+    func puts(connections: Int, depth: Int = 128) throws -> Load {
+        Load(
+            try (0..<connections).map { _ in try connect() }, depth: depth,
+            requests: (1000..<5000).map(Self.put), answer: Self.answer)
     }
-
-    static var answers: AnswerScanner { AnswerScanner(first: "I", refusal: "INTERNAL_ERROR") }
 }

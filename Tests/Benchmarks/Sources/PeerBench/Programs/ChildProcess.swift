@@ -9,8 +9,6 @@ final class ChildProcess {
         /// Wall time since its start.
         let wall: Double
         let cpu: Double
-        /// The most that was resident, in bytes.
-        let peak: Int
     }
 
     let pid: pid_t
@@ -19,7 +17,7 @@ final class ChildProcess {
     private var isRunning = true
 
     /// Starts a program found along PATH; its output goes to `output`.
-    init(_ arguments: [String], output: String = "/dev/null", environment: [String: String] = [:]) throws {
+    init(_ arguments: [String], output: String = "/dev/null") throws {
         self.arguments = arguments
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -27,9 +25,8 @@ final class ChildProcess {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("DEFERD") }
-        variables["NOTIFY_SOCKET"] = nil
-        variables.merge(environment) { $1 }
+        let variables = ProcessInfo.processInfo.environment
+            .filter { !$0.key.hasPrefix("DEFERD") && $0.key != "NOTIFY_SOCKET" }
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for text in argv + envp { free(text) } }
@@ -57,10 +54,11 @@ final class ChildProcess {
         }
         isRunning = false
         let times = [usage.ru_utime, usage.ru_stime].map { Double($0.tv_sec) + Double($0.tv_usec) / 1e6 }
-        return End(status: status, wall: watch.seconds, cpu: times[0] + times[1], peak: usage.ru_maxrss << 10)
+        return End(status: status, wall: watch.seconds, cpu: times[0] + times[1])
     }
 
     /// As ``wait()``, and expects that it went well.
+    @discardableResult
     func succeed() throws -> End {
         let end = try wait()
         guard end.status == 0 else {
@@ -85,11 +83,15 @@ final class ChildProcess {
         _ = try? wait()
     }
 
-    /// The output of a program.
+    /// The output of a program that must succeed.
     static func output(of arguments: [String]) throws -> String {
         let file = "/tmp/peerbench.\(getpid()).out"
         defer { unlink(file) }
-        try ChildProcess(arguments, output: file).wait()
-        return try String(contentsOfFile: file, encoding: .utf8)
+        let end = try ChildProcess(arguments, output: file).wait()
+        let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+        guard end.status == 0 else {
+            throw BenchError("\(arguments.joined(separator: " ").suffix(200)) ended with \(end.status >> 8): \(text)")
+        }
+        return text
     }
 }

@@ -42,32 +42,29 @@ final class Deferd {
         }
     }
 
-    /// From exec to READY, in seconds.
+    /// From exec to the first answer, in seconds.
     let startTime: Double
-    let socketPath: String
-    let stateDirectory: String
     let downloads: String
+    private let socketPath: String
     private let process: ChildProcess
-    private let ready: ReadySocket
 
-    /// Starts the daemon and waits until it is ready. State lies on the disk, downloads and the socket in memory.
+    /// Starts the daemon and waits until it answers. State lies on the disk, downloads and the socket in memory.
     init(_ bench: Bench, _ options: Options = Options(), state: String? = nil) throws {
-        let stateDirectory = try state ?? bench.directories.onDisk()
-        let directory = try bench.directories.inMemory()
+        let state = try state ?? bench.onDisk()
+        let directory = try bench.inMemory()
         let configuration = "\(directory)/deferd.yaml"
         try options.yaml.write(toFile: configuration, atomically: false, encoding: .utf8)
-        ready = try ReadySocket(path: "\(directory)/ready.sock")
         socketPath = "\(directory)/deferd.sock"
-        self.stateDirectory = stateDirectory
         downloads = "\(directory)/downloads"
         process = try ChildProcess(
             [
-                bench.settings.daemon, "--config", configuration, "--socket", socketPath, "--state-directory",
-                stateDirectory, "--downloads-directory", downloads,
+                bench.daemon, "--config", configuration, "--socket", socketPath, "--state-directory", state,
+                "--downloads-directory", downloads,
             ],
-            output: "\(directory)/deferd.log", environment: ["NOTIFY_SOCKET": ready.path])
+            output: "\(directory)/deferd.log")
         do {
-            try ready.wait(for: process)
+            _ = try LocalSocket(path: socketPath, patience: 30)
+                .call(#"{"jsonrpc":"2.0","id":0,"method":"server.info"}"# + "\n")
         } catch {
             let log = (try? String(contentsOfFile: "\(directory)/deferd.log", encoding: .utf8)) ?? ""
             throw BenchError("\(error) It said: \(log.suffix(1000))")
@@ -81,35 +78,58 @@ final class Deferd {
 
     func stop() { process.stop() }
 
+    /// A connection that watches all jobs, or those with a tag.
+    func watcher(tag: String? = nil) throws -> LocalSocket {
+        let socket = try connect()
+        let selection = tag.map { #""tag":"\#($0)""# } ?? #""all":true"#
+        _ = try socket.call(#"{"jsonrpc":"2.0","id":0,"method":"job.watch","params":{\#(selection)}}"# + "\n")
+        return socket
+    }
+
     /// Suspends the queue, so that all submitted jobs wait.
     func suspendQueue() throws {
-        let set = #"{"jsonrpc":"2.0","id":9999,"method":"queue.set","params":{"queue":"default","suspended":true}}"#
-        let answer = try connect().ask(set + "\n")
-        guard answer.contains(#""result""#) else { throw BenchError("The daemon refused: \(answer)") }
+        let set = #"{"jsonrpc":"2.0","id":0,"method":"queue.set","params":{"queue":"default","suspended":true}}"#
+        _ = try connect().call(set + "\n")
     }
 
     /// The options of a daemon in which jobs wait as they would in beanstalkd without a worker.
-    static func waiting(upTo queued: Int = 4_000_000) -> Options { Options(concurrency: 1, queued: queued) }
+    static let waiting = Options(concurrency: 1, queued: 4_000_000)
 
     /// The line that submits a job.
     static func request(_ id: String, spec: String) -> String {
         #"{"jsonrpc":"2.0","id":\#(id),"method":"job.submit","params":\#(spec)}"# + "\n"
     }
 
+    /// How every answer begins; other lines are notifications.
+    static let answer = #"{"jsonrpc":"2.0","id":"#
+
     /// A request to submit a job whose spec has exactly 200 bytes.
-    static func submission(_ id: String) -> String {
+    static func submission(_ id: Int) -> String {
         let head = #"{"source":{"type":"url","url":"http://127.0.0.1:9/jobs/\#(id)"},"label":""#
         let tail = #""}"#
         let label = String(repeating: "x", count: 200 - head.utf8.count - tail.utf8.count)
-        return request(id, spec: head + label + tail)
+        return request(String(id), spec: head + label + tail)
     }
 
     /// A load of such submissions.
-    func submissions(connections: Int, depth: Int) throws -> PipelinedLoad {
-        PipelinedLoad(
-            connections: try (0..<connections).map { _ in try connect() }, depth: depth,
-            requests: RequestBuffer(count: depth, Self.submission), scanner: Self.answers)
+    func submissions(connections: Int, depth: Int = 128) throws -> Load {
+        Load(
+            try (0..<connections).map { _ in try connect() }, depth: depth,
+            requests: (1000..<5000).map(Self.submission), answer: Self.answer)
     }
 
-    static var answers: AnswerScanner { AnswerScanner(first: "{", refusal: #""error":"#) }
+    /// Submits these jobs, 128 at a time, over a connection that watches them, until all have succeeded.
+    static func run(_ specs: [String], over watcher: LocalSocket) throws -> Load.Outcome {
+        let requests = specs.enumerated().map { request(String($0), spec: $1) }
+        return try Load([watcher], depth: 128, requests: requests, answer: answer, isWatching: true).run()
+    }
+}
+
+extension LocalSocket {
+    /// Calls a method of deferd, which must not refuse it.
+    func call(_ line: String) throws -> String {
+        let answer = try ask(line)
+        guard answer.contains(#""result""#) else { throw BenchError("The daemon refused: \(answer)") }
+        return answer
+    }
 }

@@ -2,8 +2,6 @@ import Foundation
 
 /// curl, for many small files or one large one.
 enum Curl {
-    static let options = ["--silent", "--fail", "(many: --config LIST --parallel --parallel-max N, output=/dev/null)"]
-
     /// Starts it for many files whose contents are discarded.
     static func start(urls: [String], parallel: Int, directory: String) throws -> ChildProcess {
         let list = urls.map { "url=\($0)\noutput=/dev/null\n" }.joined()
@@ -22,8 +20,8 @@ enum Curl {
 
 /// aria2c with a list of files to fetch.
 enum Aria {
-    static let options = [
-        "-i LIST", "-j N", "--no-conf", "--split=1", "--file-allocation=none", "--auto-save-interval=0",
+    private static let options = [
+        "--no-conf", "--file-allocation=none", "--auto-save-interval=0",
         "--async-dns=false", "--summary-interval=0", "--download-result=hide", "--quiet",
     ]
 
@@ -31,7 +29,7 @@ enum Aria {
     static func start(url: String, connections: Int, directory: String) throws -> ChildProcess {
         try ChildProcess(
             ["aria2c", url, "-x\(connections)", "-s\(connections)", "-k1M", "-d", directory, "-o", "file"]
-                + options.dropFirst(2).filter { $0 != "--split=1" })
+                + options)
     }
 
     /// Starts it; `directory` takes the files.
@@ -39,6 +37,6 @@ enum Aria {
         let list = urls.enumerated().map { "\($1)\n  out=\($0)\n" }.joined()
         try list.write(toFile: "\(directory)/list", atomically: false, encoding: .utf8)
         return try ChildProcess(
-            ["aria2c", "-i", "\(directory)/list", "-j", String(parallel), "-d", directory] + options.dropFirst(2))
+            ["aria2c", "-i", "\(directory)/list", "-j", String(parallel), "-d", directory, "--split=1"] + options)
     }
 }

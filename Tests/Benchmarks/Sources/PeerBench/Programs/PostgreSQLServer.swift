@@ -11,26 +11,24 @@ final class PostgreSQLServer {
 
     private let data: String
     private let sockets: String
-    private let output: String
     private var databases = 0
 
     init(_ bench: Bench) throws {
-        let directory = try bench.directories.onDisk()
+        let directory = try bench.onDisk()
         data = "\(directory)/data"
-        sockets = try bench.directories.inMemory()
-        output = "\(sockets)/output"
+        sockets = try bench.inMemory()
         if geteuid() == 0 {
             guard let user = getpwnam("postgres")?.pointee else { throw BenchError("There is no user postgres.") }
             for directory in [directory, sockets] { chown(directory, user.pw_uid, user.pw_gid) }
         }
-        try run(asServer("initdb", ["-D", data, "-A", "trust", "-U", "deferd", "-E", "UTF8", "--locale=C"]))
+        try asServer("initdb", ["-A", "trust", "-U", "deferd", "-E", "UTF8", "--locale=C"])
         let options = "-k \(sockets) -c listen_addresses="
-        try run(asServer("pg_ctl", ["-D", data, "-l", "\(directory)/log", "-w", "-o", options, "start"]))
+        try asServer("pg_ctl", ["-l", "\(directory)/log", "-w", "-o", options, "start"])
     }
 
     deinit { stop() }
 
-    func stop() { _ = try? run(asServer("pg_ctl", ["-D", data, "-m", "immediate", "stop"])) }
+    func stop() { try? asServer("pg_ctl", ["-m", "immediate", "stop"]) }
 
     /// The name of a new, empty database.
     func makeDatabase() throws -> String {
@@ -51,7 +49,8 @@ final class PostgreSQLServer {
 
     /// The output of one of the server's client programs.
     func call(_ program: String, _ arguments: [String], in database: String) throws -> String {
-        try run(["\(Self.programs)/\(program)", "-h", sockets, "-U", "deferd"] + arguments + [database])
+        try ChildProcess.output(
+            of: ["\(Self.programs)/\(program)", "-h", sockets, "-U", "deferd"] + arguments + [database])
     }
 
     /// Keeps a snapshot of a database until the server's function `pg_terminate_backend` ends its session.
@@ -70,22 +69,10 @@ final class PostgreSQLServer {
         try process.wait()
     }
 
-    /// PostgreSQL refuses to run as root.
-    private func asServer(_ program: String, _ arguments: [String]) -> [String] {
-        let command = ["\(Self.programs)/\(program)"] + arguments
-        guard geteuid() == 0 else { return command }
-        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] + command
-    }
-
-    @discardableResult
-    private func run(_ command: [String]) throws -> String {
-        defer { unlink(output) }
-        let process = try ChildProcess(command, output: output)
-        let end = try process.wait()
-        let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-        guard end.status == 0 else {
-            throw BenchError("\(command.joined(separator: " ").suffix(200)) ended with \(end.status >> 8): \(text)")
-        }
-        return text
+    /// Runs a program with the server's data; PostgreSQL refuses to run as root.
+    private func asServer(_ program: String, _ arguments: [String]) throws {
+        let user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        _ = try ChildProcess.output(
+            of: (geteuid() == 0 ? user : []) + ["\(Self.programs)/\(program)", "-D", data] + arguments)
     }
 }

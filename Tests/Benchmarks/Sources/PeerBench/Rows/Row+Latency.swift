@@ -6,15 +6,15 @@ extension Row {
                 5,
                 [
                     {
-                        let daemon = try Deferd(bench, Deferd.waiting())
+                        let daemon = try Deferd(bench, Deferd.waiting)
                         defer { daemon.stop() }
                         try daemon.suspendQueue()
-                        return try times(daemon.connect(), request: Deferd.submission, Deferd.answers)
+                        return try times(daemon.submissions(connections: 1, depth: 1))
                     },
                     {
                         let daemon = try Beanstalkd(bench, .always)
                         defer { daemon.stop() }
-                        return try times(daemon.connect(), request: Beanstalkd.put, Beanstalkd.answers)
+                        return try times(daemon.puts(connections: 1, depth: 1))
                     },
                 ])
             for (part, target) in [(0.5, 1.0), (0.99, 1.5)] {
@@ -23,29 +23,12 @@ extension Row {
                     "one at a time, p\(Int(part * 100))", against: "beanstalkd -f 0", unit: "µs",
                     target: .atMost(target), deferd: figures[0], peer: figures[1])
             }
-            bench.note("4,000 submissions a round after 500 to warm up, on one connection")
         }
     }
 
-    /// The sorted seconds that each request took.
-    private static func times(
-        _ socket: LocalSocket, request: (String) -> String, _ answers: AnswerScanner
-    ) throws -> [Double] {
-        let bytes = Array(request("1000").utf8)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
-        defer { buffer.deallocate() }
-        var scanner = answers
-        var times: [Double] = []
-        for index in 0..<4500 {
-            let watch = Stopwatch()
-            try bytes.withUnsafeBytes { try socket.send($0) }
-            var lines = 0
-            while lines == 0 {
-                let count = try socket.receive(into: buffer)
-                lines = try scanner.lines(in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            }
-            if index >= 500 { times.append(watch.seconds) }
-        }
-        return times.sorted()
+    /// The sorted seconds that each of 4,000 requests took, after 500 to warm up.
+    private static func times(_ load: Load) throws -> [Double] {
+        _ = try load.run(count: 500)
+        return try (0..<4000).map { _ in try load.run(count: 1).seconds }.sorted()
     }
 }

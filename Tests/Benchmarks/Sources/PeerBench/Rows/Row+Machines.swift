@@ -27,6 +27,7 @@ extension Row {
 
     // MARK: Submissions
 
+    /// The submissions under way, and the rows that pgbench inserts in a commit.
     private static let group = 128
 
     private static func measureSubmissions(_ bench: Bench, _ server: PostgreSQLServer) throws {
@@ -36,10 +37,10 @@ extension Row {
             5,
             [
                 {
-                    let daemon = try node(bench, server, try server.makeDatabase(), Deferd.waiting())
+                    let daemon = try node(bench, server, try server.makeDatabase(), Deferd.waiting)
                     defer { daemon.stop() }
                     try daemon.suspendQueue()
-                    let load = try daemon.submissions(connections: 1, depth: group)
+                    let load = try daemon.submissions(connections: 1)
                     _ = try load.run(count: 2000)
                     return try load.run(seconds: 3).rate
                 },
@@ -56,14 +57,13 @@ extension Row {
         bench.add(
             "machines, submit", against: "pgbench, same rows", unit: "jobs/s", target: .atLeast(0.5),
             deferd: samples[0], peer: samples[1])
-        bench.note("\(group) submissions under way on one connection; pgbench inserts the rows of \(group) in a commit")
     }
 
     /// The path of a script that inserts the rows of as many submissions as are under way, with other ids each time.
     private static func insertScript(_ bench: Bench, _ server: PostgreSQLServer, _ database: String) throws -> String {
-        let daemon = try node(bench, server, database, Deferd.waiting())
+        let daemon = try node(bench, server, database, Deferd.waiting)
         try daemon.suspendQueue()
-        _ = try daemon.submissions(connections: 1, depth: group).run(count: group)
+        _ = try daemon.submissions(connections: 1).run(count: group)
         daemon.stop()
         try server.sql("CREATE SCHEMA bench; CREATE SEQUENCE bench.ids", in: database)
         var inserts = ""
@@ -81,7 +81,7 @@ extension Row {
                 .replacing(/\n\t\([0-9]+,/, with: "\n\t(nextval('bench.ids'),") + "\n"
             try server.sql("DROP TABLE bench.sample", in: database)
         }
-        let path = "\(try bench.directories.inMemory())/insert.sql"
+        let path = "\(try bench.inMemory())/insert.sql"
         try "BEGIN;\n\(inserts)COMMIT;\n".write(toFile: path, atomically: false, encoding: .utf8)
         return path
     }
@@ -90,22 +90,19 @@ extension Row {
 
     private static func measureDraining(_ bench: Bench, _ server: PostgreSQLServer) throws {
         let specs = [String](
-            repeating: #"{"source":{"type":"program","command":["/bin/sleep","0.5"]}}"#, count: 960)
+            repeating: #"{"source":{"type":"program","command":["/bin/sleep","0.5"]}}"#, count: 480)
         var options = Deferd.Options()
         options.runsAnyProgram = true
         func rate(_ names: [String]) throws -> Double {
             let database = try server.makeDatabase()
             let nodes = try names.map { try node(bench, server, database, named: $0, options) }
             defer { for node in nodes { node.stop() } }
-            return Double(specs.count) / (try JobWatcher(nodes[0]).run(specs: specs, depth: group).seconds)
+            return try Deferd.run(specs, over: nodes[0].watcher()).rate
         }
         let samples = try bench.rounds(3, [{ try rate(["ada", "bob", "cem"]) }, { try rate(["ada"]) }])
         bench.add(
             "machines, drain with 3", against: "itself with 1", unit: "jobs/s", target: .atLeast(1.5),
             deferd: samples[0], peer: samples[1])
-        bench.note(
-            "drained are \(specs.count) programs that sleep for 0.5 s, \(options.concurrency) at once on each node, "
-                + "submitted and watched at one, so the slots are the limit and not the store")
     }
 
     // MARK: Takeover
@@ -122,7 +119,7 @@ extension Row {
                     let specs = [String](
                         repeating: #"{"source":{"type":"program","command":["/bin/sleep","100"]}}"#, count: 8)
                     let client = try dying.connect()
-                    for spec in specs { _ = try client.ask(Deferd.request("1", spec: spec)) }
+                    for spec in specs { _ = try client.call(Deferd.request("1", spec: spec)) }
                     let runs = "SELECT count(*) FROM deferd.jobs WHERE run_life = 1"
                     while try server.sql(runs, in: database) != "\(specs.count)" { usleep(10_000) }
                     let others = try ["bob", "cem"].map { try node(bench, server, database, named: $0, options) }
@@ -139,6 +136,5 @@ extension Row {
         bench.add(
             "machines, takeover after kill -9", against: "–", unit: "s", figure: .own,
             target: .atMost(Double(options.lease) + 2), deferd: samples[0], peer: samples[0])
-        bench.note("the lease of a killed node is \(options.lease) s")
     }
 }

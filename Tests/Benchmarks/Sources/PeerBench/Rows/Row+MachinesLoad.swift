@@ -23,11 +23,11 @@ extension Row {
     private static func speed(of daemon: Deferd, after seconds: Double) throws -> Speed {
         let specs = [String](repeating: spec, count: count)
         // A watch begins with all unfinished jobs, so it leaves out those of the absent node, and begins once.
-        let watcher = try JobWatcher(daemon, tag: "bench")
-        let run = { try watcher.run(specs: specs, depth: 128) }
+        let watcher = try daemon.watcher(tag: "bench")
+        let run = { try Deferd.run(specs, over: watcher) }
         let watch = Stopwatch()
         repeat { _ = try run() } while watch.seconds < seconds
-        let rates = try (0..<3).map { _ in Double(count) / (try run().seconds) }
+        let rates = try (0..<3).map { _ in try run().rate }
         let client = try daemon.connect()
         let times = try (0..<300).map { _ in
             let watch = Stopwatch()
@@ -59,27 +59,19 @@ extension Row {
             defer { for daemon in [daemon, second] { daemon.stop() } }
             let pin = isPinned ? try server.pinSnapshot(of: database) : nil
             defer { if let pin { try? server.releaseSnapshot(pin) } }
-            return try self.speed(of: daemon, after: bench.settings.pinned)
+            return try self.speed(of: daemon, after: bench.pinned)
         }
         let samples = try bench.rounds(1, [{ try speed(isPinned: true) }, { try speed(isPinned: false) }])
         add(bench, "machines, pinned snapshot", samples, 0.8, 1.2)
-        bench.note(
-            "a session keeps a snapshot of the database for \(Int(bench.settings.pinned)) s (PINNED), beside two nodes with "
-                + "programs that do nothing; then 3 times \(count) of them, submitted at once, and 300 single ones are measured"
-        )
     }
 
     static func measureBoundJobs(_ bench: Bench, _ server: PostgreSQLServer) throws {
         let bound = 100_000
         let full = try server.makeDatabase()
         let daemon = try node(bench, server, full, options)
-        let request = { (id: String) in
-            Deferd.request(id, spec: #"{"source":{"type":"value","value":1},"requires":{"node":"absent"}}"#)
-        }
-        _ = try PipelinedLoad(
-            connections: [daemon.connect()], depth: 128, requests: RequestBuffer(count: 128, request),
-            scanner: Deferd.answers
-        ).run(count: bound)
+        let request = Deferd.request("1", spec: #"{"source":{"type":"value","value":1},"requires":{"node":"absent"}}"#)
+        let requests = repeatElement(request, count: bound)
+        _ = try Load([daemon.connect()], depth: 128, requests: requests, answer: Deferd.answer).run()
         daemon.stop()
         let empty = try server.makeDatabase()
         let samples = try bench.rounds(

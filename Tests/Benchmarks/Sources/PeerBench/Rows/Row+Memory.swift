@@ -14,9 +14,9 @@ extension Row {
                 1,
                 [
                     {
-                        let daemon = try Deferd(bench, Deferd.waiting())
+                        let daemon = try Deferd(bench, Deferd.waiting)
                         try daemon.suspendQueue()
-                        _ = try daemon.submissions(connections: 8, depth: 128).run(count: 1_000_000)
+                        _ = try daemon.submissions(connections: 8).run(count: 1_000_000)
                         return try resident(bench, daemon)
                     }
                 ])[0]
@@ -32,12 +32,12 @@ extension Row {
                 [
                     {
                         let daemon = try SlowDownloads.start(bench, urls: urls)
-                        defer { bench.directories.delete(daemon.downloads) }
+                        defer { bench.delete(daemon.downloads) }
                         return try resident(bench, daemon)
                     },
                     {
-                        let directory = try bench.directories.inMemory()
-                        defer { bench.directories.delete(directory) }
+                        let directory = try bench.inMemory()
+                        defer { bench.delete(directory) }
                         let aria = try Aria.start(urls: urls, parallel: running, directory: directory)
                         defer { aria.stop() }
                         sleep(10)
@@ -45,13 +45,12 @@ extension Row {
                         guard files.count > running else {
                             throw BenchError("aria2 runs \(files.count - 1) downloads, not \(running).")
                         }
-                        return Double(try ProcessUse(of: aria.pid).resident) / 1e6
+                        return Double(ProcessUse(of: aria.pid).resident) / 1e6
                     },
                 ])
             bench.add(
                 "memory, 1,000 running", against: "aria2 with as many", unit: "MB", target: .atMost(1),
                 deferd: samples[0], peer: samples[1])
-            bench.note("resident sizes; running: downloads at 32 KB/s each, ten seconds after their start")
         }
     }
 
@@ -61,6 +60,6 @@ extension Row {
     private static func resident(_ bench: Bench, _ daemon: Deferd) throws -> Double {
         defer { daemon.stop() }
         sleep(2)
-        return Double(try ProcessUse(of: daemon.pid).resident) / 1e6
+        return Double(ProcessUse(of: daemon.pid).resident) / 1e6
     }
 }

@@ -12,8 +12,7 @@ extension Row {
                         options.runsAnyProgram = true
                         let daemon = try Deferd(bench, options)
                         defer { daemon.stop() }
-                        let watcher = try JobWatcher(daemon)
-                        return Double(count) / (try watcher.run(specs: specs, depth: 128).seconds)
+                        return try Deferd.run(specs, over: daemon.watcher()).rate
                     },
                     {
                         let script = "seq \(count) | xargs -P\(parallel) -n1 /bin/true"

@@ -8,50 +8,44 @@ extension Row {
             let size = 1 << 30
             let nginx = try Nginx(bench, largeSize: size)
             defer { nginx.stop() }
-            for (name, path, bytes, isLimited) in [
-                ("limited", "limited.bin", Nginx.limitedSize, true), ("unlimited", "large.bin", size, false),
+            for (name, path, bytes) in [
+                ("limited", "limited.bin", Nginx.limitedSize), ("unlimited", "large.bin", size),
             ] {
                 let url = "\(nginx.base)/\(path)"
                 func fetch(_ segments: Int) throws -> Double {
-                    try bench.directories.warmMemory(bytes: bytes)
+                    try bench.warmMemory(bytes: bytes)
                     let daemon = try Deferd(bench, Deferd.Options(perHost: connections))
                     defer { daemon.stop() }
-                    let watcher = try JobWatcher(daemon)
                     let source = #"{"type":"download","url":"\#(url)","path":"file","segments":\#(segments)}"#
-                    let seconds = try watcher.run(specs: [#"{"source":\#(source)}"#], depth: 1).seconds
+                    let seconds = try Deferd.run([#"{"source":\#(source)}"#], over: daemon.watcher()).seconds
                     // An instance of the system, as root's is, has a directory for each user.
                     let written = ["", "/\(geteuid())"].lazy.compactMap { directory in
                         try? FileManager.default.attributesOfItem(atPath: daemon.downloads + directory + "/file")[.size]
                             as? Int
                     }.first
                     guard written == bytes else { throw BenchError("The file has \(written ?? 0) of \(bytes) bytes.") }
-                    bench.directories.delete(daemon.downloads)
+                    bench.delete(daemon.downloads)
                     return seconds
                 }
-                let samples = try bench.rounds(
-                    5,
-                    [
-                        { try fetch(connections) },
-                        { try fetch(1) },
-                        {
-                            try bench.directories.warmMemory(bytes: bytes)
-                            let directory = try bench.directories.inMemory()
-                            defer { bench.directories.delete(directory) }
-                            return try Aria.start(url: url, connections: connections, directory: directory).succeed()
-                                .wall
-                        },
-                    ])
+                let samples = try bench.rounds(5, [{ try fetch(connections) }, { try fetch(1) }])
                 bench.add(
                     "segments, \(name)", against: "deferd with one", unit: "s",
-                    target: .atMost(isLimited ? 0.25 : 1.1), deferd: samples[0], peer: samples[1])
+                    target: .atMost(name == "limited" ? 0.25 : 1.1), deferd: samples[0], peer: samples[1])
+                guard name == "limited" else { continue }
+                let others = try bench.rounds(
+                    5,
+                    [
+                        {
+                            let directory = try bench.inMemory()
+                            defer { bench.delete(directory) }
+                            return try Aria.start(url: url, connections: connections, directory: directory).succeed()
+                                .wall
+                        }
+                    ])[0]
                 bench.add(
                     "segments, \(name)", against: "aria2c -x\(connections) -s\(connections)", unit: "s",
-                    target: isLimited ? .atMost(1) : nil, deferd: samples[0], peer: samples[2])
+                    target: .atMost(1), deferd: samples[0], peer: others)
             }
-            bench.note(
-                "\(connections) connections from nginx over loopback to memory; deferd's result has the sha256 of the file; "
-                    + "limited: \(Nginx.limitedSize >> 20) MiB with \(Nginx.limit >> 20) MiB/s for each; unlimited: 1 GiB"
-            )
         }
     }
 

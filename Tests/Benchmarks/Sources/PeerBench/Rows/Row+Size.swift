@@ -25,19 +25,19 @@ extension Row {
                     target: .atLeast(0.9),
                     deferd: samples[1], peer: samples[0])
             }
-            bench.note("40,000 submissions a round after 5,000 to warm up, on one connection")
         }
     }
 
     private static func filled(_ bench: Bench, _ stored: Int) throws -> Deferd {
-        let daemon = try Deferd(bench, Deferd.waiting())
+        let daemon = try Deferd(bench, Deferd.waiting)
         try daemon.suspendQueue()
-        if stored > 0 { _ = try daemon.submissions(connections: 8, depth: 128).run(count: stored) }
+        if stored > 0 { _ = try daemon.submissions(connections: 8).run(count: stored) }
         return daemon
     }
 
+    /// Of 40,000 submissions after 5,000 to warm up.
     private static func rate(_ daemon: Deferd) throws -> Double {
-        let load = try daemon.submissions(connections: 1, depth: 128)
+        let load = try daemon.submissions(connections: 1)
         _ = try load.run(count: 5000)
         return try load.run(count: 40_000).rate
     }
