@@ -66,12 +66,12 @@ final class LocalSocket {
         return count
     }
 
-    /// Sends a line and waits for its answer; no other call may be in flight.
+    /// Sends a line and waits for its answer, the first line that comes then; no other call may be in flight.
     func ask(_ line: String) throws -> String {
         try send(line)
         var answer: String?
         while true {
-            try receive { answer = String(decoding: $0, as: UTF8.self) }
+            try receive { answer = answer ?? String(decoding: $0, as: UTF8.self) }
             if let answer { return answer }
         }
     }

@@ -7,6 +7,7 @@ final class Deferd {
     struct Options {
         /// Jobs of the queue `default` that run at once.
         var concurrency = 16
+        /// Connections of our user to one host.
         var perHost = 6
         /// Jobs that may wait.
         var queued = 1_000_000
@@ -21,12 +22,13 @@ final class Deferd {
         /// Seconds after which these take over its jobs.
         var lease = 15
 
+        /// The daemon of root keeps a quarter of the connections to each host for its other users.
         var yaml: String {
             """
             queues:
               default: {concurrency: \(concurrency), perUser: \(concurrency)}
             http:
-              perHost: \(perHost)
+              perHost: \(geteuid() == 0 ? (perHost * 4 + 2) / 3 : perHost)
             limits:
               queuedJobs: \(queued * 2)
               queuedJobsPerUser: \(queued)
