@@ -2,9 +2,13 @@ package import JobModel
 
 /// A deterministic in-memory store for the simulator and tests.
 ///
-/// Undoing a round costs time in proportion to its changes. The store can hold a million jobs.
+/// A round works on a copy of the tables, which share what does not change.
 package final class InMemoryStore: JobStore {
     private var tables = StoreTables()
+    /// The rows before the last committed round.
+    private var before = StoredRows()
+    /// The round under way.
+    private var open: InMemoryTransaction?
     /// The tables that a round with an unknown end would have left; nil after the next commit.
     private var unsettled: (tables: StoreTables, life: Int64)?
     private var faults = StoreFaults()
@@ -19,29 +23,39 @@ package final class InMemoryStore: JobStore {
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         tables.begin()
         let transaction = InMemoryTransaction(tables, faults, nodes, life: life, node: node)
+        open = transaction
+        defer { open = nil }
         do {
             try body(transaction)
             try transaction.end()
         } catch {
             transaction.isOpen = false
             if transaction.callsLeft == 0 { faults.callsLeft = nil }
-            tables.undo()
             return .undone(error)
         }
         faults.callsLeft = transaction.callsLeft
         // A round without writes has nothing to commit.
-        guard let fault = faults.commit, tables.isChanged else {
+        guard let fault = faults.commit, transaction.tables.isChanged else {
             unsettled = nil
-            nodes.committed(
-                tables, life: life, hasHeard: transaction.hasAskedForNews, forgetsLost: transaction.forgetsLost)
+            commit(transaction.tables, life, transaction.hasAskedForNews, transaction.forgetsLost)
             return .committed
         }
         faults.commit = nil
-        unsettled = fault == .isUnknown ? (StoreTables(copying: tables), life) : nil
-        tables.undo()
+        unsettled = fault == .isUnknown ? (transaction.tables, life) : nil
         switch fault {
         case .fails: return .undone(StoreError(.write, "The commit failed, as was asked for."))
         case .isUnknown: return .unknown(StoreError(.write, "The commit's end was unknown, as was asked for."))
+        }
+    }
+
+    private func commit(_ new: StoreTables, _ life: Int64, _ hasHeard: Bool, _ forgetsLost: Bool) {
+        (before, tables, open) = (tables.rows, new, nil)
+        nodes.committed(life: life, hasHeard: hasHeard, forgetsLost: forgetsLost) {
+            guard new.isChanged else { return nil }
+            return Nodes.Record(
+                life: life, jobs: changes.map(\.id), work: workChanges.filter { $0.after == nil }.map(\.id),
+                counts: Array(new.touched.counts), hasQueues: new.touched.hasQueues,
+                hasSchedules: !scheduleChanges.isEmpty)
         }
     }
 
@@ -72,10 +86,7 @@ package final class InMemoryStore: JobStore {
     package var isUnsettled: Bool { unsettled != nil }
     /// Restores the round of unknown end, as after a kill.
     package func bringBack() {
-        if let unsettled {
-            tables = unsettled.tables
-            nodes.committed(tables, life: unsettled.life, hasHeard: false, forgetsLost: false)
-        }
+        if let unsettled { commit(unsettled.tables, unsettled.life, false, false) }
         unsettled = nil
     }
 
@@ -117,12 +128,28 @@ package final class InMemoryStore: JobStore {
     /// The number of searches for ready jobs.
     package var readySearches: Int { tables.readySearches }
 
-    // Changes of the last round; empty if it was not committed.
+    // Changes of the round under way or the last one, by key, without rows that it made and deleted; empty if it was
+    // not committed.
 
-    /// By id.
-    package var changes: [RowChange<JobID, JobRow>] { tables.changedJobs }
-    /// By id.
-    package var workChanges: [RowChange<Int64, WorkRow>] { tables.changedWork }
-    /// By key.
-    package var scheduleChanges: [RowChange<ScheduleKey, ScheduleRow>] { tables.changedSchedules }
+    package var changes: [RowChange<JobID, JobRow>] { changes(\.jobs) { $0.jobs[$1]?.row } }
+    package var workChanges: [RowChange<Int64, WorkRow>] { changes(\.work) { $0.work[$1] } }
+    package var scheduleChanges: [RowChange<ScheduleKey, ScheduleRow>] { changes(\.schedules) { $0.schedules[$1] } }
+
+    private func changes<Key: Comparable, Row>(
+        _ keys: KeyPath<StoreTables.Touched, Set<Key>>, _ row: (StoredRows, Key) -> Row?
+    ) -> [RowChange<Key, Row>] {
+        let now = open?.tables ?? tables
+        let earlier = open == nil ? before : tables.rows
+        return now.touched[keyPath: keys].sorted().compactMap { key in
+            let (old, new) = (row(earlier, key), row(now.rows, key))
+            return old == nil && new == nil ? nil : RowChange(id: key, before: old, after: new)
+        }
+    }
+}
+
+/// A row before and after a round; nil if it did not exist.
+package struct RowChange<Key, Row> {
+    package let id: Key
+    package let before: Row?
+    package let after: Row?
 }

@@ -12,13 +12,13 @@ extension InMemoryTransaction {
     func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
         try check()
         tables.setSchedule(schedule.schedule.key, schedule)
-        if let spec { tables.setSpec(schedule.schedule.key, spec) }
+        if let spec { tables.rows.specs.place(schedule.schedule.key, spec) }
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
         try check()
         tables.setSchedule(key, nil)
-        tables.setSpec(key, nil)
+        tables.rows.specs.place(key, nil)
     }
 
     func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {
@@ -95,7 +95,8 @@ extension InMemoryTransaction {
     func add(_ work: WorkRow) throws(StoreError) -> Int64 {
         try check()
         var work = work
-        work.id = tables.nextWork()
+        tables.rows.numbers.work += 1
+        work.id = tables.rows.numbers.work
         tables.setWork(work.id, work)
         return work.id
     }

@@ -2,7 +2,7 @@ import JobModel
 
 /// The transaction of one round.
 final class InMemoryTransaction: JobTransaction {
-    let tables: StoreTables
+    var tables: StoreTables
     private let faults: StoreFaults
     /// Calls until one fails; nil for no failure.
     private(set) var callsLeft: Int?
@@ -100,7 +100,8 @@ final class InMemoryTransaction: JobTransaction {
             return .taken(holder, isSame: tables.rows.jobs[holder]?.digest == new.digest)
         }
         var row = new.row
-        row.id = tables.nextJob()
+        tables.rows.numbers.job += 1
+        row.id = tables.rows.numbers.job
         tables.setJob(row.id, JobEntry(row: row, document: new.document, digest: new.digest, key: key))
         return .created(row.id)
     }
@@ -123,7 +124,7 @@ final class InMemoryTransaction: JobTransaction {
     func delete(_ job: JobID) throws(StoreError) {
         try check()
         guard try row(job) != nil else { return }
-        for key in parts(tables.rows.checkpoints, of: job, from: 0) { tables.setCheckpoint(key, nil) }
+        for key in parts(tables.rows.checkpoints, of: job, from: 0) { tables.rows.checkpoints.place(key, nil) }
         tables.setJob(job, nil)
     }
 
@@ -137,7 +138,7 @@ final class InMemoryTransaction: JobTransaction {
 
     func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError) {
         try check()
-        tables.setCheckpoint(JobPart(job: job, number: Int64(link)), checkpoint)
+        tables.rows.checkpoints.place(JobPart(job: job, number: Int64(link)), checkpoint)
     }
 
     func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
@@ -149,7 +150,7 @@ final class InMemoryTransaction: JobTransaction {
 
     func save(download: [UInt8], to path: String) throws(StoreError) {
         try check()
-        tables.setDownload(download, to: Name(path))
+        tables.rows.downloads.place(Name(path), download)
     }
 
     // MARK: Lists
@@ -163,27 +164,28 @@ final class InMemoryTransaction: JobTransaction {
         try check()
         let key = JobPart(job: list.job, number: list.id)
         if let template = list.template, tables.rows.templates[key] == nil {
-            tables.setTemplate(key, StoredRows.Template(link: list.link, value: template))
+            tables.rows.templates.place(key, StoredRows.Template(link: list.link, value: template))
         }
-        tables.setList(of: list.job, list)
+        tables.rows.openLists.place(list.job, list)
     }
 
     func closeList(of job: JobID) throws(StoreError) {
         try check()
-        tables.setList(of: job, nil)
+        tables.rows.openLists.place(job, nil)
     }
 
     func dropTemplates(of job: JobID, fromLink link: Int) throws(StoreError) {
         try check()
         for key in parts(tables.rows.templates, of: job, from: .min)
         where tables.rows.templates[key].map({ $0.link >= link }) ?? false {
-            tables.setTemplate(key, nil)
+            tables.rows.templates.place(key, nil)
         }
     }
 
     func nextNumber() throws(StoreError) -> Int64 {
         try check()
-        return tables.nextNumber()
+        tables.rows.numbers.list += 1
+        return tables.rows.numbers.list
     }
 
     /// Returns the keys of a job's rows in a table from a number on.

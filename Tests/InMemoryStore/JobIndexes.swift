@@ -33,8 +33,7 @@ struct JobIndexes {
         unfinishedChildren.change(from: before?.unfinishedChildKey, to: after?.unfinishedChildKey)
         gatedChildren.change(from: before?.gatedChildKey, to: after?.gatedChildKey)
         guard old?.heldKey != new?.heldKey else { return }
-        // When a round is undone, another job may hold the key by now.
-        if let old, let key = old.heldKey, keys[key] == old.row.id { keys[key] = nil }
+        if let key = old?.heldKey { keys[key] = nil }
         if let new, let key = new.heldKey { keys[key] = new.row.id }
     }
 

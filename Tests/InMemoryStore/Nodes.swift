@@ -3,7 +3,7 @@ package import JobModel
 /// The nodes of a store, and what each has not heard of yet.
 struct Nodes {
     /// What a round has changed.
-    private struct Record {
+    struct Record {
         let life: Int64
         let jobs: [JobID]
         let work: [Int64]
@@ -47,16 +47,12 @@ struct Nodes {
         return news
     }
 
-    /// Takes note of a committed round.
-    mutating func committed(_ tables: StoreTables, life: Int64, hasHeard: Bool, forgetsLost: Bool) {
+    /// Takes note of a committed round; `record` gives what it has changed, and nil if nothing.
+    mutating func committed(life: Int64, hasHeard: Bool, forgetsLost: Bool, _ record: () -> Record?) {
         if forgetsLost { hasLost = false }
         if hasHeard { heard[life] = dropped + records.count }
-        guard heard.count > 1, tables.isChanged else { return trim() }
-        records.append(
-            Record(
-                life: life, jobs: tables.changedJobs.map(\.id),
-                work: tables.changedWork.filter { $0.after == nil }.map(\.id), counts: tables.changedCounts,
-                hasQueues: tables.hasChangedQueues, hasSchedules: !tables.changedSchedules.isEmpty))
+        guard heard.count > 1, let record = record() else { return trim() }
+        records.append(record)
         // It has nothing to hear from itself.
         if hasHeard { heard[life] = dropped + records.count }
         trim()
