@@ -194,10 +194,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests", dependencies: ["TestSupport", "simulate"], swiftSettings: ours),
         .testTarget(
-            name: "InMemoryStoreTests", dependencies: ["InMemoryStore", "JobModel"], swiftSettings: ours),
-        .testTarget(
-            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel", "TestSupport"],
-            swiftSettings: ours),
+            name: "JobCoreTests", dependencies: ["InMemoryStore", "JobCore", "JobModel"], swiftSettings: ours),
         .testTarget(
             name: "DataSourcesTests",
             dependencies: [

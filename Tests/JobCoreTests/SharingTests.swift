@@ -75,36 +75,4 @@ import Testing
         driver.advance(by: 101)
         #expect(Set(driver.live.values.map(\.job)) == [own, others])
     }
-
-    @Test func longSpec_keepsNoOtherJobWaiting() throws {
-        let driver = try driver(slots: 64)
-        let long = try driver.submit(
-            ["source": ["type": "url", "url": "http://h/", "body": .string(String(repeating: "x", count: 1 << 20))]],
-            as: 1)
-        let timer = try driver.submit(["source": ["type": "timer", "seconds": 5]], as: 2)
-        let other = try driver.submit(url(), as: 2)
-        #expect(Set(driver.live.values.map(\.job)) == [long, other])
-        driver.advance(by: 6)
-        #expect(try driver.row(timer).state == .succeeded)
-    }
-
-    @Test func jobsOfOthers_areNotFound_exceptByAdministrators() throws {
-        let driver = try driver(slots: 1)
-        let job = try driver.submit(url(), as: 1)
-        for request in [
-            CoreRequest.change(job, .cancel), .change(job, .remove), .change(job, .retry(from: .failed)), .wait([job]),
-        ] {
-            guard case .failed(let error)? = driver.ask(request, as: 2),
-                case .failed(let unknown)? = driver.ask(.change(99, .cancel))
-            else {
-                Issue.record("It was not refused.")
-                continue
-            }
-            #expect(error.code == unknown.code)
-        }
-        #expect(
-            driver.ask(.change(job, .cancel), as: 2, isAdmin: true) == nil,
-            "it is told to end, and answered once it has")
-        #expect(driver.cancelled.count == 1)
-    }
 }

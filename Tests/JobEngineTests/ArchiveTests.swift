@@ -21,64 +21,6 @@ import Testing
         return try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs")
     }
 
-    @Test func longResult_isOnlyInTheArchive_untilItsJobIsRemoved() async throws {
-        let archive = TestArchive()
-        try await TestEngine.with(archive: archive) { test in
-            let row = try await test.run([
-                "source": ["type": "value", "value": Self.long], "then": [["then": ["return": "{{input}}"]]],
-            ])
-            let blob = try #require(row.carried?.blob)
-            #expect(try await Self.names(test) == [])
-            #expect(archive.names == row.blobs.map(\.blob.name))
-            let (text, start) = (Self.long.utf8, BlobReference.partSize - 10)
-            let part = try test.engine.blobs.read(blob, offset: start, length: 20)
-            #expect(part == ResultPart(of: text, offset: start, length: 20))
-            #expect(try test.engine.blobs.text(of: .file(blob)) == text)
-            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
-                throw TestEngine.Unexpected("It was not removed.")
-            }
-            await test.settle(0)
-            #expect(archive.names == [])
-            #expect(throws: StoreError.self) { try test.engine.blobs.read(blob) }
-        }
-    }
-
-    @Test func outputOfAProgram_movesToTheArchive_atItsEnd() async throws {
-        let archive = TestArchive()
-        try await TestEngine.with(archive: archive) { test in
-            let script: JSON = "seq 100000; echo end >&2"
-            let row = try await test.run(["source": ["type": "program", "command": ["/bin/sh", "-c", script]]])
-            let (expected, blobs) = ((1...100_000).map { "\($0)\n" }.joined(), test.engine.blobs)
-            let body = try #require(row.resultBody)
-            let log = try #require(row.blobs.first(where: \.isOutput)?.blob)
-            #expect(try await Self.names(test) == [])
-            #expect(archive.names == [body.name, log.name].sorted())
-            #expect(try blobs.read(body).bytes == Array(expected.utf8))
-            var (out, offset): ([UInt8], Int64) = ([], 0)
-            while case let piece = try blobs.output(log, from: offset, length: 100_000, isOver: true),
-                piece.next > offset
-            {
-                for record in piece.records where !record.isError { out += record.bytes }
-                offset = piece.next
-            }
-            #expect(out == Array(expected.utf8))
-            // Of a program that runs at another daemon.
-            let none = BlobReference(life: 9, number: 1, size: 0)
-            #expect(try blobs.output(none, from: 5, length: 10, isOver: false).records.isEmpty)
-        }
-    }
-
-    @Test func resultOfAnotherJob_isCopied() async throws {
-        let archive = TestArchive()
-        try await TestEngine.with(archive: archive) { test in
-            let first = try await test.run(["source": ["type": "value", "value": Self.long]])
-            let second = try await test.run(["source": ["type": "job", "job": JSON(Int(first.id))]])
-            let (blob, copy) = (try #require(first.carried?.blob), try #require(second.carried?.blob))
-            #expect(blob != copy && archive.names == [blob.name, copy.name].sorted())
-            #expect(try test.engine.blobs.text(of: .file(copy)) == Self.long.utf8)
-        }
-    }
-
     @Test(
         arguments: [
             ["type": "program", "command": ["/bin/echo", "once"]], ["type": "value", "value": Self.long],

@@ -10,33 +10,6 @@ import Testing
 @Suite struct BlobTests {
     private static let long = JSON.string(String(repeating: "y", count: 100_000))
 
-    @Test func longResult_standsInAFile_untilItsJobIsRemoved() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run(["source": ["type": "value", "value": Self.long]])
-            let blob = try #require(row.carried?.blob)
-            #expect(blob.size == Int64(Self.long.size))
-            let part = try test.engine.blobs.read(blob, offset: 1, length: 3)
-            #expect(part.bytes == Array("yyy".utf8))
-            #expect(part.size == Self.long.size)
-            #expect(JobView(row, document: nil).json()["resultSize"]?.int == Self.long.size)
-            guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
-                throw TestEngine.Unexpected("It was not removed.")
-            }
-            await test.settle(0)
-            #expect(!FileManager.default.fileExists(atPath: test.directory + "/blobs/" + blob.name))
-        }
-    }
-
-    @Test func longResult_flowsIntoTheNextLink() async throws {
-        try await TestEngine.with { test in
-            let row = try await test.run([
-                "source": ["type": "value", "value": ["a": Self.long, "b": 2]],
-                "then": [["then": ["return": "{{input/b}}"]]],
-            ])
-            #expect(try test.result(of: row) == 2)
-        }
-    }
-
     @Test func sweep_removesWhatEarlierLivesLeft_andNothingElse() async throws {
         let (store, directory) = (TestStore(), try TemporaryDirectory())
         var kept: BlobReference?

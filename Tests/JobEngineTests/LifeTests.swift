@@ -9,59 +9,8 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// Starts and stops, subscribers and schedules.
+/// Waits, starts and stops.
 @Suite struct LifeTests {
-    /// A client that watches.
-    private final class Subscriber: JobSubscriber {
-        let events = AsyncStream.makeStream(of: JobEvent.self)
-        let batches = AsyncStream.makeStream(of: ProgressBatch.self)
-        var isGone: Bool { false }
-        func receive(_ update: JobUpdate) {
-            switch update {
-            case .event(let event): events.continuation.yield(event)
-            case .progress(let batch), .output(let batch): batches.continuation.yield(batch)
-            case .gone: break
-            }
-        }
-    }
-
-    @Test func subscriber_isToldOfChangesAndProgress_untilTheEnd() async throws {
-        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "200000")]), .stream(100_000), .hold]
-        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
-            try await TestEngine.with { test in
-                let (subscriber, id) = (Subscriber(), test.engine.nextID())
-                test.engine.register(subscriber, as: id, of: TestEngine.user.uid)
-                let scope = WatchScope(.all, interval: 0.001)
-                guard case .done = await test.engine.ask(.watch(scope, id), for: TestEngine.user) else {
-                    throw TestEngine.Unexpected("It is not watched.")
-                }
-                let job = try await test.submit(
-                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]])
-                for await batch in subscriber.batches.stream {
-                    let row = try #require(batch.rows.first)
-                    #expect(row.job == job)
-                    guard case .progress(let progress, links: 0, coalesced: _) = row.news else {
-                        throw TestEngine.Unexpected("It tells of something else.")
-                    }
-                    #expect(progress.total == 200_000)
-                    break
-                }
-                #expect(test.engine.board.progress(of: job) != nil)
-                _ = await test.engine.ask(.change(job, .cancel), for: TestEngine.user)
-                var states: [JobState] = []
-                for await event in subscriber.events.stream {
-                    states.append(event.state)
-                    let text = event.text { $0.json(.brief).utf8 }
-                    #expect(try JSON(parsing: text)["source"]?["type"] == "download")
-                    if event.isLast { break }
-                }
-                #expect(states == [.queued, .running, .cancelled])
-                #expect(test.engine.board.progress(of: job) == nil)
-                test.engine.unsubscribe(id, of: TestEngine.user.uid)
-            }
-        }
-    }
-
     @Test func wait_isOver_whenItIsAbandoned() async throws {
         try await TestEngine.with { test in
             let job = try await test.submit(["source": ["type": "timer", "seconds": 3600]])

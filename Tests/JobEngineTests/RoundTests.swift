@@ -134,23 +134,6 @@ import Testing
         }
     }
 
-    @Test func removal_isStored_whileNothingElseCanBe() async throws {
-        try await TestEngine.with { test in
-            let items = JSON.array((0..<300).map { JSON($0) })
-            let list = try await test.run(["source": ["type": "each", "in": items, "job": Self.value]])
-            let job = try await test.run(Self.value)
-            test.store.faults.withLock { $0.isFull = true }
-            for id in [list.id, job.id] {
-                await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
-                guard case .done = await test.engine.ask(.change(id, .remove), for: TestEngine.user) else {
-                    throw TestEngine.Unexpected("It was not removed.")
-                }
-            }
-            #expect(test.store.rows.jobCount == 0 && test.store.rows.workCount == 0)
-            #expect(test.engine.status.storageFailure != nil)
-        }
-    }
-
     private final class FirstCall: Sendable {
         let isTrue = Atomic(true)
     }
@@ -235,19 +218,6 @@ import Testing
             #expect(test.engine.status.runs == 0)
             // Few inputs fail twice, and only those fail their jobs.
             #expect(rows.count { $0 == .failed } < rows.count / 4)
-        }
-    }
-
-    @Test func manyRequests_shareRounds() async throws {
-        try await TestEngine.with { test in
-            await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<500 { group.addTask { _ = try? await test.submit(Self.value) } }
-            }
-            await test.store.until { $0.allJobs.count(where: \.state.isTerminal) == 500 }
-            // What others see follows the commit.
-            _ = await test.engine.probe()
-            #expect(test.engine.status.jobs()[.succeeded] == 500)
-            #expect(test.engine.status.totals().submitted == 500)
         }
     }
 }

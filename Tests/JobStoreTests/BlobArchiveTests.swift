@@ -57,21 +57,6 @@
             #expect(try count() == 0)
         }
 
-        @Test func part_isReplaced_whenItIsStoredAgain() throws {
-            let blob = BlobReference(life: 1, number: 1, size: 2)
-            try archive.put([1, 2], as: 0, of: blob)
-            try archive.put([3], as: 0, of: blob)
-            #expect(try archive.part(0, of: blob) == [3])
-        }
-
-        @Test func copy_fails_whenAPartIsMissing() throws {
-            let blob = BlobReference(life: 1, number: 1, size: Int64(BlobReference.partSize + 1))
-            try archive.put([1], as: 1, of: blob)
-            #expect(throws: StoreError.self) {
-                try archive.copy(blob, to: BlobReference(life: 1, number: 2, size: blob.size))
-            }
-        }
-
         @Test func unusedFiles_areRemoved_onceTheirLifeIsOver() throws {
             let cluster = try #require(PostgreSQLCluster.shared)
             try cluster.sql(
@@ -87,12 +72,6 @@
             #expect(try archive.removeUnused() == 2)
             #expect(try archive.part(0, of: used).count == 3 && count() == 3)
             #expect(try archive.removeUnused() == 0)
-        }
-
-        @Test func calls_fail_onceTheStoreIsClosed() throws {
-            let blob = try put(1, number: 1)
-            store.close(isClean: true)
-            #expect(throws: StoreError.self) { try archive.part(0, of: blob) }
         }
     }
 #endif

@@ -17,10 +17,10 @@ import Testing
             directories = try (0..<3).map { _ in try TemporaryDirectory() }
         }
 
-        private func open(_ index: Int, name: String? = nil) throws -> PostgreSQLStore {
+        private func open(_ index: Int) throws -> PostgreSQLStore {
             try PostgreSQLStore(
                 PostgreSQLSettings(address: address, statementTimeout: 20), path: directories[index].path,
-                node: NodeDescription(name: name ?? "node\(index)"))
+                node: NodeDescription(name: "node\(index)"))
         }
 
         @Test func nodesHear_whatOthersChanged_once() throws {
@@ -68,62 +68,6 @@ import Testing
                 #expect(try node.round { try $0.due(steady: 50, wall: wall, limit: 9) }.map(\.id) == early)
                 #expect(try node.round { try $0.dueTimes() }.steady == 10)
             }
-        }
-
-        @Test func runsOfALifeThatIsOver_areLost_untilTheyAreForgotten() throws {
-            let (first, second) = (try open(0), try open(1))
-            let rounds = (StoreUnderTest(first), StoreUnderTest(second))
-            let ids = try rounds.0.insert([
-                .sample(state: .running).with { $0.run = RunID(life: first.life, number: 1) },
-                .sample(state: .running).with { $0.run = RunID(life: second.life, number: 1) },
-            ])
-            #expect(try rounds.1.round { try $0.lostRuns(limit: 9) }.isEmpty)
-            first.close(isClean: true)
-            try rounds.1.round { transaction throws in
-                #expect(try transaction.news()?.hasLostRuns == true)
-                #expect(try transaction.lostRuns(limit: 9).map(\.id) == [ids[0]])
-                #expect(try transaction.wasStopped(life: first.life) == true)
-                #expect(try transaction.wasStopped(life: 99) == nil)
-                try transaction.forgetLostLives()
-            }
-            #expect(try rounds.1.round { try $0.news() } == nil)
-            // One that was killed counts as such when it starts again.
-            let again = try open(0)
-            let life = again.life
-            try #require(PostgreSQLCluster.shared).sql(
-                "UPDATE deferd.deferd_lives SET is_over = true WHERE life = \(life)", in: address)
-            let end = again.round { _ in }
-            guard case .undone = end else {
-                Issue.record("\(end)")
-                return
-            }
-            try StoreUnderTest(again).round { _ in }
-            #expect(again.life > life)
-            try rounds.1.round { transaction throws in
-                #expect(try transaction.news()?.hasLostRuns == true)
-                #expect(try transaction.wasStopped(life: life) == false)
-            }
-        }
-
-        @Test func nameOfALivingNode_isRefused() throws {
-            let first = try open(0, name: "a")
-            let error = #expect(throws: StoreError.self) { _ = try open(1, name: "a") }
-            #expect(error?.code == .locked && error?.message.contains("node.name") == true)
-            first.close(isClean: false)
-            // Its state directory makes it the same node.
-            _ = try open(0, name: "a")
-        }
-
-        @Test func programs_areThoseOfNodesThatGoOn() {
-            func row(_ node: String, _ programs: String, isOver: Bool = false) -> Lives.Row {
-                Lives.Row(life: 1, beat: 1, lease: 1, isOver: isOver, node: node, programs: Array(programs.utf8))
-            }
-            var lives = Lives()
-            _ = lives.look(
-                at: [row("b", "[\"x\"]"), row("a", "[\"x\",\"y\"]"), row("c", "[\"z\"]", isOver: true)], now: 0)
-            #expect(lives.programs == ["x": ["a", "b"], "y": ["a"]])
-            _ = lives.look(at: [row("b", "[]")], now: 1)
-            #expect(lives.programs.isEmpty)
         }
 
         @Test func life_isJudgedByTheTimeInWhichItCouldHaveBeenSeen() {

@@ -112,25 +112,17 @@ import Testing
 
     // MARK: Damage and other versions
 
-    @Test func isRefused_whenTheDatabaseIsEmptyOrGarbage() throws {
-        try directory.write("", to: "deferd.db")
-        try expectRefusal(.damaged)
-        try directory.write(String(repeating: "garbage ", count: 5_000), to: "deferd.db")
-        try expectRefusal(.damaged)
-    }
+    private static let damages: [@Sendable (inout Data) -> Void] = [
+        { $0 = Data() }, { $0 = Data(String(repeating: "garbage ", count: 5_000).utf8) },
+        // In the header, in the first page, and in others.
+        { $0 = $0.prefix(50) }, { $0 = $0.prefix(4096) }, { $0 = $0.prefix(40_960) },
+        { $0.replaceSubrange(0..<64, with: Data(repeating: 0xA5, count: 64)) },
+        { $0.replaceSubrange(100..<164, with: Data(repeating: 0xA5, count: 64)) },
+    ]
 
-    @Test(arguments: [50, 100, 4096, 5000, 40_960])
-    func isRefused_whenTheDatabaseIsCutShort(_ length: Int) throws {
+    @Test(arguments: damages.indices) func isRefused_whenTheDatabaseIsDamaged(_ damage: Int) throws {
         try fill()
-        try change(directory.database) { $0 = $0.prefix(length) }
-        try expectRefusal(.damaged)
-    }
-
-    @Test(arguments: [0, 68, 100]) func isRefused_whenTheFirstPageIsOverwritten(_ offset: Int) throws {
-        try fill()
-        try change(directory.database) { bytes in
-            for place in offset..<offset + 64 { bytes[place] = 0xA5 }
-        }
+        try change(directory.database, Self.damages[damage])
         try expectRefusal(.damaged)
     }
 
@@ -190,19 +182,6 @@ import Testing
         try fill(5)
         try Data(count: length).write(to: URL(fileURLWithPath: directory.log))
         #expect(try jobs(SQLiteStore(path: directory.path)) == 5)
-    }
-
-    @Test(arguments: [1, 400]) func holdsAllThatWasCommitted_whenTheProcessIsKilled(_ rounds: Int) async throws {
-        await #expect(processExitsWith: .signal(SIGKILL)) {
-            [path = directory.path as String, rounds = rounds as Int] in
-            let store = try SQLiteStore(path: path)
-            for _ in 0..<rounds { try StoreUnderTest(store).insert([.sample()]) }
-            kill(getpid(), SIGKILL)
-        }
-        let store = try SQLiteStore(path: directory.path)
-        #expect(store.wasLeftOpen)
-        #expect(try jobs(store) == rounds)
-        #expect(try StoreUnderTest(store).insert([.sample()]) == [JobID(rounds) + 1])
     }
 
     // MARK: The check

@@ -39,15 +39,6 @@
             return pid_t(pids)
         }
 
-        @Test func aRoundGoesOn_afterItsConnectionBrokeBefore() throws {
-            let id = try rounds.insert([.sample()])
-            let broken = try #require(try process())
-            kill(broken, SIGTERM)
-            while try process() == broken {}
-            let other = try rounds.insert([.sample()])
-            #expect(other != id)
-        }
-
         @Test func aRoundIsUndone_whenItsConnectionBreaksInside() throws {
             let process = try #require(try process())
             let end = store.round { transaction throws(StoreError) in
@@ -62,28 +53,6 @@
             }
             let left = try store.reader.page(JobFilter()).jobs
             #expect(left.isEmpty)
-        }
-
-        @Test func aCommitThatWasNotCarriedOut_isUndone_onceThatIsKnown() throws {
-            let process = try #require(try process())
-            let end = store.round { transaction throws(StoreError) in
-                _ = try transaction.insert([NewJobRow(row: .sample(), document: .spec([]))])
-                kill(process, SIGSTOP)
-            }
-            guard case .unknown = end, case .undone = store.round({ _ in }), store.settle() == nil else {
-                Issue.record("\(end)")
-                kill(process, SIGCONT)
-                return
-            }
-            // It was told to end, and does so before it reads the next statement.
-            kill(process, SIGCONT)
-            guard case .undone? = store.settle() else {
-                Issue.record("It is not settled.")
-                return
-            }
-            let left = try store.reader.page(JobFilter()).jobs
-            #expect(left.isEmpty)
-            try rounds.insert([.sample()])
         }
 
         @Test func nodes_areTheLatestLives_ofADay() throws {

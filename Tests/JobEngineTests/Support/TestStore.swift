@@ -12,8 +12,6 @@ final class TestStore: JobStore, Sendable {
         var ends: [RoundEnd?] = []
         /// No round that writes is committed.
         var isBroken = false
-        /// There is no room for new rows.
-        var isFull = false
         /// Jobs whose rows cannot be read in a round.
         var unreadable: Set<JobID> = []
         /// The number of ends of work that cannot be stored.
@@ -27,11 +25,6 @@ final class TestStore: JobStore, Sendable {
         /// The end of the present round of a store; nil commits it.
         fileprivate mutating func end(_ store: InMemoryStore) -> RoundEnd? {
             if !ends.isEmpty { return ends.removeFirst() }
-            let changes = store.changes
-            // A round without changes is a probe.
-            if isFull, changes.contains(where: { $0.before == nil }) || changes.isEmpty && store.workChanges.isEmpty {
-                return .undone(TestStore.error)
-            }
             if failingWorkEnds > 0, store.workChanges.contains(where: { $0.after == nil }) {
                 failingWorkEnds -= 1
                 return .undone(TestStore.error)
