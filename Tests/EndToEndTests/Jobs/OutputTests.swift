@@ -83,10 +83,8 @@ import Testing
             #expect(try await wire.call("job.get", .job(id))["state"] == "running")
             #expect(wire.waiting.isEmpty)
             await gate.open()
-            #expect(
-                try await wire.result(wait) == [
-                    "records": [["stream": "out", "text": "three\n"]], "next": 14, "end": false, "omitted": 0,
-                ])
+            let three = try await wire.result(wait)
+            #expect(three["records"] == [["stream": "out", "text": "three\n"]] && three["next"] == 14)
             try await output.read(wire, id) { $0.isOver }
             #expect(output.out == "one\nthree\n" && output.next == 14)
             #expect(try await wire.wait(id)["result"] == ["exit": 0, "output": "one\nthree", "size": 10])
