@@ -9,6 +9,8 @@ package enum OriginStep: Sendable {
     case tell(AsyncStream<Void>.Continuation)
     /// Stops reading: later input from the client stays in the socket.
     case stopReading
+    /// What a test does with the connection; the script goes on at the exchange's end.
+    case lead(@Sendable (OriginExchange) -> Void)
     /// Nothing more until the client goes away.
     case hold
     /// Ends the connection in order.

@@ -77,7 +77,8 @@ private final class ScriptHandler: ChannelInboundHandler {
 
     private let origin: ScriptedOrigin
     private var received = ByteBuffer()
-    private var isBusy = false
+    /// The request whose script is carried out.
+    private var request: OriginLog.Entry?
     /// Bytes of a request's body that are still to come and are dropped.
     private var dropped = 0
 
@@ -103,8 +104,8 @@ private final class ScriptHandler: ChannelInboundHandler {
     }
 
     private func serveNext(_ context: ChannelHandlerContext) {
-        guard !isBusy, let entry = takeRequest() else { return }
-        isBusy = true
+        guard request == nil, let entry = takeRequest() else { return }
+        request = entry
         let count = origin.log.count(entry.path)
         origin.log.append(entry)
         perform(origin.script(entry, count)[...], context)
@@ -135,7 +136,7 @@ private final class ScriptHandler: ChannelInboundHandler {
 
     private func perform(_ steps: ArraySlice<OriginStep>, _ context: ChannelHandlerContext) {
         guard let step = steps.first else {
-            isBusy = false
+            request = nil
             return serveNext(context)
         }
         let rest = steps.dropFirst()
@@ -158,6 +159,8 @@ private final class ScriptHandler: ChannelInboundHandler {
         case .wait(let gate):
             let loop = context.eventLoop
             gate.whenOpen { loop.execute(goOn) }
+        case .lead(let body):
+            if let request { body(OriginExchange(request, context.channel, goOn)) }
         case .tell(let listener):
             listener.yield()
             goOn()

@@ -1,86 +1,12 @@
 import Foundation
-import Glibc
 import JobModel
-import Synchronization
+import TestOrigin
 import Testing
 
 /// An HTTP server on loopback that a test leads by the hand: each request is answered by a rule, or waits for the test.
 final class GuidedOrigin: Sendable {
-    /// One request.
-    struct Request: Sendable, CustomStringConvertible {
-        let method: String
-        /// Path and query, unchanged.
-        let target: String
-        /// By lower-case name.
-        let headers: [String: String]
-        let body: [UInt8]
-
-        var path: String { String(target.prefix { $0 != "?" }) }
-        /// The start of the requested open range; nil without one.
-        var rangeStart: Int? {
-            guard let range = headers["range"], range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
-            return Int(range.dropFirst("bytes=".count).dropLast())
-        }
-        var description: String { "\(method) \(target)" }
-    }
-
-    /// A request that waits for its answer.
-    final class Exchange: Sendable, CustomStringConvertible {
-        let request: Request
-        private let socket: FileDescriptor
-        private let end: PipeEnds
-        private let mayGoOn = Atomic(true)
-
-        fileprivate init(_ request: Request, _ socket: FileDescriptor) throws {
-            self.request = request
-            self.socket = socket
-            end = try PipeEnds()
-        }
-
-        deinit {
-            end.reading.close()
-            end.writing.close()
-        }
-
-        /// `POLLRDHUP`, which the headers show to GNU sources only.
-        private static let hangUp: Int16 = 0x2000
-
-        /// Returns once the exchange is over, or the client has left.
-        fileprivate func wait() -> (clientLeft: Bool, mayGoOn: Bool) {
-            var polled = [
-                pollfd(fd: socket.number, events: Self.hangUp, revents: 0),
-                pollfd(fd: end.reading.number, events: Int16(POLLIN), revents: 0),
-            ]
-            while Glibc.poll(&polled, 2, -1) < 0, errno == EINTR {}
-            if polled[1].revents == 0 { return (true, false) }
-            return (false, mayGoOn.load(ordering: .acquiring))
-        }
-
-        var description: String { request.description }
-
-        /// Sends bytes as they are; the exchange stays open.
-        func send(_ bytes: [UInt8]) { socket.write(bytes) }
-
-        /// Sends status line and header fields; the exchange stays open.
-        func sendHead(_ status: String = "200 OK", _ fields: [(String, String)]) {
-            send(Array(GuidedOrigin.head(status, fields).utf8))
-        }
-
-        /// Answers, and takes the next request of the connection.
-        func answer(_ reply: Reply) {
-            send(reply.bytes)
-            finish()
-        }
-
-        /// Ends an exchange whose answer has been sent piece by piece.
-        func finish() { end.writing.write([0]) }
-
-        /// Ends the connection.
-        func close() {
-            mayGoOn.store(false, ordering: .releasing)
-            finish()
-        }
-    }
+    typealias Request = OriginLog.Entry
+    typealias Exchange = OriginExchange
 
     /// A whole answer.
     struct Reply: Sendable {
@@ -122,73 +48,46 @@ final class GuidedOrigin: Sendable {
     /// test.
     typealias Rule = @Sendable (_ request: Request, _ count: Int) -> Reply?
 
-    private struct State {
-        var requests: [Request] = []
-        var connections: [Int32: FileDescriptor] = [:]
-        var isOpen = true
+    private let origin: ScriptedOrigin
+    private let exchanges: Mailbox<OriginExchange>
+    private let arrivals: Mailbox<Request>
+    private let departures: Mailbox<String>
+
+    private init(
+        _ origin: ScriptedOrigin, _ exchanges: Mailbox<OriginExchange>, _ arrivals: Mailbox<Request>,
+        _ departures: Mailbox<String>
+    ) {
+        (self.origin, self.exchanges, self.arrivals, self.departures) = (origin, exchanges, arrivals, departures)
     }
 
-    let port: Int
-    private let listener: FileDescriptor
-    private let rule: Rule
-    private let exchanges = Mailbox<Exchange>()
-    private let arrivals = Mailbox<Request>()
-    private let departures = Mailbox<String>()
-    private let state = Mutex(State())
-
-    /// Without a rule every request waits for the test. `address` is one of loopback.
-    init(at address: String = "127.0.0.1", _ rule: @escaping Rule = { _, _ in nil }) throws {
-        self.rule = rule
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        listener = FileDescriptor(number: number)
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = inet_addr(address)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &name) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                fcntl(number, F_SETFL, O_NONBLOCK) == 0 && bind(number, pointer, length) == 0
-                    && listen(number, 1024) == 0
-                    && getsockname(number, pointer, &length) == 0
-            }
-        }
-        try #require(isListening, "no port on loopback: \(String(cString: strerror(errno)))")
-        port = Int(UInt16(bigEndian: name.sin_port))
-        Thread.detachNewThread { [weak self, listener] in
-            while true {
-                var polled = pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0)
-                guard poll(&polled, 1, -1) == 1, polled.revents == Int16(POLLIN) else {
-                    if errno == EINTR, polled.revents == 0 { continue }
-                    break
-                }
-                let accepted = Inheritance.none { () -> [Int32]? in
-                    let connection = accept(listener.number, nil, nil)
-                    return connection >= 0 ? [connection] : nil
-                }
-                guard let connection = accepted.first else { continue }
-                let socket = FileDescriptor(number: connection)
-                guard let self, self.enter(socket) else {
-                    socket.close()
-                    break
-                }
-                Thread.detachNewThread { [self] in self.serve(socket) }
-            }
-            listener.close()
-        }
-    }
-
-    /// Runs `body` with an origin that is closed afterwards.
-    static func run<Value>(
+    /// Runs `body` with an origin that is closed afterwards. Without a rule every request waits for the test.
+    static func run<Value: Sendable>(
         _ rule: @escaping Rule = { _, _ in nil },
         _ body: (GuidedOrigin) async throws -> Value
     ) async throws -> Value {
-        let origin = try GuidedOrigin(rule)
-        defer { origin.close() }
-        return try await body(origin)
+        let (exchanges, arrivals, departures) = (Mailbox<OriginExchange>(), Mailbox<Request>(), Mailbox<String>())
+        return try await ScriptedOrigin.run({ request, count in
+            let reply = rule(request, count)
+            arrivals.put(request)
+            if let reply { return [.send(reply.bytes)] }
+            return [
+                .lead { exchange in
+                    exchange.whenClientLeaves { departures.put(request.path) }
+                    exchanges.put(exchange)
+                }
+            ]
+        }) { origin in
+            defer {
+                exchanges.close()
+                arrivals.close()
+                departures.close()
+            }
+            return try await body(GuidedOrigin(origin, exchanges, arrivals, departures))
+        }
     }
 
     /// Runs `body` with an origin, a daemon and a connection to that.
-    static func withDaemon<Value>(
+    static func withDaemon<Value: Sendable>(
         _ rule: @escaping Rule = { _, _ in nil }, configuration: String = "",
         environment: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (GuidedOrigin, Daemon, Wire) async throws -> Value
@@ -201,7 +100,7 @@ final class GuidedOrigin: Sendable {
     }
 
     /// Runs `body` with an origin and a directory for daemons.
-    static func withHousehold<Value>(
+    static func withHousehold<Value: Sendable>(
         _ rule: @escaping Rule = { _, _ in nil },
         _ body: (GuidedOrigin, Household) async throws -> Value
     ) async throws -> Value {
@@ -226,14 +125,16 @@ final class GuidedOrigin: Sendable {
     /// The URL of `path`; `host` is another name of its address.
     func url(_ path: String, host: String? = nil) -> JSON { .string("http://\(host ?? "127.0.0.1"):\(port)\(path)") }
 
+    var port: Int { origin.port }
+
     /// All requests so far.
-    var requests: [Request] { state.withLock(\.requests) }
+    var requests: [Request] { origin.log.entries }
 
     /// How often `path` was asked for.
-    func count(_ path: String) -> Int { requests.count { $0.path == path } }
+    func count(_ path: String) -> Int { origin.log.count(path) }
 
     /// Waits for a request that no rule answers, and takes it.
-    func exchange(_ path: String? = nil) async throws -> Exchange {
+    func exchange(_ path: String? = nil) async throws -> OriginExchange {
         let exchange = try await exchanges.next("request for \(path ?? "anything")") {
             path == nil || $0.request.path == path
         }
@@ -251,74 +152,20 @@ final class GuidedOrigin: Sendable {
         _ = try await departures.next("end of the connection for \(path)") { $0 == path }
     }
 
-    func close() {
-        let connections = state.withLock { state in
-            state.isOpen = false
-            return state.connections.values
-        }
-        listener.shutDown()
-        for connection in connections { connection.shutDown() }
-        for exchange in exchanges.waiting { exchange.close() }
-        exchanges.close()
-        arrivals.close()
-        departures.close()
-    }
-
-    private func enter(_ connection: FileDescriptor) -> Bool {
-        state.withLock { state in
-            if state.isOpen { state.connections[connection.number] = connection }
-            return state.isOpen
-        }
-    }
-
-    private func serve(_ socket: FileDescriptor) {
-        var received: [UInt8] = []
-        while let request = next(socket, &received) {
-            let count = state.withLock { state in
-                defer { state.requests.append(request) }
-                return state.requests.count { $0.path == request.path }
-            }
-            let reply = rule(request, count)
-            arrivals.put(request)
-            if let reply {
-                socket.write(reply.bytes)
-                continue
-            }
-            guard let exchange = try? Exchange(request, socket) else { break }
-            exchanges.put(exchange)
-            let (clientLeft, mayGoOn) = exchange.wait()
-            if clientLeft { departures.put(request.path) }
-            guard mayGoOn else { break }
-        }
-        state.withLock { $0.connections[socket.number] = nil }
-        socket.close()
-    }
-
-    private func next(_ socket: FileDescriptor, _ received: inout [UInt8]) -> Request? {
-        while true {
-            if let request = Self.parse(&received) { return request }
-            guard let bytes = socket.read() else { return nil }
-            received += bytes
-        }
-    }
-
-    private static func parse(_ received: inout [UInt8]) -> Request? {
-        guard let end = received.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
-        let lines = String(decoding: received[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
-        let words = lines[0].split(separator: " ").map(String.init)
-        var headers: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            headers[line[..<colon].lowercased()] = line[colon...].dropFirst().trimmingCharacters(in: .whitespaces)
-        }
-        let length = headers["content-length"].flatMap(Int.init) ?? 0
-        guard received.count >= end.upperBound + length, words.count > 1 else { return nil }
-        let body = Array(received[end.upperBound..<(end.upperBound + length)])
-        received.removeFirst(end.upperBound + length)
-        return Request(method: words[0], target: words[1], headers: headers, body: body)
-    }
-
     fileprivate static func head(_ status: String, _ fields: [(String, String)]) -> String {
         "HTTP/1.1 \(status)\r\n" + fields.map { "\($0.0): \($0.1)\r\n" }.joined() + "\r\n"
+    }
+}
+
+extension OriginExchange {
+    /// Sends status line and header fields; the exchange stays open.
+    func sendHead(_ status: String = "200 OK", _ fields: [(String, String)]) {
+        send(Array(GuidedOrigin.head(status, fields).utf8))
+    }
+
+    /// Answers, and takes the next request of the connection.
+    func answer(_ reply: GuidedOrigin.Reply) {
+        send(reply.bytes)
+        finish()
     }
 }

@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// A cancel reaches everything below, at once, and `finally` links still run.

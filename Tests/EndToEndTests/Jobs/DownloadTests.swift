@@ -46,7 +46,7 @@ import TestOrigin
             #expect(try await wire.wait(job)["state"] == "failed")
             _ = try await wire.call("job.retry", .job(job))
             let second = try await origin.exchange("/file")
-            let start = try #require(second.request.rangeStart)
+            let start = try #require(second.request.range?.start)
             second.answer(.partial(content, from: start, etag: "\"v1\""))
             let result = try await wire.wait(job)["result"]
             #expect(result?["resumedFrom"]?.int == start)

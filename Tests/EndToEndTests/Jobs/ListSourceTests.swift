@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// Lists, `each` and races.

@@ -10,11 +10,7 @@ import Testing
     private static let (nginx, tinyproxy, curl) = ("/usr/sbin/nginx", "/usr/bin/tinyproxy", "/usr/bin/curl")
 
     /// A port that was free a moment ago, of an address of loopback that no other test uses.
-    private func freePort(of address: String) throws -> Int {
-        let origin = try GuidedOrigin(at: address)
-        defer { origin.close() }
-        return origin.port
-    }
+    private func freePort(of address: String) throws -> Int { try WatchedPort(address).port }
 
     /// Runs `body` while a server runs, which has said `line`.
     private func serve(_ command: [String], _ line: String, _ body: () async throws -> Void) async throws {

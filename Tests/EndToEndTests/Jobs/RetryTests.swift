@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// Retries: when, and how often; and timeouts of attempts.

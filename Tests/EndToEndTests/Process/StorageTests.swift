@@ -1,5 +1,6 @@
 import Foundation
 import JobModel
+import TestOrigin
 import Testing
 
 /// A disk that accepts no writes: the daemon says so, continues work that needs no writing, and recovers by itself.

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import JobModel
+import TestOrigin
 import TestSupport
 import Testing
 

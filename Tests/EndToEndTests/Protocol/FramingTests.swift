@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// Lines on the socket: where they end, how long they may be, and what happens when a client disconnects.

@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// Limits on connections, unanswered calls, waiting jobs, and unread output.

@@ -1,4 +1,5 @@
 import JobModel
+import TestOrigin
 import Testing
 
 /// Watching: which notifications are sent, in which order, to which clients.
@@ -29,18 +30,6 @@ import Testing
             // Nothing about any of them follows its terminal state.
             _ = try await wire.call("server.info")
             #expect(wire.waiting.isEmpty)
-        }
-    }
-
-    /// The store gives jobs with long specs a few at a time.
-    @Test func answer_holdsEachJob_inTheOrderOfTheirNames_whenSomeAreNamedAgain() async throws {
-        try await Daemon.run { _, wire in
-            let long = JSON.string(String(repeating: "x", count: 900_000))
-            var ids: [Int] = []
-            for _ in 0..<4 { ids.append(try await wire.submit(.value(long))) }
-            let named = ids + [ids[2], ids[0]]
-            let answer = try await wire.call("job.watch", ["jobs": .array(named.map { JSON($0) })])
-            #expect(answer["jobs"]?.array?.map { $0["job"]?.int } == named)
         }
     }
 
@@ -159,33 +148,6 @@ import Testing
                 #expect(watch["jobs"]?.array?.compactMap { $0["job"] } == [JSON(parent)] + open, "\(selection)")
                 #expect(watch["truncated"] == nil)
             }
-        }
-    }
-
-    @Test func progress_isTold_whenAnEarlierWatchHasEnded() async throws {
-        try await GuidedOrigin.withDaemon { origin, _, wire in
-            let job = try await wire.submit(.download(origin.url("/file"), to: "file"))
-            let exchange = try await origin.exchange("/file")
-            exchange.sendHead("200 OK", [("Content-Length", "100000"), ("ETag", "\"v1\"")])
-            var sent = 0
-            for _ in 0..<3 {
-                let watch = try await wire.call("job.watch", ["job": JSON(job), "interval": 0.01])["watch"]
-                sent += 10_000
-                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
-                let (target, name) = (sent, watch?.string)
-                _ = try await wire.next("progress") {
-                    $0.watch == name && $0.json["params"]?["progress"]?["completed"]?.int ?? 0 >= target
-                }
-                _ = try await wire.call("job.unwatch", ["watch": watch ?? .null])
-                // Progress without a watch.
-                sent += 10_000
-                exchange.send(Array(Sample.content[(sent - 10_000)..<sent]))
-                let seen = sent
-                while try await wire.call("job.get", .job(job))["progress"]?["completed"]?.int ?? 0 < seen {}
-            }
-            exchange.send(Array(Sample.content[sent...]))
-            exchange.finish()
-            #expect(try await wire.wait(job)["state"] == "succeeded")
         }
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import JobModel
+import TestOrigin
 import TestSupport
 import Testing
 
