@@ -150,18 +150,6 @@ import Testing
         #expect(try await check(longest + " ").end == .code(78))
     }
 
-    @Test func queues_areAsManyAsThereCanBe() async throws {
-        func yaml(_ count: Int) -> String { "queues:\n" + (0..<count).map { "  q\($0): 1\n" }.joined() }
-        #expect(try await check(yaml(999)).end == .code(0), "and the default one")
-        let (end, _, errors) = try await check(yaml(1000))
-        #expect(end == .code(78))
-        #expect(
-            errors.contains("deferd.yaml:1: queues: makes 1001 queues") && errors.contains("there can be 1000"),
-            "\(errors)")
-        #expect(try await check(yaml(998), environment: ["DEFERD_QUEUES": "a=1"]).end == .code(0))
-        #expect(try await check(yaml(998), environment: ["DEFERD_QUEUES": "a=1,b=1"]).end == .code(78))
-    }
-
     @Test func missingRoots_areWarnedOf_byCheckAndAtTheStart() async throws {
         try await Household.with { household in
             let directory = household.directory.path

@@ -57,18 +57,4 @@ import Testing
             }
         }
     }
-
-    @Test(
-        .enabled(if: geteuid() == 0 && Files.exists("/usr/bin/setpriv")), arguments: ["--help", "--version", "--check"])
-    func whatServesNobody_needsNoThreads(flag: String) async throws {
-        try await TemporaryDirectory.with { directory in
-            try #require(chown(directory.path, User.ann.uid, User.ann.groups[0]) == 0)
-            // One is the process itself.
-            let command = User.ann.command(
-                ["/usr/bin/prlimit", "--nproc=1:1"] + (try Daemon.command(in: directory)) + [flag])
-            let (end, output, errors) = try await ChildProcess.run(command, environment: ["HOME": directory.path])
-            #expect(end == .code(0), "\(errors)")
-            #expect(!output.isEmpty)
-        }
-    }
 }

@@ -178,50 +178,6 @@ struct PostgreSQLTests {
         }
     }
 
-    @Test func everythingGoesOn_afterARestartOfPostgreSQL() async throws {
-        let cluster = try PostgreSQLCluster()
-        try await Daemon.run(configuration: configuration(try cluster.makeDatabase())) { daemon, wire in
-            let first = try await wire.succeed(.value(1))
-            #expect(first == 1)
-            let timer = try await wire.submit(.timer(0.1))
-            try cluster.stop()
-            #expect(try await wire.refusal("job.submit", .value(2)).code == -32008)
-            #expect(try await wire.call("server.info")["store"] == "postgresql")
-            try cluster.start()
-            try await daemon.process.line(containing: "Storing works again")
-            #expect(try await wire.succeed(.value(3)) == 3)
-            #expect(try await wire.wait(timer)["state"] == "succeeded")
-        }
-    }
-
-    /// A commit that waits for a standby is stored, but its client must not be told yet.
-    @Test func submission_isAnswered_onceItsFateIsKnown() async throws {
-        let cluster = try PostgreSQLCluster()
-        func awaitStandby(_ name: String) throws {
-            try cluster.sql("ALTER SYSTEM SET synchronous_standby_names = '\(name)'", in: "postgres")
-            try cluster.sql("SELECT pg_reload_conf()", in: "postgres")
-        }
-        let configuration = configuration(try cluster.makeDatabase()) + "\nnode: {statementTimeout: 1}"
-        try await Daemon.run(configuration: configuration) { daemon, wire in
-            #expect(try await wire.succeed(.value(1)) == 1)
-            try awaitStandby("none")
-            var (submission, answered) = (wire.send("job.submit", .value(2)), 1)
-            // The server takes its time to heed the setting.
-            let isAwaited = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            while try cluster.sql(isAwaited, in: "postgres") == "f" {
-                guard wire.waiting.contains(where: { $0.id == JSON(submission) }) else { continue }
-                (submission, answered) = (wire.send("job.submit", .value(2)), answered + 1)
-            }
-            try await daemon.process.line(containing: "Nothing can be stored")
-            #expect(try await wire.refusal("job.submit", .value(3)).code == -32008)
-            #expect(!wire.waiting.contains { $0.id == JSON(submission) })
-            try awaitStandby("")
-            let job = try #require(try await wire.result(submission)["job"]?.int)
-            #expect(try await wire.wait(job)["result"] == 2)
-            #expect(try await wire.call("job.list")["jobs"]?.array?.count == answered + 1)
-        }
-    }
-
     @Test func start_isRefused_withoutItsDatabase_orWithAnother() async throws {
         let cluster = try #require(PostgreSQLCluster.shared)
         let address = try cluster.makeDatabase()

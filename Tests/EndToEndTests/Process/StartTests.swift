@@ -29,25 +29,6 @@ import Testing
         }
     }
 
-    @Test func daemon_hasNoThreadThatIsLookedAfterEverySecond() async throws {
-        try await GuidedOrigin.withDaemon(
-            { _, _ in .init(body: [1]) }, environment: ["DEFERD_TUNING": "off"]
-        ) { origin, daemon, wire in
-            _ = try await wire.succeed(.fetch(origin.url("/")))
-            let large = try await wire.submit(["source": ["type": "list", "jobs": [.value(1)]]])
-            _ = try await wire.wait(large)
-            // libdispatch names its pool's threads after its queues, cut to 15 bytes; once one runs in a shared
-            // queue, it wakes up every second. Threads that serve one queue each are "…-qos.overcommit". A thread
-            // that ends meanwhile has no name.
-            let names = Files.names(in: "/proc/\(daemon.pid)/task").compactMap { thread in
-                try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)
-                    .trimmingCharacters(in: .whitespacesAndNewlines)
-            }
-            #expect(names.contains { $0.hasSuffix("overcommit") }, "the names are still these")
-            #expect(names.filter { $0.hasSuffix("-qos") } == [])
-        }
-    }
-
     // MARK: - Sockets and state
 
     @Test func secondDaemon_isRefused_onTheSocketOrStateOfALiveOne() async throws {

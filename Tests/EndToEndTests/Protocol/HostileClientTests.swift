@@ -105,38 +105,6 @@ import Testing
         }
     }
 
-    @Test func waitsForManyFinishedJobs_takeNoMoreMemoryThanAFew() async throws {
-        // Each shows 2 MB of specs, and all of them are over at once.
-        let (jobs, waits, connections) = (500, 30, 8)
-        try await run("  queuedJobs: 10000\n  queuedJobsPerUser: 10000\n") { daemon in
-            let wire = try daemon.connect()
-            let text = JSON.string(String(repeating: "x", count: 3800))
-            for _ in 0..<jobs { wire.send("job.submit", .value(text)) }
-            var ids: [JSON] = []
-            for _ in 0..<jobs { ids.append(try #require(try await wire.next()?.json["result"]?["job"])) }
-            _ = try await wire.call("job.wait", ["jobs": .array(ids)])
-            let shown = try await withThrowingTaskGroup(of: Int.self) { group in
-                for _ in 0..<connections {
-                    let wire = try daemon.connect()
-                    for _ in 0..<waits { wire.send("job.wait", ["jobs": .array(ids)]) }
-                    group.addTask {
-                        var shown = 0
-                        for _ in 0..<waits {
-                            let answer = try #require(try await wire.next()?.json)
-                            let isShown = answer["result"]?["jobs"]?.array?.count == jobs
-                            // Past the bound one is told so, and asks again.
-                            #expect(isShown || answer["error"]?["code"] == -32003, "\(answer)")
-                            if isShown { shown += 1 }
-                        }
-                        return shown
-                    }
-                }
-                return try await group.reduce(0, +)
-            }
-            #expect(shown > 0)
-        }
-    }
-
     @Test func lineOfTinyValues_isRefused() async throws {
         try await run { daemon in
             let wire = try daemon.connect()
