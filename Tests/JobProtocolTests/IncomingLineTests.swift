@@ -10,27 +10,13 @@ import Testing
         if case .batch = line { true } else { false }
     }
 
-    // MARK: - The examples of section 7
-
-    @Test func positionalParams_areInvalid() {
-        for (params, id) in [("[42,23]", 1), ("[23,42]", 2)] {
-            let line = read(#"{"jsonrpc":"2.0","method":"subtract","params":\#(params),"id":\#(id)}"#)
-            #expect(line.requests.isEmpty)
-            #expect(line.rejections.map(\.id) == [JSON(id)] && line.rejections.map(\.code) == [-32602])
-            guard case .single(.rejected(_, let error)) = line else { continue }
-            #expect(error.data["pointer"] == "" && error.data["reason"]?.string?.isEmpty == false)
-        }
-    }
-
-    @Test func namedParams_areTaken_inWhateverOrder() {
-        for params in [#"{"subtrahend":23,"minuend":42}"#, #"{"minuend":42,"subtrahend":23}"#] {
-            let line = read(#"{"jsonrpc":"2.0","method":"subtract","params":\#(params),"id":3}"#)
-            #expect(
-                line
-                    == .single(
-                        .request(
-                            Request(id: 3, method: "subtract", params: members(["minuend": 42, "subtrahend": 23])))))
-        }
+    @Test func members_areTaken_inWhateverOrder() {
+        let call = IncomingLine.single(.request(Request(id: 3, method: "m", params: members(["a": 42, "b": 23]))))
+        #expect(read(#"{"jsonrpc":"2.0","method":"m","params":{"a":42,"b":23},"id":3}"#) == call)
+        #expect(
+            read(#" { "params" : { "a" : 42 , "b" : 23 } , "id" : 3 , "method" : "m" , "jsonrpc" : "2.0" } "#) == call)
+        // Of two members with one name, the later counts.
+        #expect(read(#"{"jsonrpc":"2.0","id":1,"method":"x","method":"m","params":{"a":42,"b":23},"id":3}"#) == call)
     }
 
     @Test func notification_hasNoID() {
@@ -42,25 +28,40 @@ import Testing
         #expect(line.rejections.count == 1 && line.rejections[0].id == nil)
     }
 
-    @Test func invalidJSON_isAParseError() {
-        let line = read(#"{"jsonrpc":"2.0","method":"foobar,"params":"bar","baz]"#)
-        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
+    @Test func positionalParams_areInvalid() {
+        let line = read(#"{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}"#)
+        #expect(line.rejections.map(\.id) == [1] && line.rejections.map(\.code) == [-32602])
+        guard case .single(.rejected(_, let error)) = line else { return }
+        #expect(error.data["pointer"] == "" && error.data["reason"]?.string?.isEmpty == false)
     }
 
-    @Test func invalidRequest_isOne() {
-        let line = read(#"{"jsonrpc":"2.0","method":1,"params":"bar"}"#)
-        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
-    }
-
-    @Test func invalidJSONInABatch_isOneParseError() {
-        let line = read(
-            #"[{"jsonrpc":"2.0","method":"sum","params":{},"id":"1"},{"jsonrpc":"2.0","method""#)
+    @Test(arguments: [
+        "", " ", "{", "x", "{} {}", "\u{FEFF}{}", "\"\u{1}\"",
+        #"{"jsonrpc":"2.0","method":"foobar,"params":"bar","baz]"#,
+        #"[{"jsonrpc":"2.0","method":"sum","params":{},"id":"1"},{"jsonrpc":"2.0","method""#,
+    ])
+    func line_isAParseError_whereItIsNoJSON(_ text: String) {
+        let line = read(text)
         #expect(!isBatch(line) && line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
     }
 
-    @Test func emptyBatch_isOneInvalidRequest() {
-        let line = read("[]")
-        #expect(!isBatch(line) && line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
+    @Test func line_isAParseError_whereItIsNoUTF8() {
+        let line = IncomingLine(bytes(#"{"jsonrpc":"2.0","method":""#) + [0xFF] + bytes("\"}"))
+        #expect(line.rejections.map(\.code) == [-32700])
+    }
+
+    @Test(arguments: [
+        "1", "null", #""x""#, "true", "{}", "[]", #"{"jsonrpc":"2.0"}"#,
+        #"{"jsonrpc":"2.0","method":1,"params":"bar"}"#,
+        #"{"jsonrpc":"2.0","method":{}}"#, #"{"jsonrpc":2.0,"method":"m"}"#, #"{"jsonrpc":"1.0","method":"m"}"#,
+        #"{"jsonrpc":"2.0","method":"m","params":null}"#, #"{"jsonrpc":"2.0","method":"m","params":"x"}"#,
+        #"{"method":"m"}"#, #"{"jsonrpc":"2.0","method":"m","extra":1}"#, #"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+        #"{"jsonrpc":"2.0","id":[1],"method":"m"}"#, #"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+    ])
+    func value_isAnInvalidRequest_whereItIsNoCall(_ text: String) {
+        let line = read(text)
+        #expect(!isBatch(line) && line.requests.isEmpty)
+        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
     }
 
     @Test(arguments: [("[1]", 1), ("[1,2,3]", 3), ("[[]]", 1), (#"[null,"x",true]"#, 3)])
@@ -85,13 +86,6 @@ import Testing
         #expect(line.rejections.map(\.id) == ["2", .null] && line.rejections.map(\.code) == [-32602, -32600])
     }
 
-    @Test func batchOfNotifications_hasNothingToAnswer() {
-        let line = read(#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b","params":{}}]"#)
-        #expect(line.requests.count == 2 && line.requests.allSatisfy { $0.id == nil } && line.rejections.isEmpty)
-    }
-
-    // MARK: - Ids
-
     @Test(arguments: [
         "1", "0", "-1", "1.0", "1.50", "1e2", "1E+2", "12345678901234567890123", "-0", "0.10", "1e999", #""""#, #""a""#,
         #""1""#, #""\u00e4\"\\\/\n""#, #""\ud83d\ude00""#, "null",
@@ -112,37 +106,6 @@ import Testing
         #expect(broken.rejections.map(\.code) == [-32600])
     }
 
-    @Test(arguments: ["true", "[]", "[1]", "{}"])
-    func id_ofAnotherType_isInvalid(_ id: String) {
-        let line = read(#"{"jsonrpc":"2.0","id":\#(id),"method":"m"}"#)
-        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
-    }
-
-    // MARK: - What is no call
-
-    @Test(arguments: [
-        "1", "null", #""x""#, "true", "{}", #"{"jsonrpc":"2.0"}"#, #"{"jsonrpc":"2.0","method":null}"#,
-        #"{"jsonrpc":"2.0","method":{}}"#, #"{"jsonrpc":2.0,"method":"m"}"#, #"{"jsonrpc":"1.0","method":"m"}"#,
-        #"{"jsonrpc":"2.0","method":"m","params":null}"#, #"{"jsonrpc":"2.0","method":"m","params":"x"}"#,
-        #"{"jsonrpc":"2.0","method":"m","params":1}"#, #"{"method":"m"}"#, #"{"jsonrpc":"2.0","method":"m","extra":1}"#,
-    ])
-    func value_isAnInvalidRequest_whereItIsNoCall(_ text: String) {
-        let line = read(text)
-        #expect(!isBatch(line) && line.requests.isEmpty)
-        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
-    }
-
-    @Test(arguments: ["", " ", "{", "x", "{} {}", "\u{FEFF}{}", "\"\u{1}\""])
-    func line_isAParseError_whereItIsNoJSON(_ text: String) {
-        #expect(read(text).rejections.map(\.code) == [-32700])
-    }
-
-    @Test func line_isAParseError_whereItIsNoUTF8() {
-        #expect(
-            IncomingLine(bytes(#"{"jsonrpc":"2.0","method":""#) + [0xFF] + bytes("\"}")).rejections.map(\.code)
-                == [-32700])
-    }
-
     @Test func line_isAParseError_whereItNestsDeeperThan64() {
         func call(_ depth: Int) -> String {
             #"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"#
@@ -151,27 +114,5 @@ import Testing
         #expect(read(call(62)).requests.count == 1)
         let line = read(call(63))
         #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
-    }
-
-    @Test func laterMember_counts_whereANameIsDoubled() {
-        #expect(
-            read(#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b","id":2}"#)
-                == .single(.request(Request(id: 2, method: "b", params: members([:])))))
-    }
-
-    @Test func members_canStandInAnyOrder() {
-        #expect(
-            read(#" { "params" : { } , "method" : "m" , "id" : 1 , "jsonrpc" : "2.0" } "#)
-                == .single(.request(Request(id: 1, method: "m", params: members([:])))))
-    }
-
-    // MARK: - Writing calls
-
-    @Test(arguments: [JSON?.none, .some(.null), 1, "a\n\u{E4}"])
-    func request_readsBack_fromItsLine(_ id: JSON?) {
-        let request = Request(id: id, method: "job.get", params: members(["job": 7, "x": "\n"]))
-        let line = request.line
-        #expect(line.last == UInt8(ascii: "\n") && line.filter { $0 == UInt8(ascii: "\n") }.count == 1)
-        #expect(IncomingLine(line) == .single(.request(request)))
     }
 }

@@ -67,7 +67,9 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         }
         #expect(Answer.failure(id: id, error: error) == fixture.line)
         let code = try #require(ProtocolError.Code(rawValue: error.code))
-        if let kind = code.kind { #expect(error.data["kind"] == .string(kind) && fixture.name == kind) }
+        let hasOwnKind = fixture.name == "line-too-long"
+        #expect(hasOwnKind || error.data["kind"] == code.kind.map(JSON.string))
+        #expect(hasOwnKind || code.kind == nil || code.kind == fixture.name)
     }
 
     @Test(arguments: try MessageFixture.all(in: "notifications"))
@@ -101,5 +103,15 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
         let line = head.line(
             job: JobID(try #require(params["job"]?.int)), seq: params["seq"]?.int, body: body.bytes)
         #expect(line == fixture.line + [UInt8(ascii: "\n")])
+    }
+}
+
+extension NotificationHead {
+    /// A line of its own, its end included.
+    func line(job: JobID, seq: Int?, body: [UInt8]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: room + body.count) { line, count in
+            guard let start = UnsafeMutableRawPointer(line.baseAddress) else { return }
+            count = body.withUnsafeBytes { write(job: job, seq: seq, body: $0, to: start) } - start
+        }
     }
 }

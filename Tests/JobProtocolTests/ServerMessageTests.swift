@@ -5,25 +5,6 @@ import Testing
 @Suite struct ServerMessageTests {
     private func read(_ text: String) throws -> ServerMessage { try ServerMessage(bytes(text)) }
 
-    @Test func answer_isRead_withItsID() throws {
-        #expect(try read(#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#) == .answer(id: 1, .success(["a": 1])))
-        #expect(try read(#"{"jsonrpc":"2.0","id":"x","result":null}"#) == .answer(id: "x", .success(nil)))
-        #expect(
-            try read(#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#)
-                == .answer(id: nil, .failure(ProtocolError(.parse, "m"))))
-    }
-
-    @Test func notification_isRead() throws {
-        guard
-            case .notification(let method, let params) = try read(
-                #"{"jsonrpc":"2.0","method":"job.state","params":{"job":1}}"#)
-        else {
-            Issue.record("no notification")
-            return
-        }
-        #expect(method == "job.state" && params["job"] == 1)
-    }
-
     @Test func batch_isRead_inOrder() throws {
         #expect(
             try read(
