@@ -6,7 +6,7 @@ import Testing
 
 private func sample(
     uptime: Double, running: Int = 2, finished: Int = 0, received: Int = 0, queues: [JSON] = [],
-    jobs: [JobSnapshot] = [], isComplete: Bool = false
+    jobs: [JobSnapshot] = [], others: [JobSnapshot] = [], isComplete: Bool = false
 ) -> TopSample {
     TopSample(
         stats: [
@@ -14,7 +14,7 @@ private func sample(
             "jobs": ["running": JSON(running), "queued": 5, "scheduled": 0, "failed": 1],
             "totals": ["submitted": JSON(finished), "succeeded": JSON(finished), "failed": 0, "cancelled": 0],
             "bytes": ["received": JSON(received)],
-        ], queues: queues, jobs: jobs, isComplete: isComplete)
+        ], queues: queues, jobs: jobs, others: others, isComplete: isComplete)
 }
 
 private func queue(_ name: String, running: Int) -> JSON {
@@ -24,14 +24,15 @@ private func queue(_ name: String, running: Int) -> JSON {
     ]
 }
 
-@Suite struct TopTests {
-    private let info: JSON = ["name": "deferd", "version": "1.2", "you": ["admin": true]]
+@Suite struct TopPageTests {
+    private func lines(_ view: TopView, columns: Int = 80, rows: Int = 24) -> [String] {
+        TopPage(format: TextFormat()).lines(view, now: noon, size: ScreenSize(columns: columns, rows: rows))
+    }
 
-    private func lines(_ samples: [TopSample], columns: Int = 80, rows: Int = 24, info: JSON? = nil) -> [String] {
-        var view = TopView(info: info ?? self.info)
+    private func view(_ samples: TopSample...) -> TopView {
+        var view = TopView(info: ["name": "deferd", "version": "1.2", "you": ["admin": true]])
         for sample in samples { view.append(sample) }
-        return TopPage(format: TextFormat()).lines(
-            view, TopControl(), now: noon, size: ScreenSize(columns: columns, rows: rows))
+        return view
     }
 
     @Test func lines_showCountsRatesQueuesAndJobs() {
@@ -43,10 +44,10 @@ private func queue(_ name: String, running: Int) -> JSON {
             ])
         let queues = [queue("default", running: 0), queue("night", running: 1)]
         let screen = lines(
-            [
+            view(
                 sample(uptime: 10, finished: 5, received: 1000),
-                sample(uptime: 12, running: 1, finished: 9, received: 5000, queues: queues, jobs: [running]),
-            ], columns: 110)
+                sample(uptime: 12, running: 1, finished: 9, received: 5000, queues: queues, jobs: [running])),
+            columns: 110)
         #expect(screen.count == 24)
         #expect(screen[0] == "deferd 1.2  up 12 s  1 connection  2 watches")
         #expect(screen[1] == "1 running  5 queued  0 scheduled  0 succeeded  1 failed  0 cancelled")
@@ -63,32 +64,81 @@ private func queue(_ name: String, running: Int) -> JSON {
     @Test func lines_fitEveryScreen() {
         let jobs = (1...50).map { job(Int64($0), "running", ["label": "日本語 \u{1B}[31m and more of it, much more"]) }
         let queues = (1...30).map { queue("queue-\($0)", running: $0) }
-        for columns in [1, 10, 20, 40, 79, 200] {
-            for rows in [1, 2, 5, 12, 24, 100] {
-                let screen = lines(
-                    [sample(uptime: 1, running: 5000, queues: queues, jobs: jobs)], columns: columns, rows: rows)
-                #expect(screen.count <= rows, "\(columns) by \(rows)")
-                #expect(screen.allSatisfy { $0.columns <= max(10, columns) }, "\(columns) by \(rows)")
+        for keys in ["", "\u{1B}[B", "?", "oo", "/x", "cc"] {
+            var view = view(sample(uptime: 1, running: 5000, queues: queues, jobs: jobs))
+            view.output = (1, "a\nb\u{1B}\n")
+            view.press(keys)
+            for (columns, rows) in [(20, 1), (20, 2), (40, 5), (79, 24), (200, 100)] {
+                let screen = lines(view, columns: columns, rows: rows)
+                #expect(screen.count == rows, "\(columns) by \(rows)")
+                #expect(screen.allSatisfy { $0.columns <= columns }, "\(columns) by \(rows)")
                 #expect(!screen.joined().contains("\u{1B}"))
             }
+            if keys == "oo" { #expect(lines(view)[..<3] == ["output of job 1", "a", "b\\x1b"]) }
         }
     }
 
-    @Test func lines_countNoChildrenAmongWhatIsNotShown_whenAllOthersAreKnown() {
+    @Test func lines_tellHowManyJobsAreNotShown_ifThatIsKnown() {
         let jobs = (1...50).map { job(Int64($0), "running") }
-        let screen = lines([sample(uptime: 1, running: 60, jobs: jobs, isComplete: true)])
-        let shown = screen.filter { $0.contains("http") }.count
+        let screen = lines(view(sample(uptime: 1, jobs: jobs, isComplete: true)))
+        let shown = screen.count { $0.contains("http") }
         #expect(screen.contains("\(50 - shown) more; see deferctl list --all"))
-        let part = lines([sample(uptime: 1, running: 60, jobs: jobs)])
-        #expect(part.contains("up to \(60 - shown) more; see deferctl list --all"))
+        #expect(lines(view(sample(uptime: 1, jobs: jobs))).contains("more; see deferctl list --all"))
     }
 
     @Test func rates_areNone_whenTheDaemonStartedAnew() {
-        var view = TopView()
-        view.append(sample(uptime: 100, finished: 100))
-        view.append(sample(uptime: 2, finished: 1))
+        var view = view(sample(uptime: 100, finished: 100), sample(uptime: 2, finished: 1))
         #expect(view.rate("totals", "succeeded") == nil)
         view.append(sample(uptime: 3, finished: 2))
         #expect(view.rate("totals", "succeeded") == 1)
+    }
+}
+
+extension TopView {
+    /// Presses keys, and returns what they ask for.
+    @discardableResult
+    fileprivate mutating func press(_ text: String) -> [Action] {
+        Key.all(in: Array(text.utf8)).compactMap { press($0) }
+    }
+}
+
+@Suite struct TopKeyTests {
+    private var view: TopView {
+        var view = TopView()
+        let others = [job(2, "held", ["label": "night run"]), job(3, "failed", ["queue": "slow"])]
+        view.append(sample(uptime: 1, jobs: [job(1, "running")], others: others))
+        return view
+    }
+
+    @Test func keys_areRead() {
+        #expect(
+            Key.all(in: Array("\u{1B}[A\u{1B}OBq\u{1B}[3~é\r\u{7F}\u{1B}".utf8)) == [
+                .up, .down, .character("q"), .character("é"), .enter, .backspace, .escape,
+            ])
+        #expect(Key.all(in: [0x1B, 0x5B, 0xFF, 0x01]) == [])
+    }
+
+    @Test func arrows_select_andKeysAct() {
+        var view = view
+        #expect(view.press("c") == [] && view.selected == 1, "the first is selected before anything is done")
+        #expect(view.press("\u{1B}[A\u{1B}[Bh") == [.change(2, .release)])
+        #expect(view.press("\u{1B}[B\u{1B}[B\u{1B}[Br") == [.change(3, .retry(from: .failed))])
+        #expect(view.press("\u{1B}[Ac") == [] && view.mode == .cancels(2))
+        #expect(view.press("n") == [] && view.mode == .jobs)
+        #expect(view.press("cy") == [.change(2, .cancel)])
+        #expect(view.press("\u{1B}[Ah") == [.change(1, .hold)])
+        #expect(view.press("o") == [.output(1)] && view.mode == .output(1))
+        #expect(view.press("x?q") == [.quit])
+    }
+
+    @Test func filter_isTyped_andTakenBack() {
+        var view = view
+        #expect(view.press("/NIGHTx\u{7F}") == [] && view.prompt == "/NIGHT")
+        #expect(view.jobs.map(\.id) == [2])
+        #expect(view.press("\rq") == [.quit])
+        view.press("\u{1B}")
+        #expect(view.jobs.map(\.id) == [1, 2, 3])
+        view.press("/slow\r")
+        #expect(view.jobs.map(\.id) == [3])
     }
 }

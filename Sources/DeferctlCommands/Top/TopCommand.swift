@@ -12,10 +12,8 @@ struct TopCommand: DaemonCommand {
         it prints a sample per line until Ctrl-C, or as many as --count says.
         """)
 
-    @Option(
-        help: .value("seconds", "Seconds between two samples, at least 0.2."),
-        transform: seconds(0.2...86_400, "it must be a number of seconds, 0.2 to 86400."))
-    var interval = 1.0
+    @Option(help: .value("seconds", "Seconds between two samples, at least 0.2 (default: 1)."))
+    var interval: WrittenDuration?
 
     @Option(
         help: .value("number", "Print this many samples and end; never fill the screen."), transform: whole(1...Int.max)
@@ -26,23 +24,23 @@ struct TopCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let console = invocation.console
+        let pause = Duration.seconds(max(0.2, interval?.seconds ?? 1))
         let isScreen = console.showsData && FileOutput.hasCursor(ProcessInfo.processInfo.environment)
         if isScreen, !invocation.writesJSON, count == nil {
-            try await TopScreen(invocation: invocation, interval: .seconds(interval)).run()
-            return .ok
+            return try await TopScreen(invocation: invocation, interval: pause).run()
         }
         let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
         let looks = count ?? (invocation.writesJSON ? Int.max : 1)
-        return try await interruption.run { [interval] in
+        return try await interruption.run {
             try await invocation.withDaemon { client in
                 let info = try await client.info()
                 var view = TopView(info: info)
                 for look in 1...looks {
                     let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
                     view.append(sample)
-                    let page = TopPage(format: console.format).lines(view, TopControl(), now: .now, size: nil)
+                    let page = TopPage(format: console.format).lines(view, now: .now, size: nil)
                     try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
-                    if look < looks { try await Task.sleep(for: .seconds(interval)) }
+                    if look < looks { try await Task.sleep(for: pause) }
                 }
                 return .ok
             }
@@ -63,7 +61,7 @@ struct TopSample: Sendable {
     let jobs: [JobSnapshot]
     /// The newest jobs that wait or failed, for a screen on which they can be selected.
     var others: [JobSnapshot] = []
-    /// Whether these are all running jobs except children.
+    /// Whether these are all running jobs.
     var isComplete = false
     /// The last lines that the programs of these jobs have written.
     var lines: [Int64: String] = [:]

@@ -1,48 +1,16 @@
 import JobClient
 import JobModel
 
-/// What `deferctl top` has got from the daemon so far.
-struct TopView {
-    /// The number of samples that rates are computed from.
-    private static let span = 5
-
-    var info = JSON.null
-    /// The end of what a job's program has written.
-    var output: (job: Int64, text: String)?
-    var message: String?
-    var tick = 0
-    private(set) var samples: [TopSample] = []
-
-    var newest: TopSample? { samples.last }
-
-    /// How much these counts grow in a second; nil until time has passed between the first sample and the last.
-    func rate(_ group: String, _ names: String...) -> Double? {
-        guard let first = samples.first, let last = samples.last, let begin = first.uptime, let end = last.uptime,
-            end - begin > 0.01
-        else { return nil }
-        return names.reduce(0) { sum, name in
-            let (before, now) = (first.stats[group]?[name]?.double ?? 0, last.stats[group]?[name]?.double ?? 0)
-            return sum + max(0, now - before) / (end - begin)
-        }
-    }
-
-    mutating func append(_ sample: TopSample) {
-        // The daemon has restarted.
-        if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
-        samples = (samples + [sample]).suffix(Self.span)
-    }
-}
-
 struct TopPage {
     let format: TextFormat
 
     /// The lines for a screen of this size, with a message in the last one; without a size, everything.
-    func lines(_ view: TopView, _ control: TopControl, now: Timestamp, size: ScreenSize?) -> [String] {
-        guard let sample = view.newest else { return [view.message ?? ""] }
+    func lines(_ view: TopView, now: Timestamp, size: ScreenSize?) -> [String] {
+        guard let sample = view.newest else { return [view.message ?? "asking the daemon"] }
         let format = format.within(size.map { max(10, $0.columns) })
         func room(below lines: [String]) -> Int { size.map { max(0, $0.rows - lines.count - 1) } ?? .max }
         var lines: [String]
-        switch control.mode {
+        switch view.mode {
         case .help: lines = help(format)
         case .output(let job):
             lines = output(view, of: job, room: room(below: [""]), format)
@@ -51,17 +19,17 @@ struct TopPage {
                 .filter { !$0.isEmpty }.map { fit($0, format) }
             // The queues get at most half of the room.
             lines += queues(sample, room: room(below: lines) / 2, format)
-            lines += jobs(sample, control, room: room(below: lines), format, view.tick, now)
+            lines += jobs(view, sample, room: room(below: lines), format, now)
         }
         guard let size else { return lines }
         lines = Array(lines.prefix(max(0, size.rows - 1)))
         lines += Array(repeating: "", count: max(0, size.rows - 1 - lines.count))
-        let message = (view.message?.sanitized ?? control.prompt).cut(to: size.columns, mark: format.mark)
-        return lines + [format.paint(StyledText(message, control.mode == .jobs ? .faint : .heading))]
+        let message = (view.message?.sanitized ?? view.prompt).cut(to: size.columns, mark: format.mark)
+        return lines + [format.paint(StyledText(message, view.mode == .jobs ? .faint : .heading))]
     }
 
     private func help(_ format: TextFormat) -> [String] {
-        TopControl.help.flatMap { String.hanging([$0.1], behind: $0.0.padded(to: 8), within: format.width) }
+        TopView.help.flatMap { String.hanging([$0.1], behind: $0.0.padded(to: 8), within: format.width) }
     }
 
     /// The last lines that a job's program has written.
@@ -137,38 +105,31 @@ struct TopPage {
 
     /// The jobs in at most `room` lines, of which the first is empty: running ones first.
     private func jobs(
-        _ sample: TopSample, _ control: TopControl, room: Int, _ format: TextFormat, _ tick: Int, _ now: Timestamp
+        _ view: TopView, _ sample: TopSample, room: Int, _ format: TextFormat, _ now: Timestamp
     ) -> [String] {
         guard room >= 3 else { return [] }
-        let jobs = control.shown(of: sample)
-        // The daemon also counts children, which its list leaves out.
-        let counted = max(sample.jobs.count, sample.stats["jobs"]?["running"]?.int ?? 0)
-        let unknown = sample.isComplete || !control.filter.isEmpty ? 0 : counted - sample.jobs.count
-        guard !jobs.isEmpty || unknown > 0 else {
+        let jobs = view.jobs
+        guard !jobs.isEmpty else {
             return [
-                "", fit([StyledText(control.filter.isEmpty ? "No job runs now." : "No job matches.", .faint)], format),
+                "", fit([StyledText(view.filter.isEmpty ? "No job runs now." : "No job matches.", .faint)], format),
             ]
         }
-        let all = jobs.count + unknown
-        let count = max(1, all <= room - 2 ? all : room - 3)
+        let hasAll = sample.isComplete && jobs.count <= room - 2
+        let count = hasAll ? jobs.count : max(1, room - 3)
         // The selected job is always shown.
-        let last = jobs.firstIndex { $0.id == control.selected } ?? 0
+        let last = jobs.firstIndex { $0.id == view.selected } ?? 0
         let shown = jobs.dropFirst(max(0, last - count + 1)).prefix(count)
-        let mark = Table<JobText>.Column("") { $0.job.id == control.selected ? (format.isUnicode ? "▸" : ">") : "" }
+        let mark = Table<JobText>.Column("") { $0.job.id == view.selected ? (format.isUnicode ? "▸" : ">") : "" }
         let table = Table<JobText>(
-            (control.selected == nil ? [] : [mark]) + [.job]
+            (view.selected == nil ? [] : [mark]) + [.job]
                 + (shown.contains(where: \.isOfOther) ? [.owner(rank: 9)] : [])
-                + [.state(rank: 7)] + Table.Column.progress(format, tick: tick) + [
+                + [.state(rank: 7)] + Table.Column.progress(format, tick: view.tick) + [
                     .number("TIME", rank: 6) { $0.runtime.map(Quantities.age) ?? "" }, .queue(rank: 8),
                     .init("WHAT", cut: .middle, least: 12, text: \.titleAndLine),
                 ])
-        var lines = [""] + table.lines(shown.map { JobText($0, line: sample.lines[$0.id], now: now) }, format)
-        // Jobs come and go between the count and the list.
-        let hidden = all - shown.count
-        if hidden > 0, lines.count < room, shown.count >= count || jobs.count >= TopSample.mostJobs {
-            let many = unknown > 0 ? "up to \(hidden)" : "\(hidden)"
-            lines.append(fit([StyledText("\(many) more; see deferctl list --all", .faint)], format))
-        }
-        return lines
+        let lines = [""] + table.lines(shown.map { JobText($0, line: sample.lines[$0.id], now: now) }, format)
+        if hasAll || lines.count >= room { return lines }
+        let hidden = sample.isComplete ? "\(jobs.count - shown.count) more" : "more"
+        return lines + [fit([StyledText("\(hidden); see deferctl list --all", .faint)], format)]
     }
 }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Dispatch
 import Glibc
 import JobClient
@@ -17,38 +18,14 @@ struct TopScreen: Sendable {
         case signal(Int32)
     }
 
-    /// What the task that talks to the daemon does next.
-    private enum Request: Sendable {
-        case sample
-        case change(Int64, JobClient.Change)
-        case output(Int64)
-    }
-
-    func run() async throws {
-        guard let deadly = try await show() else { return }
-        // The parent process should see which signal ended this one. Dispatch's threads block all signals.
-        signal(deadly, SIG_DFL)
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, deadly)
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-        raise(deadly)
-    }
-
-    /// Shows samples until the end; returns the signal that ended it, except for Ctrl-C.
-    private func show() async throws -> Int32? {
+    /// Shows samples until the end, and returns the status: that of a shell for the signal that ended it, except Ctrl-C.
+    func run() async throws -> ExitStatus {
         let console = invocation.console
-        var screen = FullScreen(output: console.data)
         // If events come faster than they are shown, the newest count; of keys that the daemon does not answer, the oldest.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(64))
-        let (requests, ask) = AsyncStream.makeStream(of: Request.self, bufferingPolicy: .bufferingOldest(16))
-        let sources = ScreenEventSources(keys: screen.keys) { continuation.yield($0) }
-        defer {
-            // What is typed from now on is for the shell.
-            sources.stopReading()
-            screen.leave()
-            sources.cancel()
-        }
+        let (requests, ask) = AsyncStream.makeStream(of: TopView.Action.self, bufferingPolicy: .bufferingOldest(16))
+        var screen = FullScreen(output: console.data) { continuation.yield($0) }
+        defer { screen.end() }
         try screen.enter()
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serve(requests, continuation) }
@@ -59,7 +36,7 @@ struct TopScreen: Sendable {
                 }
             }
             let page = TopPage(format: console.format)
-            var (view, control) = (TopView(message: "asking the daemon"), TopControl())
+            var view = TopView()
             // The number of samples that a message stays for.
             var patience = 0
             defer { group.cancelAll() }
@@ -70,21 +47,17 @@ struct TopScreen: Sendable {
                     if patience < 0 { view.message = nil }
                     view.append(sample)
                     (view.info, view.tick) = (identity, view.tick + 1)
-                    if case .output(let job) = control.mode { ask.yield(.output(job)) }
+                    if case .output(let job) = view.mode { ask.yield(.output(job)) }
                 case .output(let job, let text): view.output = (job, text)
                 case .message(let text): (view.message, patience) = (text, max(1, Int(3 / (interval / .seconds(1)))))
                 case .keys(let bytes):
                     for key in Key.all(in: bytes) {
                         view.message = nil
-                        let jobs = view.newest.map(control.shown) ?? []
-                        switch control.press(key, on: jobs) {
-                        case .quit: return nil
-                        case .change(let job, let change): ask.yield(.change(job, change))
-                        case .output(let job): ask.yield(.output(job))
-                        case nil: break
-                        }
+                        let action = view.press(key)
+                        if action == .quit { return .ok }
+                        if let action { ask.yield(action) }
                     }
-                case .signal(SIGINT): return nil
+                case .signal(SIGINT): return .ok
                 case .signal(SIGTSTP):
                     screen.leave()
                     // The process stops here, and SIGCONT comes next.
@@ -92,19 +65,19 @@ struct TopScreen: Sendable {
                     continue
                 case .signal(SIGCONT): try screen.enter()
                 case .signal(SIGWINCH): break
-                case .signal(let number): return number
+                case .signal(let number): return ExitStatus(128 + number)
                 }
-                try screen.draw(page.lines(view, control, now: .now, size: ScreenSize(of: console.data)))
+                try screen.draw(page.lines(view, now: .now, size: ScreenSize(of: console.data)))
             }
             // Only an error of the task that talks to the daemon ends the events.
             try await group.next()
-            return nil
+            return .ok
         }
     }
 
     /// Carries out requests, even if the daemon restarts.
     private func serve(
-        _ requests: AsyncStream<Request>, _ events: AsyncStream<Event>.Continuation
+        _ requests: AsyncStream<TopView.Action>, _ events: AsyncStream<Event>.Continuation
     ) async throws {
         defer { events.finish() }
         let connection = DaemonConnection(path: invocation.socket) { events.yield(.message($0)) }
@@ -113,8 +86,10 @@ struct TopScreen: Sendable {
                 let info = try await client.info()
                 for await request in requests {
                     switch request {
-                    case .sample: break
-                    case .output(let job): events.yield(.output(job, await client.lastOutput(of: job)))
+                    case .quit, .sample: break
+                    case .output(let job):
+                        events.yield(.output(job, await client.lastOutput(of: job)))
+                        continue
                     case .change(let job, let change):
                         do throws(JobClientError) {
                             let state = try await client.change(job, change)?.state ?? ""
@@ -125,7 +100,6 @@ struct TopScreen: Sendable {
                             events.yield(.message(CommandFailure(error).message))
                         }
                     }
-                    if case .output = request { continue }
                     let rows = ScreenSize(of: invocation.console.data).rows
                     let sample = try await TopSample(from: client, rows: rows, withOthers: true)
                     events.yield(.sample(sample, info: info))
@@ -137,22 +111,36 @@ struct TopScreen: Sendable {
 
 /// The terminal while the program has it to itself: the alternate screen, no cursor, keys as they are typed.
 struct FullScreen {
-    let output: FileOutput
-    /// The source of keys, if standard input is a terminal.
-    let keys: Int32? = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : nil
+    private let output: FileOutput
+    private let signals: SignalSources
+    /// Reads the keys, if standard input is a terminal.
+    private let reader: (any DispatchSourceRead)?
     private var before: termios?
     private var isEntered = false
 
-    init(output: FileOutput) { self.output = output }
+    /// Calls `take` with keys and signals, up to ``end()``.
+    init(output: FileOutput, _ take: @escaping @Sendable (TopScreen.Event) -> Void) {
+        self.output = output
+        signals = SignalSources([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]) { take(.signal($0)) }
+        reader = isatty(STDIN_FILENO) == 1 ? DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO) : nil
+        reader?.setEventHandler {
+            var bytes = [UInt8](repeating: 0, count: 64)
+            let count = read(STDIN_FILENO, &bytes, bytes.count)
+            if count > 0 { take(.keys(Array(bytes[..<count]))) }
+            // The terminal has hung up, which does not always send SIGHUP.
+            if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) { take(.signal(SIGHUP)) }
+        }
+        reader?.resume()
+    }
 
     /// Takes the terminal, also again after another program had it.
     mutating func enter() throws(CommandFailure) {
         var settings = termios()
-        if let keys, tcgetattr(keys, &settings) == 0 {
+        if reader != nil, tcgetattr(STDIN_FILENO, &settings) == 0 {
             before = before ?? settings
             // No echo and no lines; Ctrl-C and Ctrl-Z remain signals.
             settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-            tcsetattr(keys, TCSADRAIN, &settings)
+            tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
         }
         isEntered = true
         // The alternate screen, no wrapping at its edge, no cursor.
@@ -164,45 +152,24 @@ struct FullScreen {
         isEntered = false
         // A terminal that is gone needs nothing.
         try? output.write("\u{1B}[?25h\u{1B}[?7h\u{1B}[?1049l")
-        guard let keys, var settings = before else { return }
+        guard var settings = before else { return }
         before = nil
         // In the background, tcsetattr would stop the program.
         let handler = signal(SIGTTOU, SIG_IGN)
-        tcsetattr(keys, TCSADRAIN, &settings)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
         signal(SIGTTOU, handler)
+    }
+
+    /// Leaves the terminal for good; what is typed from now on is for the shell.
+    mutating func end() {
+        reader?.cancel()
+        leave()
+        signals.cancel()
     }
 
     /// Draws `lines` without clearing the screen first, which would flicker. Behind a full line, a terminal would clear the
     /// last character.
     func draw(_ lines: [String]) throws(CommandFailure) {
         try output.write("\u{1B}[H" + lines.map { "\u{1B}[K" + $0 }.joined(separator: "\r\n") + "\u{1B}[J")
-    }
-}
-
-/// The keys and signals that a full screen gets, until they are cancelled.
-struct ScreenEventSources {
-    private let signals: SignalSources
-    private var reader: (any DispatchSourceRead)?
-
-    init(keys: Int32?, _ take: @escaping @Sendable (TopScreen.Event) -> Void) {
-        signals = SignalSources([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT]) { take(.signal($0)) }
-        guard let keys else { return }
-        let reader = DispatchSource.makeReadSource(fileDescriptor: keys)
-        reader.setEventHandler {
-            var bytes = [UInt8](repeating: 0, count: 64)
-            let count = read(keys, &bytes, bytes.count)
-            if count > 0 { take(.keys(Array(bytes[..<count]))) }
-            // The terminal has hung up, which does not always send SIGHUP.
-            if count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN) { take(.signal(SIGHUP)) }
-        }
-        reader.resume()
-        self.reader = reader
-    }
-
-    func stopReading() { reader?.cancel() }
-
-    func cancel() {
-        stopReading()
-        signals.cancel()
     }
 }

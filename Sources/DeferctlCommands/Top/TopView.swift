@@ -25,8 +25,8 @@ enum Key: Sendable, Equatable {
     }
 }
 
-/// What the keys of `deferctl top` have chosen so far.
-struct TopControl: Sendable {
+/// What `deferctl top` has got from the daemon so far, and what its keys have chosen.
+struct TopView: Sendable {
     enum Mode: Sendable, Equatable {
         case jobs, help
         /// The filter is being typed.
@@ -38,7 +38,7 @@ struct TopControl: Sendable {
     }
 
     enum Action: Sendable, Equatable {
-        case quit
+        case quit, sample
         case change(Int64, JobClient.Change)
         case output(Int64)
     }
@@ -49,9 +49,37 @@ struct TopControl: Sendable {
         ("?", "show this help"), ("q", "quit"),
     ]
 
+    /// The number of samples that rates are computed from.
+    private static let span = 5
+
+    var info = JSON.null
+    /// The end of what a job's program has written.
+    var output: (job: Int64, text: String)?
+    var message: String?
+    var tick = 0
+    private(set) var samples: [TopSample] = []
     private(set) var mode = Mode.jobs
     private(set) var selected: Int64?
     private(set) var filter = ""
+
+    var newest: TopSample? { samples.last }
+
+    mutating func append(_ sample: TopSample) {
+        // The daemon has restarted.
+        if let uptime = sample.uptime, let last = newest?.uptime, uptime < last { samples = [] }
+        samples = (samples + [sample]).suffix(Self.span)
+    }
+
+    /// How much these counts grow in a second; nil until time has passed between the first sample and the last.
+    func rate(_ group: String, _ names: String...) -> Double? {
+        guard let first = samples.first, let last = samples.last, let begin = first.uptime, let end = last.uptime,
+            end - begin > 0.01
+        else { return nil }
+        return names.reduce(0) { sum, name in
+            let (before, now) = (first.stats[group]?[name]?.double ?? 0, last.stats[group]?[name]?.double ?? 0)
+            return sum + max(0, now - before) / (end - begin)
+        }
+    }
 
     /// The last line of the screen, unless there is something to tell.
     var prompt: String {
@@ -65,51 +93,44 @@ struct TopControl: Sendable {
     }
 
     /// The jobs that the filter lets through.
-    func shown(of sample: TopSample) -> [JobSnapshot] {
+    var jobs: [JobSnapshot] {
         let text = filter.lowercased()
-        return (sample.jobs + sample.others).filter { job in
+        return newest.map { $0.jobs + $0.others }?.filter { job in
             let words = [String(job.id), job.state, job.json.text("queue") ?? "", JobText(job, now: .now).title]
             return text.isEmpty || words.contains { $0.lowercased().contains(text) }
-        }
+        } ?? []
     }
 
-    mutating func press(_ key: Key, on jobs: [JobSnapshot]) -> Action? {
+    mutating func press(_ key: Key) -> Action? {
         let before = mode
-        switch before {
-        case .jobs: return choose(key, jobs)
-        case .help, .output:
-            mode = .jobs
-            return key == .character("q") && before == .help ? .quit : nil
-        case .cancels(let job):
-            mode = .jobs
-            return key == .character("y") || key == .character("Y") ? .change(job, .cancel) : nil
-        case .filter:
-            switch key {
-            case .character(let character): filter.append(character)
-            case .backspace: filter = String(filter.dropLast())
-            case .escape: (filter, mode) = ("", .jobs)
-            default: mode = .jobs
-            }
-            return nil
+        if before != .filter { mode = .jobs }
+        switch (before, key) {
+        case (.jobs, _): return choose(key)
+        case (.help, .character("q")): return .quit
+        case (.cancels(let job), .character("y")), (.cancels(let job), .character("Y")): return .change(job, .cancel)
+        case (.filter, .character(let character)): filter.append(character)
+        case (.filter, .backspace): filter = String(filter.dropLast())
+        case (.filter, .escape): (filter, mode) = ("", .jobs)
+        case (.filter, _): mode = .jobs
+        default: break
         }
+        return nil
     }
 
-    private mutating func choose(_ key: Key, _ jobs: [JobSnapshot]) -> Action? {
+    private mutating func choose(_ key: Key) -> Action? {
+        let jobs = jobs
         let index = jobs.firstIndex { $0.id == selected }
-        func neighbour(_ step: Int) -> Int64? {
-            guard let index else { return (step > 0 ? jobs.first : jobs.last)?.id }
-            return jobs[min(max(0, index + step), jobs.count - 1)].id
-        }
         switch key {
-        case .up: selected = neighbour(-1)
-        case .down: selected = neighbour(1)
+        case .up: selected = index.map { jobs[max(0, $0 - 1)] }?.id ?? jobs.last?.id
+        case .down: selected = index.map { jobs[min(jobs.count - 1, $0 + 1)] }?.id ?? jobs.first?.id
         case .escape: filter = ""
         case .character("q"), .character("Q"): return .quit
         case .character("/"): mode = .filter
         case .character("?"): mode = .help
-        case .character(let character):
+        case .character(let character) where "crho".contains(character):
+            // The first key only shows which job it would change.
             guard let index else {
-                selected = "crho".contains(character) ? jobs.first?.id : selected
+                selected = jobs.first?.id
                 return nil
             }
             let job = jobs[index]
@@ -117,12 +138,11 @@ struct TopControl: Sendable {
             case "c": mode = .cancels(job.id)
             case "r": return .change(job.id, .retry(from: .failed))
             case "h": return .change(job.id, job.state == "held" ? .release : .hold)
-            case "o":
+            default:
                 mode = .output(job.id)
                 return .output(job.id)
-            default: break
             }
-        case .enter, .backspace: break
+        default: break
         }
         return nil
     }
