@@ -27,7 +27,7 @@ struct Invocation: Sendable {
             case .unreachable:
                 throw CommandFailure(.unreachable, "\(error.message) \(search.startHint(for: socket))")
             case .denied:
-                let flag = (try? search.path(flag: nil)) == socket ? "" : "--socket \(socket) "
+                let flag = search.location(flag: nil).path == socket ? "" : "--socket \(socket) "
                 throw CommandFailure(failure.status, "\(failure.message) See what to do with: deferctl \(flag)doctor")
             default: throw failure
             }
@@ -84,42 +84,26 @@ extension DaemonCommand {
         if global.utc { setenv("TZ", "UTC0", 1) }
         let search = SocketSearch()
         let invocation = Invocation(
-            socket: try search.path(flag: global.socket), search: search, writesJSON: global.json,
+            socket: search.location(flag: global.socket).path, search: search, writesJSON: global.json,
             console: Console(color: global.color))
         let status = try await perform(invocation)
         if status != .ok { throw status }
     }
 }
 
+/// Finds the daemon's socket, as ``JobClient/defaultPath`` does, but says how.
 struct SocketSearch: Sendable {
     static let systemPath = "/run/deferd/deferd.sock"
 
-    private static let longestPath = 107
-
-    private let environment: [String: String]
-    private let isRoot: Bool
-    private let exists: @Sendable (String) -> Bool
-
-    init(
-        environment: [String: String] = ProcessInfo.processInfo.environment, isRoot: Bool = geteuid() == 0,
-        exists: @escaping @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
-    ) {
-        self.environment = environment
-        self.isRoot = isRoot
-        self.exists = exists
-    }
-
-    func path(flag: String?) throws(CommandFailure) -> String { try location(flag: flag).path }
+    var environment = ProcessInfo.processInfo.environment
+    var isRoot = geteuid() == 0
+    var exists: @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
 
     /// The path, and how it was found: by the flag, by `DEFERD_SOCKET`, or as the user's own or the system's daemon.
-    func location(flag: String?) throws(CommandFailure) -> (path: String, origin: String) {
-        if let flag { return (try checked(flag, from: "--socket", .usage), "set by --socket") }
-        if let path = environment["DEFERD_SOCKET"], !path.isEmpty {
-            return (try checked(path, from: "DEFERD_SOCKET", .configuration), "set by DEFERD_SOCKET")
-        }
-        if let own = ownPath, exists(own) {
-            return (try checked(own, from: "XDG_RUNTIME_DIR", .configuration), "of your own daemon")
-        }
+    func location(flag: String?) -> (path: String, origin: String) {
+        if let flag { return (flag, "set by --socket") }
+        if let path = environment["DEFERD_SOCKET"], !path.isEmpty { return (path, "set by DEFERD_SOCKET") }
+        if let own = ownPath, exists(own) { return (own, "of your own daemon") }
         return (Self.systemPath, "of the system's daemon, because you have none of your own")
     }
 
@@ -142,15 +126,4 @@ struct SocketSearch: Sendable {
 
     /// Whether the systemd unit for `path` is a user's; nil if there is no unit for it.
     func isUserUnit(for path: String) -> Bool? { path == Self.systemPath ? false : path == ownPath ? true : nil }
-
-    private func checked(_ path: String, from origin: String, _ status: ExitStatus) throws(CommandFailure) -> String {
-        guard !path.isEmpty else { throw CommandFailure(status, "\(origin) is empty; name the daemon's socket.") }
-        guard path.utf8.count <= Self.longestPath else {
-            throw CommandFailure(
-                status,
-                "The path in \(origin) is longer than \(Self.longestPath) bytes, the limit for a socket; choose a shorter "
-                    + "one than \(path)")
-        }
-        return path
-    }
 }

@@ -14,13 +14,13 @@ import Testing
 
     @Test(arguments: ["$(reboot)", "`reboot`", "a b", "a;b", "~root", "*", "$HOME", "'", "é"])
     func candidate_isNotOfferedInBash_whereItWouldBeExpanded(word: String) {
-        #expect(Candidate(word: word, description: "").line(for: .bash) == nil)
-        #expect(Candidate(word: word, description: "").line(for: .fish) == word + "\t")
+        #expect(Candidate(word: word).line(for: .bash) == nil)
+        #expect(Candidate(word: word).line(for: .fish) == word + "\t")
     }
 
     @Test(arguments: ["", "a\nb", "a\u{1B}b", "a\tb"]) func candidate_isNotOffered_whereItIsNoPlainText(word: String) {
         for shell in CompletionShell.allCases {
-            #expect(Candidate(word: word, description: "").line(for: shell) == nil)
+            #expect(Candidate(word: word).line(for: shell) == nil)
         }
     }
 
@@ -31,16 +31,8 @@ import Testing
         #expect(CommandCompletion.candidates(for: "/no/such/", isProgram: false).isEmpty)
     }
 
-    @Test func tags_areCountedAndSorted() {
-        let jobs = [job(1, "queued", ["tags": ["b", "a"]]), job(2, "queued", ["tags": ["b"]]), job(3, "queued")]
-        #expect(
-            LiveCompletion.tags(of: jobs) == [
-                Candidate(word: "b", description: "2 jobs"), Candidate(word: "a", description: "1 job"),
-            ])
-    }
-
     @Test(arguments: [
-        (["deferctl", "--socket", "/s", "show"], "/s"), (["deferctl", "show", "--socket='/a b'"], "/a b"),
+        (["deferctl", "--socket", "/s", "show"], "/s"), (["deferctl", "show", "--socket=/a b"], "/a b"),
         (["deferctl", "show", "--socket"], nil), (["deferctl"], nil),
     ])
     func socket_isTheOneThatWasTyped(words: [String], path: String?) {

@@ -118,16 +118,6 @@ private let size = ScreenSize(columns: 61, rows: 10)
         #expect(named.stays && !all.stays)
     }
 
-    @Test func lines_showOneBarForEachJob_andWhatAllReceive() {
-        var table = table()
-        _ = table.render(.state(job(4, "running", ["label": "four"])), now: noon)
-        _ = table.render(.progress(of: 4, progress(3_000_000, rate: 500_000)), now: noon)
-        let lines = table.lines(now: noon, size: size)
-        #expect(lines[1] == "  2  running    [==>       ]  25 %     2.0 MB/s  0:02  two")
-        #expect(lines[2].hasPrefix("  4  running    [===       ] 3.0 MB"))
-        #expect(lines.last == "2 running, 1 queued, 1 succeeded, 2.5 MB/s")
-    }
-
     @Test func render_keepsABoundedNumberOfJobs() {
         var table = TableDisplay(format: TextFormat(isUnicode: false), forgets: true)
         for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }

@@ -33,7 +33,7 @@ import Testing
     @Test func outputFile_isCheckedBeforehand_andNothingIsChanged() async throws {
         let file = try TemporaryFile([1, 2])
         try FileOutput.check(path: file.path)
-        #expect(try await InputLines.contents(of: file.path) == [1, 2])
+        #expect(try await InputLines.member("x", of: file.path).value == "\u{1}\u{2}")
         try FileOutput.check(path: file.path + ".new")
         #expect(access(file.path + ".new", F_OK) != 0)
         let failure = #expect(throws: CommandFailure.self) { try FileOutput.check(path: "/nope/x") }

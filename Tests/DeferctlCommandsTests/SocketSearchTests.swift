@@ -9,28 +9,19 @@ import Testing
         SocketSearch(environment: environment, isRoot: isRoot) { existing.contains($0) }
     }
 
-    @Test func path_isTheFlags_beforeAllElse() throws {
+    @Test func path_isTheFlags_beforeAllElse() {
         let search = search(
             ["DEFERD_SOCKET": "/b", "XDG_RUNTIME_DIR": "/run/user/1000"], existing: [own, SocketSearch.systemPath])
-        #expect(try search.path(flag: "a") == "a")
-        #expect(try search.path(flag: nil) == "/b")
+        #expect(search.location(flag: "a").path == "a")
+        #expect(search.location(flag: nil).path == "/b")
     }
 
-    @Test func path_isTheUsersOwn_whenThatExists() throws {
+    @Test func path_isTheUsersOwn_whenThatExists() {
         let environment = ["XDG_RUNTIME_DIR": "/run/user/1000", "DEFERD_SOCKET": ""]
-        #expect(try search(environment, existing: [own]).path(flag: nil) == own)
-        #expect(try search(environment).path(flag: nil) == SocketSearch.systemPath)
-        #expect(try search([:]).path(flag: nil) == SocketSearch.systemPath)
-        #expect(try search(["XDG_RUNTIME_DIR": "relative"]).path(flag: nil) == SocketSearch.systemPath)
-    }
-
-    @Test func path_isRefused_whenNoSocketCanHaveIt() {
-        let long = "/" + String(repeating: "x", count: 107)
-        #expect(throws: CommandFailure.self) { try search([:]).path(flag: "") }
-        let flag = #expect(throws: CommandFailure.self) { try search([:]).path(flag: long) }
-        #expect(flag?.status == .usage)
-        let variable = #expect(throws: CommandFailure.self) { try search(["DEFERD_SOCKET": long]).path(flag: nil) }
-        #expect(variable?.status == .configuration)
+        #expect(search(environment, existing: [own]).location(flag: nil).path == own)
+        #expect(search(environment).location(flag: nil).path == SocketSearch.systemPath)
+        #expect(search([:]).location(flag: nil).path == SocketSearch.systemPath)
+        #expect(search(["XDG_RUNTIME_DIR": "relative"]).location(flag: nil).path == SocketSearch.systemPath)
     }
 
     @Test func startHint_fitsTheSocket() {

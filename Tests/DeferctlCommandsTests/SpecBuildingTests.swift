@@ -4,21 +4,24 @@ import Testing
 
 @testable import DeferctlCommands
 
+/// The verb that the words give.
+private func parsed<Verb>(_ words: String...) throws -> Verb {
+    try #require(try DeferctlCommand.parseAsRoot(words) as? Verb)
+}
+
 @Suite struct SpecBuildingTests {
+    private let digest = String(repeating: "a", count: 64)
+
     @Test func download_becomesASpec() throws {
-        let command = try #require(
-            try DeferctlCommand.parseAsRoot([
-                "download", "--exists", "rename", "--checksum", String(repeating: "a", count: 64), "--mirror",
-                "https://m1/",
-                "--mirror", "https://m2/", "--rate", "1.5M", "--segments", "8", "-H", "X-A: 1", "-H", "x-a:2",
-                "--queue", "slow",
-                "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "10m", "--retries", "0", "--key",
-                "k", "--tag", "a", "--tag", "b", "--label", "the tool", "--to", "tools/t", "https://example.org/t",
-            ]) as? DownloadCommand)
+        let command: DownloadCommand = try parsed(
+            "download", "--exists", "rename", "--checksum", digest, "--mirror", "https://m1/", "--mirror",
+            "https://m2/", "--rate", "1.5M", "--segments", "8", "-H", "X-A: 1", "-H", "x-a:2", "--queue", "slow",
+            "--priority", "-5", "--delay", "1.5", "--timeout", "60", "--deadline", "10m", "--retries", "0", "--key",
+            "k", "--tag", "a", "--tag", "b", "--label", "the tool", "--to", "tools/t", "https://example.org/t")
         let spec: JSON = [
             "source": [
                 "type": "download", "url": "https://example.org/t", "path": "tools/t", "headers": ["X-A": "1, 2"],
-                "exists": "rename", "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
+                "exists": "rename", "checksum": .string("sha256:" + digest),
                 "mirrors": ["https://m1/", "https://m2/"], "rate": 1_500_000, "segments": 8,
             ],
             "queue": "slow", "priority": -5, "delay": 1.5, "timeout": 60, "deadline": 600, "retry": ["max": 0],
@@ -31,22 +34,17 @@ import Testing
     }
 
     @Test func upload_sendsWhatWasNamed() throws {
-        let command = try #require(
-            try DeferctlCommand.parseAsRoot([
-                "upload", "--method", "post", "--checksum", String(repeating: "a", count: 64), "-H", "X-A: 1",
-                "tools/t",
-                "https://example.org/t",
-            ]) as? UploadCommand)
+        let command: UploadCommand = try parsed(
+            "upload", "--method", "post", "--checksum", digest, "-H", "X-A: 1", "tools/t", "https://example.org/t")
         let spec: JSON = [
             "source": [
                 "type": "upload", "url": "https://example.org/t", "path": "tools/t", "method": "POST",
-                "headers": ["X-A": "1"], "checksum": .string("sha256:" + String(repeating: "a", count: 64)),
+                "headers": ["X-A": "1"], "checksum": .string("sha256:" + digest),
             ]
         ]
         #expect(command.options.spec(source: try command.source(isOwn: false)) == spec)
         _ = try JobSpecReader.spec(spec, limits: JobLimits())
-        let plain = try #require(
-            try DeferctlCommand.parseAsRoot(["upload", "t", "https://example.org/t"]) as? UploadCommand)
+        let plain: UploadCommand = try parsed("upload", "t", "https://example.org/t")
         #expect(try plain.source(isOwn: false).names == ["type", "url", "path"])
     }
 
@@ -57,22 +55,15 @@ import Testing
             (["--to", "d", "https://a/c"], "d/b"),
         ] as [([String], String)])
     func download_isNamedByServer_unlessNamed(options: [String], path: String) throws {
-        let command = try #require(
-            try DeferctlCommand.parseAsRoot(["download", "https://a/b"] + options) as? DownloadCommand)
+        let words = ["download", "https://a/b"] + options
+        let command = try #require(try DeferctlCommand.parseAsRoot(words) as? DownloadCommand)
         #expect(try command.source(DownloadEntry(url: "https://a/b"), isOwn: false)["path"]?.string == path)
-    }
-
-    @Test func fetch_sendsNoMemberThatWasNotNamed() async throws {
-        let command = try #require(try DeferctlCommand.parseAsRoot(["fetch", "https://a/"]) as? FetchCommand)
-        let source = try await command.request.source(type: .url, url: command.url)
-        #expect(command.options.spec(source: source) == ["source": ["type": "url", "url": "https://a/"]])
     }
 
     @Test func after_putsTheSourceIntoALink() async throws {
         func spec(_ words: String...) async throws -> JSON {
-            let command = try #require(
-                try DeferctlCommand.parseAsRoot(["fetch", "--timeout", "5"] + words + ["https://a/{{b"])
-                    as? FetchCommand)
+            let words = ["fetch", "--timeout", "5"] + words + ["https://a/{{b"]
+            let command = try #require(try DeferctlCommand.parseAsRoot(words) as? FetchCommand)
             let spec = command.options.spec(source: try await command.request.source(type: .url, url: command.url))
             _ = try JobSpecReader.spec(spec, limits: JobLimits())
             return spec
@@ -94,15 +85,10 @@ import Testing
             try await spec("--after", "3", "--after-any", "4") == [
                 "source": wait(3), "then": [["then": ["source": list("settled", 4)]], ["then": step]],
             ])
-        for ids in ["", "x", "3,,x", "0", "-1"] {
-            #expect(throws: (any Error).self) {
-                try DeferctlCommand.parseAsRoot(["fetch", "--after=\(ids)", "https://a/"])
-            }
-        }
     }
 
     @Test func list_hasNamesDigestsAndMirrors() throws {
-        let digest = "sha256:" + String(repeating: "A", count: 64)
+        let digest = "sha256:" + digest
         let entry = try DownloadEntry(line: "  https://a/b\thttps://c/d \(digest)  name ")
         #expect(entry.url == "https://a/b" && entry.mirrors == ["https://c/d"] && entry.name == "name")
         #expect(entry.checksum?.string == digest)
@@ -112,11 +98,9 @@ import Testing
     }
 
     @Test func options_becomeMembers() throws {
-        let words = [
+        let command: FetchCommand = try parsed(
             "fetch", "--at", "2026-12-01T08:30:00Z", "--held", "--notify", "--key", "k", "--key-until", "finished",
-            "--on", "ada",
-        ]
-        let command = try #require(try DeferctlCommand.parseAsRoot(words + ["https://a/"]) as? FetchCommand)
+            "--on", "ada", "https://a/")
         #expect(command.options.detach)
         #expect(
             command.options.spec(source: [:]) == [
@@ -125,25 +109,20 @@ import Testing
             ])
     }
 
-    @Test func fetch_posts_whenThereIsData() async throws {
-        let command = try #require(
-            try DeferctlCommand.parseAsRoot(["fetch", "-d", "a=b", "https://a/"]) as? FetchCommand)
-        let source = try await command.request.source(type: .url, url: command.url)
-        #expect(
-            .object(source) == ["type": "url", "url": "https://a/", "method": "POST", "body": "a=b"] as JSON)
-    }
-
-    @Test func fetch_readsAFile_asTextOrBase64() async throws {
+    @Test func fetch_sendsDataAndFiles_andNothingThatWasNotNamed() async throws {
+        func source(_ words: String...) async throws -> JSON {
+            let words = ["fetch", "https://a/"] + words
+            let command = try #require(try DeferctlCommand.parseAsRoot(words) as? FetchCommand)
+            return .object(try await command.request.source(type: .url, url: command.url))
+        }
+        #expect(try await source() == ["type": "url", "url": "https://a/"])
+        #expect(try await source("-d", "a=b") == ["type": "url", "url": "https://a/", "method": "POST", "body": "a=b"])
         for (bytes, member, text) in [
             ([0x68, 0x69, 0x0A], "body", "hi\n"), ([0xFF, 0x00], "bodyBase64", "/wA="),
         ] as [([UInt8], String, String)] {
             let file = try TemporaryFile(bytes)
-            let command = try #require(
-                try DeferctlCommand.parseAsRoot(["fetch", "--method", "PUT", "--data", "@\(file.path)", "https://a/"])
-                    as? FetchCommand)
-            let source = try await command.request.source(type: .url, url: command.url)
-            #expect(source[member]?.string == text)
-            #expect(source["method"] == "PUT")
+            let source = try await source("--method", "PUT", "--data", "@\(file.path)")
+            #expect(source[member]?.string == text && source["method"] == "PUT")
         }
     }
 
@@ -167,7 +146,9 @@ import Testing
         ["fetch", "--data-json", "{", "https://a/"], ["fetch", "-d", "a", "--data-json", "1", "https://a/"], ["fetch"],
         ["schedule", "add", "x", "y.json"], ["schedule", "add", "x", "--daily", "--every", "2h", "--", "ls"],
         ["schedule", "add", "x", "y.json", "--daily", "--", "ls"], ["fetch", "--header", "nocolon", "https://a/"],
-        ["fetch", "--retries", "-1", "https://a/"], ["fetch", "--timeout", "soon", "https://a/"],
+        ["fetch", "--retries", "-1", "https://a/"], ["fetch", "--after=0", "https://a/"],
+        ["fetch", "--after=3,,x", "https://a/"],
+        ["fetch", "--timeout", "soon", "https://a/"],
         ["fetch", "--delay", "nan", "https://a/"], ["json", "https://a/", "no-pointer"], ["wait"], ["cancel", "x"],
         ["list", "--state", "lost"], ["list", "--all", "--limit", "3"], ["list", "--limit", "0"],
         ["watch", "--tag", "a", "1"], ["retry", "--from", "middle", "1"], ["download", "--rate", "0", "https://a/b"],
@@ -203,8 +184,7 @@ import Testing
     }
 
     @Test func run_takesVariables_asTheyAreWritten() throws {
-        let words = ["run", "-e", "A=b=c", "--env", "B=", "-e", "C=\u{301}", "x"]
-        let command = try #require(try DeferctlCommand.parseAsRoot(words) as? RunCommand)
+        let command: RunCommand = try parsed("run", "-e", "A=b=c", "--env", "B=", "-e", "C=\u{301}", "x")
         #expect(command.surroundings.variables == [["A", "b=c"], ["B", ""], ["C", "\u{301}"]])
     }
 
@@ -213,14 +193,6 @@ import Testing
         for (text, bytes) in rates { #expect(ByteRate(argument: text)?.bytes == bytes) }
         for text in ["", "k", "-5", "0", "0.2", "1T", "1e300", "nan", "inf", "5 k"] {
             #expect(ByteRate(argument: text) == nil, "\(text)")
-        }
-    }
-
-    @Test func globalOptions_countBeforeAndBehindTheVerb() throws {
-        for arguments in [["--socket", "/s", "--json", "info"], ["info", "--socket", "/s", "--json"]] {
-            let command = try #require(try DeferctlCommand.parseAsRoot(arguments) as? InfoCommand)
-            #expect(command.global.socket == "/s")
-            #expect(command.global.json)
         }
     }
 }

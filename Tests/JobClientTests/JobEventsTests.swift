@@ -97,41 +97,23 @@ private func event(_ line: String, size: Int = 10) throws -> JobEvent {
         #expect(queue.append(try event(state(seq: 5, "running"))))
     }
 
-    @Test func append_mergesNothing_afterTheProgressWasTaken() throws {
+    @Test func append_mergesProgressOfAJob_butNotAcrossAStateOrAReading() throws {
         var queue = EventQueue(limit: 1000)
-        for number in 1...3 {
-            #expect(queue.append(try event(progress(seq: number, completed: number))))
-            guard case .success(let taken?) = queue.next(), case .progress(_, _, _, let coalesced) = taken.change else {
-                Issue.record("No progress came.")
-                return
-            }
-            #expect(taken.seq == number)
-            #expect(coalesced == 0)
+        func append(_ lines: String...) throws {
+            for line in lines { #expect(queue.append(try event(line))) }
         }
-    }
-
-    @Test func append_mergesNothing_acrossAState() throws {
-        var queue = EventQueue(limit: 1000)
-        for line in [
-            state(seq: 1, "running"), progress(seq: 2, completed: 1), progress(seq: 3, completed: 2),
-            state(seq: 4, "scheduled"), progress(seq: 5, completed: 3), state(seq: 6, "failed"),
-        ] { #expect(queue.append(try event(line))) }
         var seqs: [Int] = []
-        while case .success(let event?) = queue.next() { seqs.append(event.seq) }
-        #expect(seqs == [1, 3, 4, 5, 6])
-    }
-
-    @Test func append_keepsJobsApart() throws {
-        var queue = EventQueue(limit: 1000)
-        for number in 1...3 {
-            for job in [1, 2] { #expect(queue.append(try event(progress(job: job, seq: number, completed: number)))) }
+        func take() {
+            guard case .success(let event?) = queue.next() else { return }
+            seqs.append(event.seq)
         }
-        var seen: [Int64] = []
-        while case .success(let event?) = queue.next() {
-            #expect(event.seq == 3)
-            seen.append(event.job)
-        }
-        #expect(seen == [1, 2])
+        try append(progress(seq: 1, completed: 1), progress(seq: 2, completed: 2))
+        take()
+        try append(
+            progress(seq: 3, completed: 3), state(seq: 4, "scheduled"), progress(job: 2, seq: 5, completed: 1),
+            progress(seq: 6, completed: 4), progress(job: 2, seq: 7, completed: 2), state(seq: 8, "failed"))
+        for _ in 1...6 { take() }
+        #expect(seqs == [2, 3, 4, 7, 6, 8])
     }
 
     @Test func next_handsOutWhatWaits_beforeTheEnd() throws {

@@ -115,7 +115,7 @@ enum DraftFile {
     static func write<Value>(
         to path: String, replacing: Bool, _ write: (FileOutput) async throws -> Value
     ) async throws -> Value {
-        if !replacing { try checkAbsence(of: path) }
+        if !replacing, access(path, F_OK) == 0 { throw exists(path) }
         // The draft ends differently from the file: programs that look for files by extension ignore it.
         var draft = Array((path + ".XXXXXX").utf8CString)
         let descriptor = mkstemp(&draft)
@@ -129,12 +129,12 @@ enum DraftFile {
                 umask(mask)
                 guard fchmod(descriptor, 0o666 & ~mask) == 0 else { throw CommandFailure.unwritable(path) }
             }
-            if !replacing, link(draft, path) == 0 {
-                unlink(draft)
-            } else {
-                // The file exists by now, or the file system has no links.
-                if !replacing { try checkAbsence(of: path) }
+            // A link, unlike a new name, never takes the place of a file that exists by now.
+            if replacing || link(draft, path) != 0 {
+                if !replacing, errno == EEXIST { throw exists(path) }
                 guard rename(draft, path) == 0 else { throw CommandFailure.unwritable(path) }
+            } else {
+                unlink(draft)
             }
             let directory = open(FileOutput.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             fsync(directory)
@@ -146,9 +146,7 @@ enum DraftFile {
         }
     }
 
-    private static func checkAbsence(of path: String) throws(CommandFailure) {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return }
-        throw CommandFailure(.output, "\(path) already exists; name another file, or move it away.")
+    private static func exists(_ path: String) -> CommandFailure {
+        CommandFailure(.output, "\(path) already exists; name another file, or move it away.")
     }
 }

@@ -10,9 +10,6 @@ struct InputLines: Sendable {
         let bytes: [UInt8]
     }
 
-    /// The maximum size of a line, and of an input that is read as a whole.
-    static let limit = 64 << 20
-
     /// The name of the input in messages.
     let name: String
     /// The file that is read, up to its end.
@@ -36,10 +33,6 @@ struct InputLines: Sendable {
                 continue
             }
             scanned = rest.count
-            guard scanned <= Self.limit else {
-                throw CommandFailure(
-                    .badData, "Line \(number + 1) of \(name) is longer than \(Self.limit) bytes; split it.")
-            }
             // The last line needs no line feed.
             guard try await readMore() else { return take(to: rest.endIndex) }
         }
@@ -47,25 +40,15 @@ struct InputLines: Sendable {
 
     /// All bytes behind the lines that were taken.
     mutating func remainder() async throws(CommandFailure) -> [UInt8] {
-        while try await readMore() {
-            guard rest.count <= Self.limit else {
-                throw CommandFailure(
-                    .badData, "\(name) is larger than the limit of \(Self.limit) bytes; send less at once.")
-            }
-        }
+        while try await readMore() {}
         defer { rest = [] }
         return Array(rest)
     }
 
-    /// All bytes of a file; `-` is standard input.
-    static func contents(of path: String) async throws(CommandFailure) -> [UInt8] {
-        var lines = InputLines(path: path)
-        return try await lines.remainder()
-    }
-
     /// A member with the text of a file; if that is not UTF-8, the member for its bytes in base64.
     static func member(_ name: String, of path: String) async throws(CommandFailure) -> (name: String, value: JSON) {
-        let bytes = try await contents(of: path)
+        var input = InputLines(path: path)
+        let bytes = try await input.remainder()
         return String(validating: bytes, as: UTF8.self).map { (name, .string($0)) }
             ?? (name + "Base64", .string(Base64.encode(bytes)))
     }

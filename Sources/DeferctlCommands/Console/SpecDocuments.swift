@@ -50,7 +50,7 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
     private mutating func document(_ text: SpecText, at location: String) -> Document {
         let json: JSON
         do { json = try JSON(parsing: text.bytes) } catch {
-            let message = "The spec is not JSON: \(text.place(of: error))."
+            let message = "The spec is not JSON: \(error.place(in: text.bytes, firstLine: text.firstLine))."
             return Document(location: lines.name, spec: .failure(CommandFailure(.badData, message)))
         }
         elements = Self.documents(json, text, at: location, isOnly: isFirst)[...]
@@ -72,25 +72,17 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
 
 /// Job specs written in YAML.
 enum YAMLSpecs {
-    /// The most values in a file; aliases could make it endless.
-    private static let mostValues = 100_000
-
     /// The specs of a file: its documents, or the elements of an only one.
     static func documents(_ bytes: [UInt8], in name: String) throws(CommandFailure) -> [SpecDocuments.Document] {
-        let text = String(decoding: bytes, as: UTF8.self)
         var values: [(json: JSON, marks: [[String]: TextPlace])] = []
         do {
-            var room = mostValues
-            var nodes = try Yams.compose_all(yaml: text)
-            while let node = nodes.next() {
+            let parser = try Parser(yaml: String(decoding: bytes, as: UTF8.self))
+            while let node = try parser.nextRoot() {
                 var marks: [[String]: TextPlace] = [:]
-                values.append((try json(node, at: [], &marks, &room), marks))
+                values.append((json(node, at: [], &marks), marks))
             }
-            if let error = nodes.error { throw error }
-        } catch let error as YamlError {
-            throw CommandFailure(.badData, "\(name) is not YAML: \(reason(error))")
         } catch {
-            throw CommandFailure(.badData, "\(name) cannot be read as a spec: \(error)")
+            throw CommandFailure(.badData, "\(name) is not YAML: \(reason(error))")
         }
         let isOnly = values.count == 1
         return values.enumerated().flatMap { index, value in
@@ -100,41 +92,31 @@ enum YAMLSpecs {
         }
     }
 
-    private static func reason(_ error: YamlError) -> String {
+    private static func reason(_ error: any Error) -> String {
         switch error {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-            .composer(_, let problem, let mark, _):
+        case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
+            YamlError.composer(_, let problem, let mark, _):
             "line \(mark.line), column \(mark.column): \(problem)"
-        case .duplicatedKeysInMapping(let names, let context):
+        case YamlError.duplicatedKeysInMapping(let names, let context):
             "the map at line \(context.mark.line) has \"\(names.sorted().first ?? "")\" twice; keep one of them."
         default: "\(error)"
         }
     }
 
-    private static func json(
-        _ node: Node, at path: [String], _ marks: inout [[String]: TextPlace], _ room: inout Int
-    ) throws -> JSON {
-        room -= 1
-        guard room > 0, path.count < 64 else {
-            throw CommandFailure(.badData, "it has more than \(mostValues) values, or more than 64 levels.")
-        }
-        if let mark = node.mark { marks[path] = TextPlace(line: mark.line, column: mark.column) }
+    private static func json(_ node: Node, at path: [String], _ marks: inout [[String]: TextPlace]) -> JSON {
+        // A mistake in a member is one of its name, too, which is marked already.
+        if marks[path] == nil { marks[path] = node.mark.map(TextPlace.init) }
         switch node {
         case .mapping(let mapping):
             var object = JSONObject()
             for (key, value) in mapping {
                 let name = key.scalar?.string ?? ""
-                object.append(name, try json(value, at: path + [name], &marks, &room))
-                // A mistake in a member is one of its name, too.
-                if let mark = key.mark { marks[path + [name]] = TextPlace(line: mark.line, column: mark.column) }
+                marks[path + [name]] = key.mark.map(TextPlace.init)
+                object.append(name, json(value, at: path + [name], &marks))
             }
             return .object(object)
         case .sequence(let sequence):
-            var elements: [JSON] = []
-            for (index, element) in sequence.enumerated() {
-                elements.append(try json(element, at: path + [String(index)], &marks, &room))
-            }
-            return .array(elements)
+            return .array(sequence.enumerated().map { json($1, at: path + [String($0)], &marks) })
         case .scalar(let scalar):
             return switch node.tag.description {
             case "tag:yaml.org,2002:null": .null
@@ -143,9 +125,13 @@ enum YAMLSpecs {
             case "tag:yaml.org,2002:float": node.float.flatMap { $0.isFinite ? $0.json : nil } ?? .string(scalar.string)
             default: .string(scalar.string)
             }
-        case .alias: throw CommandFailure(.badData, "an alias names nothing.")
+        case .alias: return .null
         }
     }
+}
+
+extension TextPlace {
+    fileprivate init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
 }
 
 /// The text of a spec, in which mistakes are pointed out.
@@ -164,9 +150,6 @@ struct SpecText: Sendable {
         text.start.append(String(index))
         return text
     }
-
-    /// The line and column of a syntax error, its reason and the text there.
-    func place(of error: JSONSyntaxError) -> String { error.place(in: bytes, firstLine: firstLine) }
 
     /// The lines that show a mistake: its place and reason, and the line of the text.
     func lines(for mistake: SpecMistake) -> [String] {

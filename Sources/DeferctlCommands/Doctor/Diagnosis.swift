@@ -1,3 +1,4 @@
+import Glibc
 import JobClient
 import JobModel
 
@@ -6,34 +7,25 @@ enum Diagnosis {
     /// The part of a limit from which it counts as almost full.
     private static let full = 0.9
     static let mostFailures = 3
-    /// Nodes that are named as alike.
-    private static let mostNames = 5
 
     /// The daemon, and the caller as the daemon sees it.
     static func identity(_ info: JSON, client: String, user: String) -> [Finding] {
         let version = info["version"]?.string ?? "of an unknown version"
-        let protocolVersion = info["protocol"]?.int
         let what = [
-            "\(info["name"]?.string ?? "deferd") \(version)", protocolVersion.map { "protocol \($0)" },
+            "\(info["name"]?.string ?? "deferd") \(version)", "protocol \(info.number("protocol"))",
             info["pid"]?.int.map { "process \($0)" },
             info.time("startedAt").map { "since \(Quantities.time($0)) \(Quantities.zone($0))" },
         ].compactMap(\.self).joined(separator: ", ")
-        let daemon =
-            if protocolVersion != 1 {
-                Finding(
-                    "daemon", .error, "\(what): this deferctl \(client) supports only protocol 1.",
-                    next: "Install the deferctl that came with this deferd.")
-            } else {
-                Finding(
-                    "daemon", version == client ? .ok : .note, "\(what); this is deferctl \(client).",
-                    next: version == client
-                        ? nil
-                        : "They work together. After an upgrade, restart the daemon: systemctl restart deferd")
-            }
+        let next = "They work together. After an upgrade, restart the daemon: systemctl restart deferd"
         let rights =
             isAdmin(info)
             ? "an administrator: you see and change all users' jobs." : "and see and change your own jobs."
-        return [daemon, Finding("you", .ok, "You are \(user), \(rights)")]
+        return [
+            Finding(
+                "daemon", version == client ? .ok : .note, "\(what); this is deferctl \(client).",
+                next: version == client ? nil : next),
+            Finding("you", .ok, "You are \(user), \(rights)"),
+        ]
     }
 
     private static func isAdmin(_ info: JSON) -> Bool { info["you"]?["admin"]?.bool == true }
@@ -56,8 +48,13 @@ enum Diagnosis {
     }
 
     /// Whether the schedules of a user's own daemon run while the user is logged out.
-    static func lingering(user: String, schedules: Int, isLingering: Bool) -> Finding? {
-        guard schedules > 0, !isLingering else { return nil }
+    static func lingering(
+        user: String, schedules: Int,
+        exists: (String) -> Bool = { access($0, F_OK) == 0 }
+    ) -> Finding? {
+        guard schedules > 0, exists("/run/systemd/system"), !exists("/var/lib/systemd/linger/\(user)") else {
+            return nil
+        }
         return Finding(
             "systemd", .warning, "Your schedules run only while you are logged in.",
             next: "Let your daemon run always: loginctl enable-linger \(user)")
@@ -103,10 +100,7 @@ enum Diagnosis {
         let present = nodes.filter { $0["state"] != "stopped" }
         let groups = Dictionary(grouping: present) { $0[member]?.string ?? "?" }.sorted { $0.key < $1.key }
         guard groups.count > 1 else { return nil }
-        let texts = groups.map { value, nodes -> String in
-            let names = nodes.prefix(mostNames).map(name).joined(separator: ", ")
-            return "\(value) (\(names)\(nodes.count > mostNames ? " and \(nodes.count - mostNames) others" : ""))"
-        }
+        let texts = groups.map { "\($0) (\($1.map(name).joined(separator: ", ")))" }
         return Finding("nodes", .warning, "The nodes \(what): \(texts.joined(separator: ", ")).", next: next)
     }
 
@@ -130,56 +124,36 @@ enum Diagnosis {
                     + "\(Quantities.size(minimum)), submissions are refused.",
                 next: "Make room on it, or remove finished jobs with: deferctl remove")
         }
-        guard minimum > 0 else {
-            return Finding(
-                "storage", .note, "\(text); downloads may fill it, as downloads.minimumFree is 0.",
-                next: "Set downloads.minimumFree in the daemon's configuration.")
-        }
         return Finding("storage", .ok, text + ".")
     }
 
     /// How full the limits are that the caller may see.
     static func limits(_ info: JSON, _ stats: JSON) -> [Finding] {
-        let isAdmin = isAdmin(info)
         let waiting = ["scheduled", "queued"].reduce(0) { $0 + (stats["jobs"]?[$1]?.int ?? 0) }
         let connections = stats["connections"]?.int ?? 0
         func use(_ text: String, _ used: Int, of name: String, next: String) -> Finding? {
+            // An administrator sees the jobs and connections of all users.
+            let name = isAdmin(info) ? name : name + "PerUser"
             guard let limit = info["limits"]?[name]?.int, limit > 0 else { return nil }
             let isFull = Double(used) >= Double(limit) * full
             return Finding(
                 "limits", isFull ? .warning : .ok, "\(text); limits.\(name) is \(limit).", next: isFull ? next : nil)
         }
         return [
-            isAdmin ? share(info, waiting) : nil,
             use(
-                Self.waiting(waiting), waiting, of: isAdmin ? "queuedJobs" : "queuedJobsPerUser",
+                Self.waiting(waiting), waiting, of: "queuedJobs",
                 next: "See what they wait for with: deferctl queue list"),
             use(
                 connections == 1 ? "1 connection is open" : "\(connections) connections are open", connections,
-                of: isAdmin ? "connections" : "connectionsPerUser",
-                next: "Close programs that watch needlessly, or let several share one connection."),
+                of: "connections", next: "Close programs that watch needlessly, or let several share one connection."),
         ].compactMap(\.self)
-    }
-
-    /// Whether one user may have reached a limit; an administrator sees the sum of all users' jobs.
-    private static func share(_ info: JSON, _ waiting: Int) -> Finding? {
-        guard let limit = info["limits"]?["queuedJobsPerUser"]?.int, limit > 0,
-            Double(waiting) >= Double(limit) * full
-        else { return nil }
-        return Finding(
-            "limits", .note, "\(Self.waiting(waiting)); a user who owns \(limit) of them can submit no more.",
-            next: "Raise limits.queuedJobsPerUser, or see the owners with: deferctl list --state queued --json")
     }
 
     private static func waiting(_ jobs: Int) -> String { jobs == 1 ? "1 job waits" : "\(jobs) jobs wait" }
 
     static func queues(_ queues: [JSON]) -> [Finding] {
         let suspended = queues.filter { $0["suspended"]?.bool == true }
-        guard !suspended.isEmpty else {
-            return [
-                Finding("queues", .ok, "\(queues.count == 1 ? "The queue is" : "All \(queues.count) queues are") open.")
-            ]
-        }
+        if suspended.isEmpty { return [Finding("queues", .ok, "No queue is suspended.")] }
         return suspended.map { queue in
             let name = queue["queue"]?.string ?? "?"
             let waiting = queue["queued"]?.int ?? 0
@@ -190,13 +164,9 @@ enum Diagnosis {
         }
     }
 
-    /// Whether a job waits until its disk has room, or can be written to again.
-    static func waitsForDisk(_ job: JobSnapshot) -> Bool {
-        job.state == "scheduled" && job.error?["kind"]?.string == "storage"
-    }
-
-    /// The jobs that wait for a disk, which may be another one than the disk of the state.
-    static func disks(_ waiting: [JobSnapshot]) -> Finding {
+    /// Those of the jobs that wait for a disk, which may be another one than the disk of the state.
+    static func disks(_ jobs: [JobSnapshot]) -> Finding {
+        let waiting = jobs.filter { $0.state == "scheduled" && $0.error?["kind"] == "storage" }
         guard let first = waiting.first else { return Finding("disks", .ok, "No job waits for room on a disk.") }
         return Finding(
             "disks", .warning,

@@ -16,7 +16,7 @@ struct DoctorCommand: DaemonCommand {
     @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let (path, origin) = try invocation.search.location(flag: global.socket)
+        let (path, origin) = invocation.search.location(flag: global.socket)
         var hasTrouble = false
         func add(_ findings: [Finding?]) throws {
             for finding in findings.compactMap(\.self) {
@@ -24,40 +24,70 @@ struct DoctorCommand: DaemonCommand {
                 try invocation.show([finding.json], as: finding.lines(invocation.console.format))
             }
         }
-        let examination = Examination(path: path, search: invocation.search)
-        let facts = SocketFacts(at: path)
+        var status = ExitStatus.ok
         do {
             try await JobClient.withConnection(path: path) { client in
                 try add([Finding("socket", .ok, "\(path), \(origin).")])
-                try await examination.ask(client, add)
+                try await examine(client, add)
+                if invocation.search.isUserUnit(for: path) == true {
+                    try add([Diagnosis.lingering(user: user, schedules: try await client.schedules().count)])
+                }
             }
-            try add(examination.units(isReachable: true))
-            return hasTrouble ? .jobFailed : .ok
         } catch let error as JobClientError {
             let failure = CommandFailure(error)
             let next =
-                switch (error.code, facts.kind) {
-                case (.denied, _): facts.nextForDenied(user: Accounts.userName(geteuid()))
-                case (.unreachable, .other): "That file is not a socket; name the daemon's socket with --socket."
-                case (.unreachable, _): invocation.search.startHint(for: path)
+                switch error.code {
+                case .denied: SocketFacts(at: path).nextForDenied(user: user)
+                case .unreachable where access(path, F_OK) == 0 && !isFile(path, S_IFSOCK):
+                    "That file is not a socket; name the daemon's socket with --socket."
+                case .unreachable: invocation.search.startHint(for: path)
                 default: "Try again; if the problem persists, see the daemon's journal."
                 }
             try add([Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)])
-            try add(examination.units(isReachable: false))
-            return failure.status
+            status = failure.status
         }
+        if let isUser = invocation.search.isUserUnit(for: path) {
+            try add(ServiceUnits.findings(isUser: isUser, isReachable: status == .ok))
+        }
+        return status == .ok && hasTrouble ? .jobFailed : status
+    }
+
+    private var user: String { Accounts.userName(geteuid()) }
+
+    /// The checks of a daemon that answers.
+    private func examine(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
+        let info = try await client.info()
+        try add(Diagnosis.identity(info, client: ProductVersion.current, user: user))
+        let clock = ProgramOutput.read("timedatectl show --property=NTPSynchronized")
+        try add([Diagnosis.configuration(info), Diagnosis.clock(clock)])
+        let stats = try await client.stats()
+        try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
+        try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
+        try add(Diagnosis.nodes((try? await client.nodes()) ?? []))
+        try add([Diagnosis.disks(try await scheduled(client))])
+        try add(Diagnosis.queues(try await client.queues()))
+        let failed = try await client.list(JobClient.Filter(states: ["failed"]), limit: Diagnosis.mostFailures).jobs
+        try add(Diagnosis.failures(failed, now: .now))
+    }
+
+    /// The oldest scheduled jobs, and then those among the children of the oldest running lists.
+    private func scheduled(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
+        var filter = JobClient.Filter(states: ["running"], isOldestFirst: true)
+        let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
+        filter.states = ["scheduled"]
+        var jobs: [JobSnapshot] = []
+        for parent in [nil] + lists.prefix(20).map({ Optional($0.id) }) {
+            filter.parent = parent
+            jobs += try await client.list(filter, limit: 1000).jobs
+        }
+        return jobs
     }
 }
 
 /// The result of one check of `deferctl doctor`, with what to do about it.
 struct Finding: Sendable, Equatable {
     enum Level: String, Sendable {
-        case ok
-        /// Worth knowing, but no problem.
-        case note
-        /// A problem soon, or for some users.
-        case warning
-        case error
+        case ok, note, warning, error
 
         /// Whether something must be done.
         var isTrouble: Bool { self == .warning || self == .error }
@@ -83,65 +113,5 @@ struct Finding: Sendable, Equatable {
         var lines = String.hanging(texts, behind: head, within: format.width)
         lines[0] = format.paint(StyledText(state: level.rawValue)) + lines[0].dropFirst(level.rawValue.count)
         return lines
-    }
-}
-
-/// The checks of a daemon that answers, and of its units.
-private struct Examination {
-    let path: String
-    let search: SocketSearch
-
-    /// The jobs that are read one page after the other, and the running lists whose children are read.
-    private static let (mostJobs, mostLists) = (10_000, 20)
-
-    func ask(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
-        let info = try await client.info()
-        let user = Accounts.userName(geteuid())
-        try add(Diagnosis.identity(info, client: ProductVersion.current, user: user))
-        guard info["protocol"]?.int == 1 else { return }
-        let clock = ProgramOutput.read("timedatectl show --property=NTPSynchronized")
-        try add([Diagnosis.configuration(info), Diagnosis.clock(clock)])
-        let stats = try await client.stats()
-        try add([Diagnosis.storage(stats)] + Diagnosis.limits(info, stats))
-        try add(Diagnosis.stored((try? await client.usage()) ?? [], info))
-        try add(Diagnosis.nodes((try? await client.nodes()) ?? []))
-        try add([Diagnosis.disks(try await waitingForDisks(client))])
-        try add(Diagnosis.queues(try await client.queues()))
-        if search.isUserUnit(for: path) == true, access("/run/systemd/system", F_OK) == 0 {
-            let isLingering = access("/var/lib/systemd/linger/\(user)", F_OK) == 0
-            let schedules = try await client.schedules().count
-            try add([Diagnosis.lingering(user: user, schedules: schedules, isLingering: isLingering)])
-        }
-        let failed = try await client.list(JobClient.Filter(states: ["failed"]), limit: Diagnosis.mostFailures).jobs
-        try add(Diagnosis.failures(failed, now: .now))
-    }
-
-    /// The jobs that wait for a disk, the oldest first, then the children of running lists.
-    private func waitingForDisks(_ client: JobClient) async throws(JobClientError) -> [JobSnapshot] {
-        var filter = JobClient.Filter(states: ["running"], isOldestFirst: true)
-        let lists = try await client.list(filter, limit: 1000).jobs.filter { ($0.json["children"]?.int ?? 0) > 0 }
-        filter.states = ["scheduled"]
-        var waiting: [JobSnapshot] = []
-        for parent in [nil] + lists.prefix(Self.mostLists).map({ Optional($0.id) }) {
-            filter.parent = parent
-            var (after, seen) = (Int64?.none, 0)
-            repeat {
-                let page = try await client.list(filter, after: after, limit: 1000)
-                waiting += page.jobs.filter(Diagnosis.waitsForDisk)
-                after = page.next
-                seen += page.jobs.count
-            } while after != nil && seen < Self.mostJobs
-        }
-        return waiting
-    }
-
-    /// What systemd says, if the socket belongs to one of its units.
-    func units(isReachable: Bool) -> [Finding?] {
-        guard let isUser = search.isUserUnit(for: path) else { return [] }
-        guard let output = ProgramOutput.read("systemctl \(isUser ? "--user " : "")show \(ServiceUnits.asked)") else {
-            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
-        }
-        let units = ServiceUnits(showing: output, isUser: isUser)
-        return [units.finding(isReachable: isReachable), units.hardening]
     }
 }

@@ -1,33 +1,25 @@
 import Glibc
 import JobModel
-import Synchronization
 
-/// What the file system says about the daemon's socket and its users.
+/// Who may connect to a socket, as the file system says.
 struct SocketFacts: Sendable, Equatable {
-    enum Kind: Sendable { case missing, socket, other }
-
-    let kind: Kind
     var group = ""
     var groupMayConnect = false
-    /// Whether this process is in that group, and whether its user is by now.
-    var isInGroup = false
+    /// Whether the user is a member of the group by now; this process may have started before.
     var isMember = false
 }
 
 extension SocketFacts {
     init(at path: String) {
         var facts = stat()
-        guard stat(path, &facts) == 0 else {
-            kind = .missing
-            return
-        }
-        kind = facts.st_mode & S_IFMT == S_IFSOCK ? .socket : .other
+        guard stat(path, &facts) == 0 else { return }
         groupMayConnect = facts.st_mode & S_IWGRP != 0
-        group = Accounts.groupName(facts.st_gid)
-        var own = [gid_t](repeating: 0, count: 1024)
-        let count = getgroups(Int32(own.count), &own)
-        isInGroup = getegid() == facts.st_gid || own.prefix(Int(max(0, count))).contains(facts.st_gid)
-        isMember = Accounts.isMember(geteuid(), of: facts.st_gid)
+        group = getgrgid(facts.st_gid).map { String(cString: $0.pointee.gr_name) } ?? String(facts.st_gid)
+        guard let entry = getpwuid(geteuid()) else { return }
+        var groups = [gid_t](repeating: 0, count: 1024)
+        var count = Int32(groups.count)
+        guard getgrouplist(entry.pointee.pw_name, entry.pointee.pw_gid, &groups, &count) >= 0 else { return }
+        isMember = groups.prefix(Int(count)).contains(facts.st_gid)
     }
 
     /// What `user`, who may not connect, can do.
@@ -35,7 +27,7 @@ extension SocketFacts {
         guard groupMayConnect else {
             return "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
         }
-        if isMember, !isInGroup { return "You joined the group \(group) after this session began; log in again." }
+        if isMember { return "You joined the group \(group) after this session began; log in again." }
         // Membership in root's group would give far more than this.
         guard group != "root" else {
             return "Its group is root: ask an administrator to set socket.group in the daemon's configuration."
@@ -45,34 +37,14 @@ extension SocketFacts {
 }
 
 enum Accounts {
-    private static let names = Mutex<[uid_t: String]>([:])
-
-    /// The name is remembered, because the look-up may ask a server.
     static func userName(_ uid: uid_t) -> String {
-        names.withLock { names in
-            let name = names[uid] ?? getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
-            names[uid] = name
-            return name
-        }
+        getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
     }
 
     /// The name of the owner in a job object.
     static func name(_ owner: JSON) -> String { owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? "" }
 
     static func uid(ofUser name: String) -> uid_t? { getpwnam(name)?.pointee.pw_uid }
-
-    static func groupName(_ gid: gid_t) -> String {
-        getgrgid(gid).map { String(cString: $0.pointee.gr_name) } ?? String(gid)
-    }
-
-    /// Whether the user is a member by now; the process may have started before.
-    static func isMember(_ uid: uid_t, of gid: gid_t) -> Bool {
-        guard let entry = getpwuid(uid) else { return false }
-        var count: Int32 = 1024
-        var groups = [gid_t](repeating: 0, count: Int(count))
-        guard getgrouplist(entry.pointee.pw_name, entry.pointee.pw_gid, &groups, &count) >= 0 else { return false }
-        return groups.prefix(Int(count)).contains(gid)
-    }
 }
 
 /// What systemd says about the daemon's units.
@@ -82,9 +54,17 @@ struct ServiceUnits: Sendable {
         "MemoryDenyWriteExecute": "no", "NoNewPrivileges": "no", "RestrictNamespaces": "no", "MemoryMax": "infinity",
     ]
 
-    static let asked =
-        "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts,"
-        + inherited.keys.sorted().joined(separator: ",") + " deferd.service deferd.socket"
+    /// Asks systemd for the daemon's units.
+    static func findings(isUser: Bool, isReachable: Bool) -> [Finding?] {
+        let properties =
+            "Id,LoadState,ActiveState,SubState,Result,NRestarts," + inherited.keys.sorted().joined(separator: ",")
+        let command = "systemctl \(isUser ? "--user " : "")show --property=\(properties) deferd.service deferd.socket"
+        guard let output = ProgramOutput.read(command) else {
+            return [Finding("systemd", .note, "systemctl does not answer; the daemon is not run by systemd here.")]
+        }
+        let units = ServiceUnits(showing: output, isUser: isUser)
+        return [units.finding(isReachable: isReachable), units.hardening]
+    }
 
     private let units: [String: [String: String]]
     private let flag: String
@@ -120,8 +100,8 @@ struct ServiceUnits: Sendable {
             return Finding("systemd", .note, "There is no \(kind) deferd.service here.")
         }
         let state = [service["ActiveState"], service["SubState"]].compactMap(\.self).joined(separator: ", ")
-        let journal = "journalctl \(flag)-u deferd -n 20"
-        if let wrong = service["LoadState"], ["error", "bad-setting", "masked"].contains(wrong) {
+        let journal = "See why with: journalctl \(flag)-u deferd -n 20"
+        if let wrong = service["LoadState"], wrong != "loaded" {
             return Finding(
                 "systemd", .error, "deferd.service cannot be loaded: \(wrong).", next: "systemctl \(flag)status deferd")
         }
@@ -130,15 +110,8 @@ struct ServiceUnits: Sendable {
             return Finding(
                 "systemd", isReachable ? .warning : .error,
                 "deferd.service has failed (\(service["Result"] ?? "unknown")).",
-                next: "See why with: \(journal); then: systemctl \(flag)restart deferd")
-        case "active", "reloading", "activating", "deactivating":
-            guard let restarts = service["NRestarts"].flatMap(Int.init), restarts > 0 else {
-                return Finding("systemd", .ok, "deferd.service is \(state).")
-            }
-            return Finding(
-                "systemd", .warning, "deferd.service is \(state), and systemd has restarted it \(restarts) times.",
-                next: "See why with: \(journal)")
-        default:
+                next: "\(journal); then: systemctl \(flag)restart deferd")
+        case "inactive":
             let socket = units["deferd.socket"]?["ActiveState"] == "active"
             return Finding(
                 "systemd", isReachable || socket ? .note : .error,
@@ -146,6 +119,13 @@ struct ServiceUnits: Sendable {
                 next: isReachable
                     ? "Something else started the daemon that answers."
                     : socket ? nil : "systemctl \(flag)enable --now deferd.socket")
+        default:
+            let restarts = service["NRestarts"].flatMap(Int.init) ?? 0
+            return Finding(
+                "systemd", restarts > 0 ? .warning : .ok,
+                "deferd.service is \(state)"
+                    + (restarts > 0 ? ", and systemd has restarted it \(restarts) times." : "."),
+                next: restarts > 0 ? journal : nil)
         }
     }
 }

@@ -28,20 +28,18 @@ extension DownloadCommand {
     private func follow(
         _ jobs: [Int64], _ invocation: Invocation
     ) async throws -> (ended: [JobSnapshot], missing: [ExitStatus]) {
-        let console = invocation.console
-        let display = BulkDisplay(
-            total: jobs.count, isUnicode: console.messageFormat.isUnicode, isLog: !console.showsMessages,
-            isSilent: options.quiet)
-        let screen = ProgressScreen(console: console, display: display)
+        let isUnicode = invocation.console.messageFormat.isUnicode
+        let display = BulkDisplay(total: jobs.count, isUnicode: isUnicode, isSilent: options.quiet)
         // Progress is not shown, so it need not be sent.
-        let follower = JobFollower(
-            connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: 3600
-        ) { event, _ in
-            await screen.show(event)
-            guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else { return }
-            await screen.say(JobText(job, now: .now).errorSentence)
-        }
-        return try await screen.showing {
+        return try await JobFollower.showing(
+            display, log: display, of: invocation, interval: 3600,
+            tell: { event in
+                guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else {
+                    return nil
+                }
+                return JobText(job, now: .now).errorSentence
+            }
+        ) { follower in
             try await invocation.withDaemon { client in
                 var (ended, missing) = ([JobSnapshot](), [ExitStatus]())
                 for start in stride(from: 0, to: jobs.count, by: Self.portion) {
@@ -59,7 +57,6 @@ extension DownloadCommand {
 struct BulkDisplay: ProgressDisplay {
     let total: Int
     let isUnicode: Bool
-    let isLog: Bool
     let isSilent: Bool
     let stays = true
     private(set) var ended: [String: Int] = [:]
@@ -72,7 +69,7 @@ struct BulkDisplay: ProgressDisplay {
         let tenth = count * 10 / total
         ended[job.state, default: 0] += 1
         bytes &+= Int64(job.result?["size"]?.int ?? 0)
-        return isLog && !isSilent && count * 10 / total > tenth ? summary + "\n" : ""
+        return !isSilent && count * 10 / total > tenth ? summary + "\n" : ""
     }
 
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {

@@ -73,8 +73,9 @@ extension Invocation {
                 try await JobFollower(connection: connection) { _, _ in }.follow([id], with: client)
             } else {
                 try await JobFollower.showing(
-                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode), of: self,
-                    interval: output == nil ? nil : 0.05, before: output
+                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode),
+                    log: StepLines(isSilent: output != nil), of: self, interval: output == nil ? nil : 0.05,
+                    before: output
                 ) { try await $0.follow([id], with: client) }
             }
         guard let last = ending.finished.first else { return .worst(ending.missing) }

@@ -9,23 +9,23 @@ struct JobFollower: Sendable {
     var showsChildren = false
     let show: @Sendable (JobEvent, JobClient) async throws -> Void
 
-    /// Runs `body` with a follower that shows events by `display` on a terminal, and as lines elsewhere.
-    /// Until the program of `output` writes, if there is one, and silent elsewhere.
+    /// Runs `body` with a follower that shows events by `display` on a terminal, and by `log` elsewhere; `tell` may say more.
+    /// Until the program of `output` writes, if there is one.
     static func showing<Value: Sendable>(
-        _ display: any ProgressDisplay, of invocation: Invocation, interval: Double? = nil, children: Bool = false,
-        before output: OutputFollower? = nil, notifier: EndNotifier? = nil,
+        _ display: any ProgressDisplay, log: any ProgressDisplay = StepLines(), of invocation: Invocation,
+        interval: Double? = nil, children: Bool = false, before output: OutputFollower? = nil,
+        tell: @escaping @Sendable (JobEvent) -> String? = { _ in nil },
         _ body: @Sendable @escaping (JobFollower) async throws -> Value
     ) async throws -> Value {
         let console = invocation.console
-        let screen = ProgressScreen(
-            console: console, display: console.showsMessages ? display : StepLines(isSilent: output != nil))
+        let screen = ProgressScreen(console: console, display: console.showsMessages ? display : log)
         let follower = JobFollower(
             connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: interval,
             showsChildren: children,
             show: { event, client in
                 guard let output else {
                     await screen.show(event)
-                    if let text = notifier?.tell(of: event, on: console) { await screen.say(text) }
+                    if let text = tell(event) { await screen.say(text) }
                     return await screen.showLine(of: event, from: client)
                 }
                 guard event.job == output.job else { return }

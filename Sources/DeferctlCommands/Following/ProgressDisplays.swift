@@ -4,7 +4,7 @@ import JobModel
 
 /// The progress of jobs, as lines for a log or as a drawing on a terminal.
 protocol ProgressDisplay: Sendable {
-    /// Applies an event and returns the text to write at once.
+    /// Applies an event, and returns what a log tells of it.
     mutating func render(_ event: JobEvent, now: Timestamp) -> String
     /// The lines to draw on a terminal of this size.
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String]
@@ -229,7 +229,10 @@ actor ProgressScreen {
 
     init(console: Console, display: any ProgressDisplay) { (self.console, self.display) = (console, display) }
 
-    func show(_ event: JobEvent) { write(display.render(event, now: .now)) }
+    func show(_ event: JobEvent) {
+        let text = display.render(event, now: .now)
+        if !console.showsMessages { write(text) }
+    }
 
     /// The jobs whose output is read for its last line.
     private static let mostLines = 50

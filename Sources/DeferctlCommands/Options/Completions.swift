@@ -9,7 +9,7 @@ import JobModel
 /// The user waits for them after pressing Tab. They are empty if no daemon runs, or if it does not answer within five
 /// seconds: a daemon that is merely busy answers sooner.
 enum LiveCompletion {
-    private static let patience = Duration.seconds(5)
+    private static let patience: UInt32 = 5
     private static let mostJobs = 100
 
     /// Ids of jobs in the states that the verb accepts.
@@ -22,41 +22,25 @@ enum LiveCompletion {
         }
     }
 
-    static let queues = suspendable("queue", find: { try await $0.queues() }) { queue in
-        ["running", "queued"].map { "\(queue[$0]?.int ?? 0) \($0)" }.joined(separator: ", ")
-    }
+    static let queues = names("queue") { try await $0.queues() }
+    static let schedules = names("schedule") { try await $0.schedules() }
+    static let nodes = names("node") { try await $0.nodes() }
 
-    static let schedules = suspendable("schedule", find: { try await $0.schedules() }, ScheduleTable.times)
-
-    /// Names of queues or schedules; after `suspend` and `resume`, only those that the verb would change.
-    private static func suspendable(
-        _ member: String, find: @Sendable @escaping (JobClient) async throws -> [JSON],
-        _ describe: @Sendable @escaping (JSON) -> String
+    private static func names(
+        _ member: String, of find: @Sendable @escaping (JobClient) async throws -> [JSON]
     ) -> CompletionKind {
         .custom { words, _, _ in
-            let verb = words.last { ["suspend", "resume"].contains($0) }
-            return await lines(words) { client in
-                try await find(client).compactMap { object in
-                    let isSuspended = object["suspended"]?.bool == true
-                    guard let name = object[member]?.string, verb != (isSuspended ? "suspend" : "resume") else {
-                        return nil
-                    }
-                    return Candidate(word: name, description: (isSuspended ? "suspended, " : "") + describe(object))
-                }
-            }
+            await lines(words) { try await find($0).map { Candidate(word: $0[member]?.string ?? "") } }
         }
     }
 
-    static let nodes = CompletionKind.custom { words, _, _ in
-        await lines(words) { client in
-            try await client.nodes().map {
-                Candidate(word: $0["node"]?.string ?? "", description: $0["state"]?.string ?? "")
-            }
-        }
-    }
-
+    /// The tags of the newest jobs.
     static let tags = CompletionKind.custom { words, _, _ in
-        await lines(words) { client in tags(of: try await client.list(limit: mostJobs).jobs) }
+        await lines(words) { client in
+            let jobs = try await client.list(limit: mostJobs).jobs
+            let tags = jobs.flatMap { $0.json["tags"]?.array ?? [] }.compactMap(\.string)
+            return Set(tags).sorted().map { Candidate(word: $0) }
+        }
     }
 
     /// The states of jobs that a verb accepts; empty for all.
@@ -77,55 +61,34 @@ enum LiveCompletion {
         return Candidate(word: String(job.id), description: "\(text.stateAndDetail) \(text.title.cutInside(to: 60))")
     }
 
-    static func tags(of jobs: [JobSnapshot]) -> [Candidate] {
-        var counts: [String: Int] = [:]
-        for job in jobs { for tag in job.json["tags"]?.array ?? [] { counts[tag.string ?? "", default: 0] += 1 } }
-        let sorted = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-        return sorted.map { Candidate(word: $0.key, description: $0.value == 1 ? "1 job" : "\($0.value) jobs") }
-    }
-
     static func verb(_ words: [String]) -> String? {
         words.dropFirst().first { DeferctlCommand.verbs[$0] != nil }
     }
 
-    /// The socket on the command line, which may be in quotes.
+    /// The socket on the command line.
     static func socket(_ words: [String]) -> String? {
-        for (index, word) in words.enumerated() {
-            let isOption = word == "--socket"
-            guard isOption || word.hasPrefix("--socket="),
-                let value = isOption ? words.dropFirst(index + 1).first : String(word.dropFirst("--socket=".count))
-            else { continue }
-            guard value.count >= 2, let quote = value.first, "'\"".contains(quote), value.last == quote else {
-                return value
-            }
-            return String(value.dropFirst().dropLast())
+        if let word = words.first(where: { $0.hasPrefix("--socket=") }) {
+            return String(word.dropFirst("--socket=".count))
         }
-        return nil
+        return words.drop { $0 != "--socket" }.dropFirst().first
     }
 
     /// The lines for the shell, or none if `find` takes too long.
     private static func lines(
         _ words: [String], _ find: @Sendable @escaping (JobClient) async throws -> [Candidate]
     ) async -> [String] {
-        guard let path = try? SocketSearch().path(flag: socket(words)) else { return [] }
-        let candidates = await withTaskGroup(of: [Candidate]?.self) { group in
-            group.addTask { try? await JobClient.withConnection(path: path) { try await find($0) } }
-            group.addTask {
-                try? await Task.sleep(for: patience)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
-        let shell = CompletionShell.requesting
-        return candidates?.compactMap { $0.line(for: shell) } ?? []
+        signal(SIGALRM) { _ in _exit(0) }
+        alarm(patience)
+        let path = SocketSearch().location(flag: socket(words)).path
+        let candidates = try? await JobClient.withConnection(path: path) { try await find($0) }
+        return candidates?.compactMap { $0.line(for: CompletionShell.requesting) } ?? []
     }
 }
 
 /// A word that a shell offers, with a description.
 struct Candidate: Sendable, Equatable {
     let word: String
-    let description: String
+    var description = ""
 
     /// The line that the script for `shell` reads; nil if the word cannot be offered safely.
     func line(for shell: CompletionShell?) -> String? {
@@ -151,7 +114,7 @@ enum CommandCompletion {
         let before = words.prefix(max(0, index)).drop { $0 != "run" }.dropFirst()
         let shell = CompletionShell.requesting
         return candidates(for: prefix, isProgram: before.allSatisfy { $0.hasPrefix("-") }).sorted().prefix(most)
-            .compactMap { Candidate(word: $0, description: "").line(for: shell) }
+            .compactMap { Candidate(word: $0).line(for: shell) }
     }
 
     static func candidates(

@@ -47,14 +47,6 @@ func verb(_ name: String, _ abstract: String, example: String, _ discussion: Str
         discussion: discussion + (discussion.isEmpty ? "" : "\n\n") + "Example: \(example)")
 }
 
-/// Reads the value of an option as a number of seconds in `range`.
-func seconds(_ range: ClosedRange<Double>, _ rule: String) -> @Sendable (String) throws -> Double {
-    { text in
-        guard let value = Double(text), range.contains(value) else { throw ValidationError(rule) }
-        return value
-    }
-}
-
 /// Reads the value of an option as a whole number in `range`.
 func whole(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
     { text in

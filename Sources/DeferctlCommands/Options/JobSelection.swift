@@ -16,18 +16,10 @@ struct IDRange: ExpressibleByArgument, Sendable {
 
 /// Conditions for jobs that every verb on many jobs has.
 struct JobConditions: ParsableArguments {
-    enum State: String, ExpressibleByArgument, CaseIterable {
-        case scheduled, held, queued, running, succeeded, failed, cancelled
-    }
-
     @Option(parsing: .singleValue, help: .value("state", "Only jobs in this state; may be repeated."))
-    var state: [State] = []
+    var state: [JobState] = []
 
-    @Option(
-        help: .value("type", "Only jobs with a source of this type, such as download."),
-        completion: .list(SourceType.allCases.map(\.rawValue)))
-    var source: String?
-
+    @Option(help: .value("type", "Only jobs with a source of this type, such as download.")) var source: SourceType?
     @Option(help: .value("text", "Only the jobs with this key.")) var key: String?
     @Option(help: .value("time", "Only jobs submitted since this time, or so long ago: 'yesterday', 2h."))
     var since: WrittenTime?
@@ -47,7 +39,7 @@ struct JobConditions: ParsableArguments {
 
     func filter(queue: String?, tag: String?, label: String?) -> JobClient.Filter {
         var filter = JobClient.Filter()
-        (filter.states, filter.source, filter.key) = (state.map(\.rawValue), source, key)
+        (filter.states, filter.source, filter.key) = (state.map(\.rawValue), source?.rawValue, key)
         (filter.since, filter.before) = (since?.past.description, before?.past.description)
         (filter.owner, filter.queue, filter.tag, filter.label) = (owner, queue, tag, label)
         return filter

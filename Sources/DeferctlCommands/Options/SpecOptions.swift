@@ -46,9 +46,7 @@ struct SpecOptions: ParsableArguments {
     var key: String?
 
     @Option(help: .value("end", "When the key is free again: removed, with the job (default), or finished."))
-    var keyUntil: KeyUntil?
-
-    enum KeyUntil: String, ExpressibleByArgument, CaseIterable { case removed, finished }
+    var keyUntil: JobSpec.KeyUntil?
 
     @Option(
         parsing: .singleValue, help: .value("text", "A tag to list and watch by; may be repeated."),
@@ -114,6 +112,18 @@ struct SpecOptions: ParsableArguments {
     }
 
     private static func source(_ id: Int64) -> JSON { ["type": SourceType.job.rawValue.json, "job": id.json] }
+}
+
+// The values of these options are those of the members of a spec.
+extension JobState: ExpressibleByArgument {}
+extension JobSpec.KeyUntil: ExpressibleByArgument {}
+extension SourceType: ExpressibleByArgument {}
+extension DownloadSpec.Exists: ExpressibleByArgument {}
+extension ScheduleCatchUp: ExpressibleByArgument {}
+extension ScheduleOverlap: ExpressibleByArgument {}
+
+extension UploadSpec.Method: ExpressibleByArgument {
+    package init?(argument: String) { self.init(rawValue: argument.uppercased()) }
 }
 
 /// Ids of jobs, separated by commas or spaces.

@@ -89,10 +89,8 @@ struct CommandOptions: ParsableArguments {
     /// The absolute path of a program started in `directory`, which is looked up in PATH unless it has a slash.
     private static func path(of word: String, in directory: String?) throws(CommandFailure) -> String? {
         if word.utf8.contains(UInt8(ascii: "/")) { return try absolute(word, in: directory) }
-        guard !word.isEmpty, let list = getenv("PATH") else { return nil }
-        let bytes = UnsafeBufferPointer(start: list, count: strlen(list)).map(UInt8.init(bitPattern:))
-        for entry in bytes.split(separator: UInt8(ascii: ":")) {
-            guard let entry = String(validating: entry, as: UTF8.self) else { continue }
+        let entries = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+        for entry in entries where !word.isEmpty {
             let path = try absolute("\(entry)/\(word)", in: directory)
             if access(path, X_OK) == 0, isFile(path, S_IFREG) { return path }
         }

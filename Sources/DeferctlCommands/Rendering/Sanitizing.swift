@@ -35,41 +35,28 @@ extension Unicode.Scalar {
     }
 }
 
-/// Escapes in a stream of bytes what would steer a terminal, except tabs and line feeds.
+/// Escapes in a stream of text what would steer a terminal, except tabs and line feeds.
 struct TerminalFilter {
     /// The beginning of a character that the next bytes complete.
     private var partial: [UInt8] = []
-    private var missing = 0
 
     mutating func filter(_ bytes: [UInt8]) -> [UInt8] {
-        var shown: [UInt8] = []
-        shown.reserveCapacity(bytes.count)
-        for byte in bytes {
-            if missing > 0, byte & 0xC0 == 0x80 {
-                partial.append(byte)
-                missing -= 1
-                if missing > 0 { continue }
-                let text = String(validating: partial, as: UTF8.self)
-                shown += text.map { Array($0.sanitized.utf8) } ?? partial.flatMap(Self.shown)
-                partial = []
-                continue
-            }
-            shown += partial.flatMap(Self.shown)
-            (partial, missing) = ([], 0)
-            switch byte {
-            case 0x09, 0x0A: shown.append(byte)
-            case 0x0D: continue
-            case 0xC2...0xF4: (partial, missing) = ([byte], byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3)
-            default: shown += Self.shown(byte)
+        let all = partial + bytes
+        let starts = [0xC2...0xDF, 0xE0...0xEF, 0xF0...0xF4] as [ClosedRange<UInt8>]
+        let end = all.indices.suffix(3).first { index in
+            guard let more = starts.firstIndex(where: { $0.contains(all[index]) }) else { return false }
+            let rest = all[(index + 1)...]
+            return rest.count <= more && rest.allSatisfy { $0 & 0xC0 == 0x80 }
+        }
+        partial = end.map { Array(all[$0...]) } ?? []
+        return String(decoding: all.dropLast(partial.count), as: UTF8.self).unicodeScalars.reduce(into: []) {
+            shown, scalar in
+            switch scalar {
+            case "\r": break
+            case "\t", "\n": shown.append(UInt8(ascii: scalar))
+            default: shown += (scalar.steersTerminal ? scalar.escape : String(scalar)).utf8
             }
         }
-        return shown
-    }
-
-    /// A byte that is a character, or that belongs to none: 0x9B alone begins a control sequence for some terminals.
-    private static func shown(_ byte: UInt8) -> [UInt8] {
-        let scalar = Unicode.Scalar(byte)
-        return scalar.steersTerminal ? Array(scalar.escape.utf8) : [byte]
     }
 }
 

@@ -40,6 +40,8 @@ struct OutputCommand: DaemonCommand {
                     try await printer.read(writing, from: client)
                     return .ok
                 }
+                // The watch does not tell of children that ended before it.
+                try await printer.read(writing.filter { $0.isFinished && !jobs.contains($0.id) }, from: client)
                 let follower = JobFollower(
                     connection: invocation.connection, interval: 0.05, showsChildren: true,
                     show: { try await printer.receive($0, from: $1) })
@@ -51,7 +53,7 @@ struct OutputCommand: DaemonCommand {
     }
 
     /// The named jobs, or the children of those that are lists; and whether one is a list.
-    fileprivate func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
+    private func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
         var (writing, hasLists) = ([JobSnapshot](), false)
         for id in jobs {
             var room = JobFamily.limit
@@ -74,7 +76,6 @@ private actor OutputPrinter {
     private let showsIDs: Bool
     private var filter = TerminalFilter()
     private var open: [Int64: [UInt8]] = [:]
-    private var hasBegun = false
     private var followers: [Int64: OutputFollower] = [:]
     /// The jobs whose output was read to its end.
     private var ended: Set<Int64> = []
@@ -90,11 +91,6 @@ private actor OutputPrinter {
     }
 
     func receive(_ event: JobEvent, from client: JobClient) async throws {
-        if !exchange(&hasBegun, with: true) {
-            // The watch does not tell of children that had ended when it began.
-            let jobs = try await command.writingJobs(client).jobs
-            try await read(jobs.filter { $0.isFinished && !command.jobs.contains($0.id) }, from: client)
-        }
         let job = event.job
         guard !ended.contains(job) else { return }
         let follower = followers[job] ?? follower(of: job)

@@ -31,7 +31,7 @@ struct QueueName: ParsableArguments {
     @Argument(help: "The queue's name.", completion: LiveCompletion.queues) var queue: String
 }
 
-struct QueueSetCommand: DaemonCommand {
+struct QueueSetCommand: QueueChange {
     static let configuration = verb(
         "set", "Change the limits of a queue.", example: "deferctl queue set night --concurrency 2 --start-rate 10/1s",
         """
@@ -61,13 +61,9 @@ struct QueueSetCommand: DaemonCommand {
     func validate() throws {
         if settings.members.isEmpty { throw ValidationError("Say what to change, such as --concurrency 4.") }
     }
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.set(settings, of: name.queue)
-    }
 }
 
-struct QueueSuspendCommand: DaemonCommand {
+struct QueueSuspendCommand: QueueChange {
     static let configuration = verb(
         "suspend", "Start no more jobs of a queue.", example: "deferctl queue suspend default",
         """
@@ -76,13 +72,10 @@ struct QueueSuspendCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var name: QueueName
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.set(["suspended": true], of: name.queue)
-    }
+    var settings: JSONObject { ["suspended": true] }
 }
 
-struct QueueResumeCommand: DaemonCommand {
+struct QueueResumeCommand: QueueChange {
     static let configuration = verb(
         "resume", "Start jobs of a suspended queue again.", example: "deferctl queue resume default",
         """
@@ -91,16 +84,20 @@ struct QueueResumeCommand: DaemonCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var name: QueueName
-
-    func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.set(["suspended": false], of: name.queue)
-    }
+    var settings: JSONObject { ["suspended": false] }
 }
 
-extension Invocation {
-    /// Changes an existing queue; a mistyped name must not create a new one.
-    fileprivate func set(_ settings: JSONObject, of queue: String) async throws -> ExitStatus {
-        let answer = try await withDaemon { client in
+/// A verb that changes an existing queue.
+protocol QueueChange: DaemonCommand {
+    var settings: JSONObject { get }
+    var name: QueueName { get }
+}
+
+extension QueueChange {
+    func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let queue = name.queue
+        let answer = try await invocation.withDaemon { client in
+            // A mistyped name must not create a new queue.
             let names = try await client.queues().compactMap { $0["queue"]?.string }
             guard names.contains(queue) else {
                 throw CommandFailure(
@@ -110,7 +107,7 @@ extension Invocation {
             }
             return try await client.setQueue(queue, settings)
         }
-        return try show([answer], as: QueueTable.lines([answer], console.format))
+        return try invocation.show([answer], as: QueueTable.lines([answer], invocation.console.format))
     }
 }
 

@@ -58,7 +58,7 @@ struct JSONCommand: DaemonCommand {
         let spec = options.spec(source: source)
         return try await invocation.submit(options, making: { _ in spec }) { job in
             if invocation.writesJSON { return }
-            try invocation.write(job.result ?? .null, raw: raw)
+            try invocation.write(job.result ?? .null, raw: raw, to: invocation.console.data)
         }
     }
 }
@@ -95,49 +95,38 @@ struct ResultCommand: DaemonCommand {
 }
 
 extension Invocation {
-    /// Writes the body of a result unchanged, or the JSON of a result without a body, to `file` or to standard output. With
+    /// Writes the body of a result unchanged, or the JSON of a result without a body, to a file or to standard output. With
     /// `raw`, a text is written without quotes.
     func write(_ job: JobSnapshot, raw: Bool = false, to path: String? = nil) async throws {
-        let result = job.result ?? .null
-        if let path {
-            let file = try FileOutput(path: path)
-            try await body(of: job) { bytes throws(CommandFailure) in try file.write(bytes) }
-            try file.close()
-        } else if raw, let text = result.string {
-            if !text.isEmpty { try console.data.show(text + "\n") }
-        } else if !job.hasBody {
-            try write(result)
-        } else if !console.showsData {
-            try await body(of: job) { bytes throws(CommandFailure) in try console.data.write(bytes) }
+        let file = if let path { try FileOutput(path: path) } else { console.data }
+        if job.hasBody {
+            try await writeBody(of: job, to: file)
         } else {
-            var filter = TerminalFilter()
-            var last = UInt8(ascii: "\n")
-            try await body(of: job) { bytes throws(CommandFailure) in
-                try console.data.write(filter.filter(bytes))
-                last = bytes.last ?? last
-            }
-            if last != UInt8(ascii: "\n") { try console.lines([""]) }
+            try write(job.result ?? .null, raw: raw, to: file)
         }
+        if path != nil { try file.close() }
     }
 
     /// Writes a JSON value: with line breaks on a terminal, else on one line. A string can be written `raw`.
-    func write(_ json: JSON, raw: Bool = false) throws(CommandFailure) {
-        let text = raw ? json.string : nil
-        try console.lines([console.showsData ? text?.sanitized ?? PrettyJSON.text(json) : text ?? json.description])
+    func write(_ json: JSON, raw: Bool, to file: FileOutput) throws(CommandFailure) {
+        if raw, let text = json.string { return try file.show(text + "\n") }
+        try file.write((file.isTerminal ? PrettyJSON.text(json) : json.description) + "\n")
     }
 
-    /// Passes the bytes of a result's body to `sink`; of a result without one, its JSON with a line feed.
-    private func body(of job: JobSnapshot, to sink: ([UInt8]) throws(CommandFailure) -> Void) async throws {
+    private func writeBody(of job: JobSnapshot, to file: FileOutput) async throws {
+        let isTerminal = file.isTerminal
+        var (filter, last, offset) = (TerminalFilter(), UInt8(ascii: "\n"), 0)
         try await withDaemon { client in
-            var offset = 0
             try await connection.keeping(client) { client in
                 for try await piece in client.result(of: job.id, from: offset) {
-                    try sink(piece.bytes)
+                    try file.write(isTerminal ? filter.filter(piece.bytes) : piece.bytes)
                     offset += piece.bytes.count
+                    last = piece.bytes.last ?? last
                 }
             }
         }
-        if !job.hasBody { try sink([UInt8(ascii: "\n")]) }
+        // The shell's prompt follows on a line of its own.
+        if isTerminal, last != UInt8(ascii: "\n") { try file.write("\n") }
     }
 }
 

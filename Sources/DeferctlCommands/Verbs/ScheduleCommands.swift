@@ -42,15 +42,10 @@ struct ScheduleAddCommand: DaemonCommand {
             "name", "The time zone of the calendar, such as Europe/Berlin (default: local, that of this machine)."))
     var zone: String?
 
-    @Option(
-        help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."),
-        completion: .list(["last", "none", "all"]))
-    var catchUp: String?
+    @Option(help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."))
+    var catchUp: ScheduleCatchUp?
 
-    @Option(
-        help: .value("what", "If the previous job is not finished: skip or queue."),
-        completion: .list(["skip", "queue"]))
-    var overlap: String?
+    @Option(help: .value("what", "If the previous job is not finished: skip or queue.")) var overlap: ScheduleOverlap?
 
     @Flag(help: "Create it suspended; see schedule resume.") var suspended = false
     @OptionGroup(title: "Surroundings of a command") var surroundings: CommandOptions
@@ -77,7 +72,8 @@ struct ScheduleAddCommand: DaemonCommand {
         let written: JSON? = line.isEmpty ? try await writtenSpec(invocation) : JSON?.none
         let zone = zone == nil || zone == "local" ? LocalZone.name() : zone
         var settings: JSONObject = [
-            "catchUp": catchUp?.json, "overlap": overlap?.json, "suspended": suspended ? true : JSON?.none,
+            "catchUp": catchUp?.rawValue.json, "overlap": overlap?.rawValue.json,
+            "suspended": suspended ? true : JSON?.none,
             "every": every?.seconds.json, "calendar": every == nil ? (calendar ?? "@daily").json : JSON?.none,
             "zone": every == nil ? zone?.json : JSON?.none,
         ]

@@ -120,9 +120,7 @@ struct BulkSubmission {
                         Task { await document.passed { spec throws(JobClientError) in try await client.submit(spec) } })
                 }
             }
-            var (status, jobs) = (ExitStatus.ok, [Int64]())
-            // The number of rejections after the one that ended the submission.
-            var unreported: Int?
+            var (status, jobs, isOver) = (ExitStatus.ok, [Int64](), false)
             for await task in outcomes {
                 switch await task.value {
                 case .success(let submission):
@@ -130,28 +128,18 @@ struct BulkSubmission {
                     try accept(submission)
                 case .failure(let failure):
                     status = .worst([status, failure.status])
-                    // Any other failure would happen to the next spec too.
-                    let isGeneral = failure.status != .badData && failure.status != .forbidden
-                    if isGeneral, let count = unreported {
-                        unreported = count + 1
-                        continue
-                    }
-                    refuse(failure.message)
-                    if isGeneral {
-                        unreported = 0
+                    if failure.status == .badData || failure.status == .forbidden {
+                        refuse(failure.message)
+                    } else if !exchange(&isOver, with: true) {
+                        // This failure would happen to the next spec too.
+                        refuse(failure.message + " Nothing more is submitted.")
                         slot.finish()
                         group.cancelAll()
                     }
                 }
                 slot.yield()
             }
-            if let unreported {
-                if unreported > 0 {
-                    refuse("\(unreported) more specs had already been sent, and were rejected for the same reason.")
-                }
-            } else {
-                try await group.waitForAll()
-            }
+            if !isOver { try await group.waitForAll() }
             return (status, jobs)
         }
     }

@@ -29,7 +29,7 @@ struct DownloadCommand: DaemonCommand {
     var list: String?
 
     @Option(help: .value("choice", "If the file exists; validate downloads only what changed (default: fail)."))
-    var exists: Exists?
+    var exists: DownloadSpec.Exists?
 
     @Option(
         help: .value("digest", "The required digest of the file, such as sha256:HEX, or the 64 digits of SHA-256."),
@@ -53,10 +53,6 @@ struct DownloadCommand: DaemonCommand {
     @OptionGroup(title: "Job options") var options: SpecOptions
     @OptionGroup var global: GlobalOptions
     @Argument(help: .value("url", "What to download.")) var urls: [String] = []
-
-    enum Exists: String, ExpressibleByArgument, CaseIterable {
-        case fail, replace, rename, skip, validate
-    }
 
     func validate() throws {
         guard urls.isEmpty != (list == nil) else {
@@ -169,7 +165,7 @@ struct UploadCommand: DaemonCommand {
         --retries. The number of bytes and the server's answer are reported on standard error.
         """)
 
-    @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: Method?
+    @Option(help: .value("word", "PUT, POST or PATCH (default: PUT).")) var method: UploadSpec.Method?
 
     @Option(
         help: .value("digest", "The required digest of the file, such as sha256:HEX, or the 64 digits of SHA-256."),
@@ -183,14 +179,6 @@ struct UploadCommand: DaemonCommand {
     @Argument(help: "The file.", completion: .file()) var path: String
 
     @Argument(help: "Where to.") var url: String
-
-    enum Method: String, ExpressibleByArgument, CaseIterable {
-        case put = "PUT"
-        case post = "POST"
-        case patch = "PATCH"
-
-        init?(argument: String) { self.init(rawValue: argument.uppercased()) }
-    }
 
     func source(isOwn: Bool) throws(CommandFailure) -> JSONObject {
         [

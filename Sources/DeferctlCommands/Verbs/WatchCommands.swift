@@ -16,10 +16,8 @@ struct WatchCommand: DaemonCommand {
     @Option(help: .value("text", "Watch all jobs with this tag, also new ones."), completion: LiveCompletion.tags)
     var tag: String?
 
-    @Option(
-        help: .value("seconds", "Seconds between two progress reports of a job (default: 0.25)."),
-        transform: seconds(0...Double.greatestFiniteMagnitude, "it must be a number of seconds."))
-    var interval: Double?
+    @Option(help: .value("seconds", "Seconds between two progress reports of a job (default: 0.25)."))
+    var interval: WrittenDuration?
 
     @Flag(help: "Show the children of lists too.") var children = false
     @Flag(help: "Tell of each end by a desktop notification, or else by the terminal's bell.") var notify = false
@@ -32,7 +30,7 @@ struct WatchCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let watching = Watching(
-            invocation: invocation, interval: interval, showsChildren: children,
+            invocation: invocation, interval: interval?.seconds, showsChildren: children,
             notifier: notify ? EndNotifier() : nil)
         if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
         if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
@@ -67,6 +65,8 @@ struct Watching: Sendable {
         return .ok
     }
 
+    @Sendable private func tell(of event: JobEvent) -> String? { notifier?.tell(of: event, on: invocation.console) }
+
     private func show<Value: Sendable>(
         with display: any ProgressDisplay, _ interruption: Interruption,
         _ body: @Sendable @escaping (JobFollower, JobClient) async throws -> Value
@@ -75,14 +75,14 @@ struct Watching: Sendable {
             try await invocation.withDaemon { client in
                 guard invocation.writesJSON else {
                     return try await JobFollower.showing(
-                        display, of: invocation, interval: interval, children: showsChildren, notifier: notifier
+                        display, of: invocation, interval: interval, children: showsChildren, tell: tell(of:)
                     ) { try await body($0, client) }
                 }
                 let follower = JobFollower(
                     connection: invocation.connection, interval: interval, showsChildren: showsChildren,
                     show: { event, _ in
                         try invocation.console.line(event.json)
-                        if let text = notifier?.tell(of: event, on: invocation.console) { invocation.console.say(text) }
+                        if let text = tell(of: event) { invocation.console.say(text) }
                     })
                 return try await body(follower, client)
             }
