@@ -10,18 +10,9 @@ struct CommandFailure: Error, Sendable, Equatable {
     init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
 
     init(_ error: JobClientError) {
-        var message = error.message
-        // "Invalid params" means nothing to a user who typed options, so only the reason is shown.
-        if let remote = error.rpc, remote.code == ProtocolError.Code.invalidParams.rawValue,
-            let reason = remote.data["reason"]?.string
-        {
-            let pointer = remote.data["pointer"]?.string ?? ""
-            message = pointer.isEmpty ? reason : "\(reason) (at \(pointer))"
-            for mistake in SpecMistake.all(in: remote.data).dropFirst() {
-                message += " \(mistake.reason) (at \(mistake.pointer))"
-            }
-        }
-        self.init(ExitStatus(error), message)
+        // "Invalid params" means nothing to a user who typed options, so only the reasons are shown.
+        let reasons = error.mistakes.map { $0.pointer.tokens.isEmpty ? $0.reason : "\($0.reason) (at \($0.pointer))" }
+        self.init(ExitStatus(error), reasons.isEmpty ? error.message : reasons.joined(separator: " "))
     }
 
     /// The failure of a submission: if the connection ended, the job may exist.

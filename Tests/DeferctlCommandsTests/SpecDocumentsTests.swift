@@ -78,8 +78,8 @@ import Testing
 
     @Test func mistakes_areShown_inTheText() throws {
         let mistakes = [
-            SpecMistake(pointer: JSONPointer(["source", "metod"]), reason: "No such member."),
-            SpecMistake(pointer: JSONPointer(["source", "url"]), reason: "\"url\" is missing."),
+            SpecError(JSONPointer(["source", "metod"]), "No such member."),
+            SpecError(JSONPointer(["source", "url"]), "\"url\" is missing."),
         ]
         let json = "{\n  \"source\": {\n    \"metod\": \"PUT\"}}"
         let text = SpecText(name: "f", bytes: Array(json.utf8), firstLine: 3)

@@ -102,43 +102,12 @@ extension TopView {
     }
 }
 
-@Suite struct TopKeyTests {
-    private var view: TopView {
-        var view = TopView()
-        let others = [job(2, "held", ["label": "night run"]), job(3, "failed", ["queue": "slow"])]
-        view.append(sample(uptime: 1, jobs: [job(1, "running")], others: others))
-        return view
-    }
-
+@Suite struct KeyTests {
     @Test func keys_areRead() {
         #expect(
             Key.all(in: Array("\u{1B}[A\u{1B}OBq\u{1B}[3~é\r\u{7F}\u{1B}".utf8)) == [
                 .up, .down, .character("q"), .character("é"), .enter, .backspace, .escape,
             ])
         #expect(Key.all(in: [0x1B, 0x5B, 0xFF, 0x01]) == [])
-    }
-
-    @Test func arrows_select_andKeysAct() {
-        var view = view
-        #expect(view.press("c") == [] && view.selected == 1, "the first is selected before anything is done")
-        #expect(view.press("\u{1B}[A\u{1B}[Bh") == [.change(2, .release)])
-        #expect(view.press("\u{1B}[B\u{1B}[B\u{1B}[Br") == [.change(3, .retry(from: .failed))])
-        #expect(view.press("\u{1B}[Ac") == [] && view.mode == .cancels(2))
-        #expect(view.press("n") == [] && view.mode == .jobs)
-        #expect(view.press("cy") == [.change(2, .cancel)])
-        #expect(view.press("\u{1B}[Ah") == [.change(1, .hold)])
-        #expect(view.press("o") == [.output(1)] && view.mode == .output(1))
-        #expect(view.press("x?q") == [.quit])
-    }
-
-    @Test func filter_isTyped_andTakenBack() {
-        var view = view
-        #expect(view.press("/NIGHTx\u{7F}") == [] && view.prompt == "/NIGHT")
-        #expect(view.jobs.map(\.id) == [2])
-        #expect(view.press("\rq") == [.quit])
-        view.press("\u{1B}")
-        #expect(view.jobs.map(\.id) == [1, 2, 3])
-        view.press("/slow\r")
-        #expect(view.jobs.map(\.id) == [3])
     }
 }

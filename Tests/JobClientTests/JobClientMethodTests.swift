@@ -34,24 +34,6 @@ private let job: JSON = ["job": 7, "state": "queued"]
         #expect(sent == [["method": "job.submit", "params": params]])
     }
 
-    @Test func methodsOnOneJob_sendItsNumber() async throws {
-        let sent = try await calls(answer: job) { client in
-            #expect(try await client.get(7).state == "queued")
-            _ = try await client.wait(7, timeout: 1.5)
-            #expect(try await client.change(7, .cancel)?.id == 7)
-            try await client.change(7, .retry(from: .start))
-            #expect(try await client.change(7, .remove) == nil)
-        }
-        #expect(
-            sent == [
-                ["method": "job.get", "params": ["job": 7]],
-                ["method": "job.wait", "params": ["job": 7, "timeout": 1.5]],
-                ["method": "job.cancel", "params": ["job": 7]],
-                ["method": "job.retry", "params": ["job": 7, "from": "start"]],
-                ["method": "job.remove", "params": ["job": 7]],
-            ])
-    }
-
     @Test func list_sendsWhatTheFilterNames() async throws {
         let sent = try await calls(answer: ["jobs": [job], "next": 3]) { client in
             var filter = JobClient.Filter()

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import SystemPackage
 
@@ -117,18 +118,13 @@ enum DraftFile {
     ) async throws -> Value {
         if !replacing, access(path, F_OK) == 0 { throw exists(path) }
         // The draft ends differently from the file: programs that look for files by extension ignore it.
-        var draft = Array((path + ".XXXXXX").utf8CString)
-        let descriptor = mkstemp(&draft)
+        let draft = "\(path).\(UUID().uuidString)"
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replacing ? 0o666 : 0o600)
         guard descriptor >= 0 else { throw CommandFailure.unwritable(path) }
         defer { close(descriptor) }
         do {
             let value = try await write(FileOutput(descriptor: descriptor, name: path))
             guard fsync(descriptor) == 0 else { throw CommandFailure.unwritable(path) }
-            if replacing {
-                let mask = umask(0)
-                umask(mask)
-                guard fchmod(descriptor, 0o666 & ~mask) == 0 else { throw CommandFailure.unwritable(path) }
-            }
             // A link, unlike a new name, never takes the place of a file that exists by now.
             if replacing || link(draft, path) != 0 {
                 if !replacing, errno == EEXIST { throw exists(path) }

@@ -1,3 +1,4 @@
+import JobClient
 import JobModel
 import Yams
 
@@ -152,7 +153,7 @@ struct SpecText: Sendable {
     }
 
     /// The lines that show a mistake: its place and reason, and the line of the text.
-    func lines(for mistake: SpecMistake) -> [String] {
+    func lines(for mistake: SpecError) -> [String] {
         let place = place(of: mistake.pointer)
         let all = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         let line = place.line - firstLine
@@ -178,18 +179,13 @@ struct SpecText: Sendable {
     }
 }
 
-/// A mistake in a spec, as the daemon reports it.
-struct SpecMistake: Sendable, Equatable {
-    let pointer: JSONPointer
-    let reason: String
-
-    /// The mistakes in the data of an error; empty if the error is about something else.
-    static func all(in data: JSON) -> [SpecMistake] {
-        (data["mistakes"]?.array ?? [data]).compactMap { mistake in
-            guard let pointer = mistake["pointer"]?.string.flatMap(JSONPointer.init(text:)),
-                let reason = mistake["reason"]?.string
-            else { return nil }
-            return SpecMistake(pointer: pointer, reason: reason)
+extension JobClientError {
+    /// The mistakes in params, as the daemon reports them; none if the error is about something else.
+    var mistakes: [SpecError] {
+        guard let data = rpc?.data else { return [] }
+        return (data["mistakes"]?.array ?? [data]).compactMap { mistake in
+            guard let pointer = mistake["pointer"]?.string.flatMap(JSONPointer.init(text:)) else { return nil }
+            return mistake["reason"]?.string.map { SpecError(pointer, $0) }
         }
     }
 }

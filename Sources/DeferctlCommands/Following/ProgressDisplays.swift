@@ -15,6 +15,8 @@ protocol ProgressDisplay: Sendable {
 }
 
 extension ProgressDisplay {
+    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] { [] }
+    var stays: Bool { false }
     mutating func set(line: String, of job: Int64) {}
 }
 
@@ -31,10 +33,7 @@ struct StepLines: ProgressDisplay {
     static let limit = 10_000
 
     var isSilent = false
-    let stays = false
     private(set) var jobs: [Int64: Job] = [:]
-
-    func lines(now: Timestamp, size: ScreenSize) -> [String] { [] }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         if isSilent { return "" }
@@ -171,7 +170,6 @@ struct BarDisplay: ProgressDisplay {
     /// Events of other jobs, such as its children, are ignored.
     let job: Int64
     let isUnicode: Bool
-    let stays = false
     private(set) var followed: FollowedJob?
     private(set) var tick = 0
 

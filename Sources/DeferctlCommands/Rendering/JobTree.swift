@@ -78,7 +78,7 @@ struct JobTree {
             let errorLines = error?.indented(by: 7, within: format.width).map { line -> String in
                 line.prefix(7) + format.paint(StyledText(String(line.dropFirst(7)), .bad))
             }
-            let url = link.url.flatMap { link.title.contains($0) ? nil : "asked for \($0)" }
+            let url = link.outcome.text("url").flatMap { link.title.contains($0) ? nil : "asked for \($0)" }
             return [head] + (url?.indented(by: 7, within: format.width) ?? []) + (errorLines ?? [])
                 + branches(mine, hidden: hidden, of: family.job, margin: "       ")
         }
@@ -137,12 +137,11 @@ struct JobLink {
     let title: String
     let makesChildren: Bool
     var state = State.waiting
-    var startedAt: Timestamp?
-    var finishedAt: Timestamp?
-    var attempts = 0
-    var error: JSON?
-    /// The URL that it asked for last.
-    var url: String?
+    /// Its outcome, or as much of it as there is.
+    var outcome: JSON = [:]
+
+    var attempts: Int { outcome["attempts"]?.int ?? 0 }
+    var error: JSON? { outcome["error"] }
 
     static func all(of job: JobSnapshot) -> [JobLink] {
         let json = job.json
@@ -151,25 +150,19 @@ struct JobLink {
         for outcome in json["outcomes"]?.array ?? [] {
             guard let number = outcome["link"]?.int, links.indices.contains(number) else { continue }
             links[number].state = outcome["ok"]?.bool == true ? .succeeded : .failed
-            links[number].error = outcome["error"]
-            links[number].url = outcome.text("url")
-            links[number].attempts = outcome["attempts"]?.int ?? 1
-            links[number].startedAt = outcome.time("startedAt")
-            links[number].finishedAt = outcome.time("finishedAt")
+            links[number].outcome = outcome
         }
         let present = json["link"]?.int ?? 0
-        if links.indices.contains(present), let url = json.text("url") { links[present].url = url }
         for index in links.indices where links[index].state == .waiting {
             if job.isFinished || index < present {
                 links[index].state = .skipped
             } else if index == present, job.state == "running" {
+                let start = index == 0 ? json["startedAt"] : links[index - 1].outcome["finishedAt"]
                 links[index].state = .running
-                links[index].attempts = json["attempt"]?.int ?? 1
-                links[index].startedAt = index == 0 ? json.time("startedAt") : links[index - 1].finishedAt
+                links[index].outcome = .object(["attempts": json["attempt"], "url": json["url"], "startedAt": start])
             } else if index == present, job.state == "scheduled" {
                 // It waits for its next attempt; the error is that of the last one.
-                links[index].attempts = json["attempt"]?.int ?? 0
-                links[index].error = job.error
+                links[index].outcome = .object(["attempts": json["attempt"], "url": json["url"], "error": job.error])
             }
         }
         return links
@@ -205,7 +198,9 @@ struct JobLink {
     }
 
     /// How long it took, or has taken so far, in seconds.
-    func seconds(now: Timestamp) -> Double? { startedAt.map { (finishedAt ?? now).seconds(since: $0) } }
+    func seconds(now: Timestamp) -> Double? {
+        outcome.time("startedAt").map { (outcome.time("finishedAt") ?? now).seconds(since: $0) }
+    }
 
     /// The link that each of `children` belongs to.
     ///
@@ -215,7 +210,7 @@ struct JobLink {
         return children.map { child in
             let made = child.json.time("createdAt")
             let started = lists.filter { list in
-                guard let made, let start = list.startedAt else { return false }
+                guard let made, let start = list.outcome.time("startedAt") else { return false }
                 return start <= made
             }
             return (started.last ?? lists.first)?.number ?? 0

@@ -154,9 +154,8 @@ extension SpecDocuments.Document {
         do { json = try spec.get() } catch { return .failure(located(error)) }
         do throws(JobClientError) { return .success(try await call(json)) } catch {
             let failure = CommandFailure(submitting: error)
-            let mistakes = error.rpc.map { SpecMistake.all(in: $0.data) } ?? []
-            guard let text, !mistakes.isEmpty else { return .failure(located(failure)) }
-            let lines = mistakes.flatMap(text.lines).map(\.sanitized)
+            guard let text, !error.mistakes.isEmpty else { return .failure(located(failure)) }
+            let lines = error.mistakes.flatMap(text.lines).map(\.sanitized)
             return .failure(CommandFailure(failure.status, lines.joined(separator: "\n")))
         }
     }
