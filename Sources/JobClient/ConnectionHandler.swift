@@ -19,11 +19,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var ending: JobClientError?
     private var framer = LineFramer(limit: JobClient.maximumAnswerBytes)
     private var frames: [LineFramer.Frame] = []
-    private let events: JobEvents.Storage
+    private let events: JobEvents
     private var context: ChannelHandlerContext?
     private var isFlushDue = false
 
-    init(events: JobEvents.Storage) { self.events = events }
+    init(events: JobEvents) { self.events = events }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 

@@ -49,14 +49,14 @@ public final class JobClient: Sendable {
 
     /// Connects to the daemon at the Unix socket `path`. Call ``close()`` at the end.
     public static func connect(path: String = defaultPath) async throws(JobClientError) -> JobClient {
-        let events = JobEvents(storage: JobEvents.Storage(limit: maximumWaitingBytes))
+        let events = JobEvents(limit: maximumWaitingBytes)
         var patience = 100
         while true {
             do {
                 let bootstrap = ClientBootstrap(group: eventLoops)
                 let (channel, handler) = try await bootstrap.connect(unixDomainSocketPath: path) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        let handler = ConnectionHandler(events: events.storage)
+                        let handler = ConnectionHandler(events: events)
                         try channel.pipeline.syncOperations.addHandler(handler)
                         return (channel, NIOLoopBound(handler, eventLoop: channel.eventLoop))
                     }

@@ -8,70 +8,65 @@ import Synchronization
 /// waiting notifications, and then an error with the code `slowReader`.
 ///
 /// The sequence ends after ``JobClient/close()``, and throws if the connection ends by itself.
-public struct JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
+public final class JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// The type of error that the sequence throws.
     public typealias Failure = JobClientError
 
     /// The queue, and its reader while that waits.
-    final class Storage: Sendable {
-        private struct State {
-            var queue: EventQueue
-            var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
+    private struct State {
+        var queue: EventQueue
+        var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
 
-            /// Resumes the reader if something waits for it.
-            mutating func handOver() {
-                guard let reader, let next = queue.next() else { return }
-                self.reader = nil
-                reader.resume(returning: next)
-            }
-        }
-
-        private let state: Mutex<State>
-
-        init(limit: Int) { state = Mutex(State(queue: EventQueue(limit: limit))) }
-
-        /// Adds an event; returns false if too many wait.
-        func append(_ event: JobEvent) -> Bool {
-            state.withLock { state in
-                defer { state.handOver() }
-                return state.queue.append(event)
-            }
-        }
-
-        func end(_ error: JobClientError?) {
-            state.withLock { state in
-                state.queue.end(error)
-                state.handOver()
-            }
-        }
-
-        fileprivate func next() async -> Result<JobEvent?, JobClientError> {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    state.withLock { state in
-                        if state.reader != nil {
-                            let error = JobClientError(
-                                .misuse, "Another task reads the notifications; a connection has one reader.")
-                            return continuation.resume(returning: .failure(error))
-                        }
-                        if Task.isCancelled { return continuation.resume(returning: .success(nil)) }
-                        state.reader = continuation
-                        state.handOver()
-                    }
-                }
-            } onCancel: {
-                state.withLock { state in
-                    state.reader?.resume(returning: .success(nil))
-                    state.reader = nil
-                }
-            }
+        /// Resumes the reader if something waits for it.
+        mutating func handOver() {
+            guard let reader, let next = queue.next() else { return }
+            self.reader = nil
+            reader.resume(returning: next)
         }
     }
 
-    let storage: Storage
+    private let state: Mutex<State>
+
+    init(limit: Int) { state = Mutex(State(queue: EventQueue(limit: limit))) }
+
+    /// Adds an event; returns false if too many wait.
+    func append(_ event: JobEvent) -> Bool {
+        state.withLock { state in
+            defer { state.handOver() }
+            return state.queue.append(event)
+        }
+    }
+
+    func end(_ error: JobClientError?) {
+        state.withLock { state in
+            state.queue.end(error)
+            state.handOver()
+        }
+    }
 
     /// The next notification, or nil at the end, or if the task is cancelled.
-    public func next() async throws(JobClientError) -> JobEvent? { try await storage.next().get() }
+    public func next() async throws(JobClientError) -> JobEvent? {
+        let next: Result<JobEvent?, JobClientError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { state in
+                    if state.reader != nil {
+                        let error = JobClientError(
+                            .misuse, "Another task reads the notifications; a connection has one reader.")
+                        return continuation.resume(returning: .failure(error))
+                    }
+                    if Task.isCancelled { return continuation.resume(returning: .success(nil)) }
+                    state.reader = continuation
+                    state.handOver()
+                }
+            }
+        } onCancel: {
+            state.withLock { state in
+                state.reader?.resume(returning: .success(nil))
+                state.reader = nil
+            }
+        }
+        return try next.get()
+    }
 
     /// The iterator, which is this sequence itself.
     public func makeAsyncIterator() -> JobEvents { self }

@@ -166,7 +166,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             daemon.waitForEnd()
         }
         #expect(outcome.status == .tryAgain)
-        #expect(outcome.said == ["line 1: No\\x1b. Nothing more is submitted."])
+        #expect(outcome.said == ["line 1: No\\x1b."])
     }
 
     @Test func run_saysThatNothingIsKnown_whenTheDaemonGoesAway() async throws {

@@ -54,13 +54,12 @@ private func state(job: Int = 1, seq: Int, _ state: String) -> String {
     }
 
     @Test func notifications_throwMisuse_whenTwoTasksRead() async throws {
-        let storage = JobEvents.Storage(limit: 1000)
-        let events = JobEvents(storage: storage)
+        let events = JobEvents(limit: 1000)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 1...2 { group.addTask { _ = try await events.makeAsyncIterator().next() } }
             // Whichever came second is refused at once; only then does the other get the end.
             let refused = await group.nextResult()
-            storage.end(nil)
+            events.end(nil)
             guard case .failure(let error as JobClientError) = refused else {
                 Issue.record("Both tasks read.")
                 return
@@ -71,7 +70,7 @@ private func state(job: Int = 1, seq: Int, _ state: String) -> String {
     }
 
     @Test func notifications_end_whenTheReadersTaskIsCancelled() async throws {
-        let events = JobEvents(storage: JobEvents.Storage(limit: 1000))
+        let events = JobEvents(limit: 1000)
         let reader = Task { try await events.makeAsyncIterator().next() }
         reader.cancel()
         #expect(try await reader.value == nil)

@@ -4,11 +4,8 @@ import SystemPackage
 
 /// The lines of a file, of standard input or of an argument.
 struct InputLines: Sendable {
-    struct Line: Sendable {
-        /// Counted from 1.
-        let number: Int
-        let bytes: [UInt8]
-    }
+    /// A line with its number, counted from 1.
+    typealias Line = (number: Int, bytes: [UInt8])
 
     /// The name of the input in messages.
     let name: String
@@ -99,6 +96,6 @@ struct InputLines: Sendable {
         rest = rest[end...].dropFirst()
         scanned = 0
         number += 1
-        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? Line(number: number, bytes: Array(bytes)) : nil
+        return bytes.contains { ![0x20, 0x09, 0x0D].contains($0) } ? (number, Array(bytes)) : nil
     }
 }

@@ -83,11 +83,7 @@ struct JobFollower: Sendable {
 extension JobEvent {
     /// Whether it ends the display before a program's output.
     fileprivate var endsDisplay: Bool {
-        switch change {
-        case .output: true
-        case .state(let snapshot): snapshot.isFinished
-        case .progress: false
-        }
+        if case .state(let snapshot) = change { snapshot.isFinished } else { isOutput }
     }
 }
 

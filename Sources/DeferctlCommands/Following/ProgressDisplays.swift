@@ -202,16 +202,15 @@ struct BarDisplay: ProgressDisplay {
 
 /// Lines on a terminal that are redrawn in place.
 struct Drawing {
-    private var columns: [Int] = []
+    private var lines: [String] = []
+    var isEmpty: Bool { lines.isEmpty }
 
     /// The text that replaces the lines on the screen by `lines`, and leaves the cursor behind the last one.
-    mutating func replace(by lines: [String], _ size: ScreenSize) -> String {
-        // A terminal that became narrower has broken the lines.
-        let rows = columns.reduce(-1) { $0 + max(1, ($1 + size.columns - 1) / size.columns) }
-        defer { columns = lines.map(\.paintedColumns) }
-        if columns.isEmpty, lines.isEmpty { return "" }
-        let text = lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n")
-        return (rows > 0 ? "\r\u{1B}[\(rows)A" : "\r") + text + "\u{1B}[J"
+    mutating func replace(by lines: [String]) -> String {
+        defer { self.lines = lines }
+        if lines == self.lines { return "" }
+        let start = self.lines.count > 1 ? "\r\u{1B}[\(self.lines.count - 1)A" : "\r"
+        return start + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n") + "\u{1B}[J"
     }
 }
 
@@ -222,7 +221,6 @@ actor ProgressScreen {
     private let console: Console
     private var display: any ProgressDisplay
     private var drawing = Drawing()
-    private var standing: (lines: [String], size: ScreenSize)?
     private var isFinished = false
 
     init(console: Console, display: any ProgressDisplay) { (self.console, self.display) = (console, display) }
@@ -256,14 +254,12 @@ actor ProgressScreen {
     func finish() {
         guard !isFinished else { return }
         if display.stays { draw() } else { clear() }
-        if display.stays, standing != nil { write("\n") }
+        // The last lines stay above what follows.
+        if !drawing.isEmpty { write("\n") }
         isFinished = true
     }
 
-    private func clear() {
-        write(drawing.replace(by: [], ScreenSize(of: console.messages)))
-        standing = nil
-    }
+    private func clear() { write(drawing.replace(by: [])) }
 
     /// Draws while `body` runs, in a separate task: a slow terminal does not delay the reading of events.
     nonisolated func showing<Value: Sendable>(
@@ -291,11 +287,7 @@ actor ProgressScreen {
 
     private func draw() {
         guard console.showsMessages, !isFinished else { return }
-        let size = ScreenSize(of: console.messages)
-        let lines = display.lines(now: .now, size: size)
-        guard lines != standing?.lines ?? [] || size != standing?.size ?? size else { return }
-        write(drawing.replace(by: lines, size))
-        standing = (lines, size)
+        write(drawing.replace(by: display.lines(now: .now, size: ScreenSize(of: console.messages))))
     }
 
     /// Errors are ignored: the work goes on even if its progress cannot be shown.

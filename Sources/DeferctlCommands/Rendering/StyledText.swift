@@ -53,15 +53,6 @@ struct TextFormat: Sendable {
 }
 
 extension String {
-    var paintedColumns: Int {
-        split(separator: "\u{1B}", omittingEmptySubsequences: false).enumerated().reduce(0) { sum, piece in
-            let text = piece.offset == 0 ? piece.element : piece.element.drop { $0 != "m" }.dropFirst()
-            return sum + String(text).columns
-        }
-    }
-}
-
-extension String {
     var columns: Int { reduce(0) { $0 + $1.columns } }
 
     /// The text cut to at most `width` columns, with `mark` at the end if it was cut.

@@ -128,14 +128,12 @@ struct BulkSubmission {
                     try accept(submission)
                 case .failure(let failure):
                     status = .worst([status, failure.status])
-                    if failure.status == .badData || failure.status == .forbidden {
-                        refuse(failure.message)
-                    } else if !exchange(&isOver, with: true) {
-                        // This failure would happen to the next spec too.
-                        refuse(failure.message + " Nothing more is submitted.")
-                        slot.finish()
-                        group.cancelAll()
-                    }
+                    // Any other failure would happen to the next spec too, and is told once.
+                    let isGeneral = failure.status != .badData && failure.status != .forbidden
+                    if !isGeneral || !isOver { refuse(failure.message) }
+                    guard isGeneral, !exchange(&isOver, with: true) else { break }
+                    slot.finish()
+                    group.cancelAll()
                 }
                 slot.yield()
             }
