@@ -6,12 +6,11 @@ import JobModel
 
 /// One run of the program: how to reach the daemon, and where to write.
 struct Invocation: Sendable {
-    let socket: String
-    let search: SocketSearch
+    let socket: DaemonSocket
     let writesJSON: Bool
     let console: Console
 
-    var connection: DaemonConnection { DaemonConnection(path: socket) { [console] in console.say($0) } }
+    var connection: DaemonConnection { DaemonConnection(path: socket.path) { [console] in console.say($0) } }
 
     /// Connects, runs `body`, and closes the connection. If no daemon can be reached, the error says how to start one.
     func withDaemon<Value>(_ body: (JobClient) async throws -> Value) async throws -> Value {
@@ -20,14 +19,13 @@ struct Invocation: Sendable {
 
     private func connect() async throws(CommandFailure) -> JobClient {
         do {
-            return try await JobClient.connect(path: socket)
+            return try await JobClient.connect(path: socket.path)
         } catch {
             let failure = CommandFailure(error)
             switch error.code {
-            case .unreachable:
-                throw CommandFailure(.unreachable, "\(error.message) \(search.startHint(for: socket))")
+            case .unreachable: throw CommandFailure(.unreachable, "\(error.message) \(socket.startHint())")
             case .denied:
-                let flag = search.location(flag: nil).path == socket ? "" : "--socket \(socket) "
+                let flag = socket.path == JobClient.defaultPath ? "" : "--socket \(socket.path) "
                 throw CommandFailure(failure.status, "\(failure.message) See what to do with: deferctl \(flag)doctor")
             default: throw failure
             }
@@ -82,39 +80,39 @@ protocol DaemonCommand: AsyncParsableCommand {
 extension DaemonCommand {
     mutating func run() async throws {
         if global.utc { setenv("TZ", "UTC0", 1) }
-        let search = SocketSearch()
         let invocation = Invocation(
-            socket: search.location(flag: global.socket).path, search: search, writesJSON: global.json,
-            console: Console(color: global.color))
+            socket: DaemonSocket(flag: global.socket), writesJSON: global.json, console: Console(color: global.color))
         let status = try await perform(invocation)
         if status != .ok { throw status }
     }
 }
 
-/// Finds the daemon's socket, as ``JobClient/defaultPath`` does, but says how.
-struct SocketSearch: Sendable {
+/// The daemon's socket, and how it was found.
+struct DaemonSocket: Sendable {
     static let systemPath = "/run/deferd/deferd.sock"
 
-    var environment = ProcessInfo.processInfo.environment
-    var isRoot = geteuid() == 0
-    var exists: @Sendable (String) -> Bool = { access($0, F_OK) == 0 }
+    let path: String
+    let origin: String
+    /// Whether the systemd unit for the socket is a user's; nil if there is no unit for it.
+    let isUserUnit: Bool?
 
-    /// The path, and how it was found: by the flag, by `DEFERD_SOCKET`, or as the user's own or the system's daemon.
-    func location(flag: String?) -> (path: String, origin: String) {
-        if let flag { return (flag, "set by --socket") }
-        if let path = environment["DEFERD_SOCKET"], !path.isEmpty { return (path, "set by DEFERD_SOCKET") }
-        if let own = ownPath, exists(own) { return (own, "of your own daemon") }
-        return (Self.systemPath, "of the system's daemon, because you have none of your own")
+    init(flag: String?) {
+        let variables = ProcessInfo.processInfo.environment
+        path = flag ?? JobClient.defaultPath
+        let own = variables["XDG_RUNTIME_DIR", default: ""] + "/deferd/deferd.sock"
+        isUserUnit = path == Self.systemPath ? false : path == own ? true : nil
+        origin =
+            switch isUserUnit {
+            case _ where flag != nil: "set by --socket"
+            case _ where !variables["DEFERD_SOCKET", default: ""].isEmpty: "set by DEFERD_SOCKET"
+            case true: "of your own daemon"
+            default: "of the system's daemon, because you have none of your own"
+            }
     }
 
-    private var ownPath: String? {
-        guard let directory = environment["XDG_RUNTIME_DIR"], directory.hasPrefix("/") else { return nil }
-        return directory + "/deferd/deferd.sock"
-    }
-
-    /// How to start the daemon that listens at `path`.
-    func startHint(for path: String) -> String {
-        switch isUserUnit(for: path) {
+    /// How to start the daemon that listens there.
+    func startHint(isRoot: Bool = geteuid() == 0) -> String {
+        switch isUserUnit {
         case false? where isRoot: "Start it with: systemctl start deferd"
         case false?:
             "Start one of your own with: systemctl --user start deferd, or: deferd & (the system's is for administrators "
@@ -123,7 +121,4 @@ struct SocketSearch: Sendable {
         case nil: "Start it with: deferd --socket \(path)"
         }
     }
-
-    /// Whether the systemd unit for `path` is a user's; nil if there is no unit for it.
-    func isUserUnit(for path: String) -> Bool? { path == Self.systemPath ? false : path == ownPath ? true : nil }
 }

@@ -16,7 +16,7 @@ struct DoctorCommand: DaemonCommand {
     @OptionGroup var global: GlobalOptions
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let (path, origin) = invocation.search.location(flag: global.socket)
+        let (socket, path) = (invocation.socket, invocation.socket.path)
         var hasTrouble = false
         func add(_ findings: [Finding?]) throws {
             for finding in findings.compactMap(\.self) {
@@ -27,9 +27,9 @@ struct DoctorCommand: DaemonCommand {
         var status = ExitStatus.ok
         do {
             try await JobClient.withConnection(path: path) { client in
-                try add([Finding("socket", .ok, "\(path), \(origin).")])
+                try add([Finding("socket", .ok, "\(path), \(socket.origin).")])
                 try await examine(client, add)
-                if invocation.search.isUserUnit(for: path) == true {
+                if socket.isUserUnit == true {
                     try add([Diagnosis.lingering(user: user, schedules: try await client.schedules().count)])
                 }
             }
@@ -40,13 +40,13 @@ struct DoctorCommand: DaemonCommand {
                 case .denied: SocketFacts(at: path).nextForDenied(user: user)
                 case .unreachable where access(path, F_OK) == 0 && !isFile(path, S_IFSOCK):
                     "That file is not a socket; name the daemon's socket with --socket."
-                case .unreachable: invocation.search.startHint(for: path)
+                case .unreachable: socket.startHint()
                 default: "Try again; if the problem persists, see the daemon's journal."
                 }
-            try add([Finding("socket", .error, "\(path), \(origin): \(failure.message)", next: next)])
+            try add([Finding("socket", .error, "\(path), \(socket.origin): \(failure.message)", next: next)])
             status = failure.status
         }
-        if let isUser = invocation.search.isUserUnit(for: path) {
+        if let isUser = socket.isUserUnit {
             try add(ServiceUnits.findings(isUser: isUser, isReachable: status == .ok))
         }
         return status == .ok && hasTrouble ? .jobFailed : status

@@ -20,7 +20,7 @@ struct JobFollower: Sendable {
         let console = invocation.console
         let screen = ProgressScreen(console: console, display: console.showsMessages ? display : log)
         let follower = JobFollower(
-            connection: DaemonConnection(path: invocation.socket) { await screen.say($0) }, interval: interval,
+            connection: DaemonConnection(path: invocation.socket.path) { await screen.say($0) }, interval: interval,
             showsChildren: children,
             show: { event, client in
                 guard let output else {

@@ -79,7 +79,7 @@ enum LiveCompletion {
     ) async -> [String] {
         signal(SIGALRM) { _ in _exit(0) }
         alarm(patience)
-        let path = SocketSearch().location(flag: socket(words)).path
+        let path = socket(words) ?? JobClient.defaultPath
         let candidates = try? await JobClient.withConnection(path: path) { try await find($0) }
         return candidates?.compactMap { $0.line(for: CompletionShell.requesting) } ?? []
     }

@@ -7,7 +7,7 @@ struct GlobalOptions: ParsableArguments {
             "The daemon's socket.",
             discussion: """
                 The default is $DEFERD_SOCKET, then $XDG_RUNTIME_DIR/deferd/deferd.sock if it exists, then \
-                \(SocketSearch.systemPath).
+                \(DaemonSocket.systemPath).
                 """, valueName: "path"), completion: .file())
     var socket: String?
 

@@ -80,7 +80,7 @@ struct TopScreen: Sendable {
         _ requests: AsyncStream<TopView.Action>, _ events: AsyncStream<Event>.Continuation
     ) async throws {
         defer { events.finish() }
-        let connection = DaemonConnection(path: invocation.socket) { events.yield(.message($0)) }
+        let connection = DaemonConnection(path: invocation.socket.path) { events.yield(.message($0)) }
         try await invocation.withDaemon { client in
             try await connection.keeping(client) { client in
                 let info = try await client.info()

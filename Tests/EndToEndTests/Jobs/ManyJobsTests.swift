@@ -65,6 +65,23 @@ import Testing
         }
     }
 
+    @Test func socket_isNamed_orThatOfTheUsersOwnDaemon() async throws {
+        try await Daemon.run { daemon in
+            let runtime = daemon.directory.path + "/run"
+            for directory in [runtime, runtime + "/deferd"] { mkdir(directory, 0o700) }
+            symlink(daemon.socket, runtime + "/deferd/deferd.sock")
+            for (options, variables) in [
+                (["--socket", daemon.socket], ["DEFERD_SOCKET": "/nowhere/s", "XDG_RUNTIME_DIR": "/nowhere"]),
+                ([], ["DEFERD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": "/nowhere"]),
+                ([], ["DEFERD_SOCKET": "", "XDG_RUNTIME_DIR": runtime]),
+            ] {
+                let run = try await ChildProcess.run(
+                    [BuiltProgram.deferctl] + options + ["info"], environment: variables)
+                #expect(run.end == .code(0), "\(variables): \(run.errors)")
+            }
+        }
+    }
+
     @Test func usage_tellsWhatIsStored() async throws {
         try await Daemon.run { daemon in
             _ = try await daemon.connect().submit(.value(1, ["delay": 1000]))
