@@ -52,9 +52,9 @@ extension PostgreSQLTransaction {
             rows.bind(text: entry.row.node ?? "", at: Self.node)
             rows.endRow()
             let (isItem, text) = entry.document?.stored ?? (false, [])
-            documents.bind(entry.row.id, at: 1)
-            documents.bind(isItem, at: 2)
-            documents.bind(text, at: 3)
+            documents.bind(integer: entry.row.id, at: 1)
+            documents.bind(integer: isItem ? 1 : 0, at: 2)
+            documents.bind(bytes: text, at: 3)
             documents.endRow()
             if case .item(.file(let blob)) = entry.document { files.append((blob, entry.row.id)) }
             files += entry.row.references.map { ($0, entry.row.id) }

@@ -109,6 +109,9 @@ struct Row {
     let measure: (Bench) throws -> Void
 
     static var all: [Row] {
-        [.submit, .small, .programs, .large, .segments, .latency, .start, .idle, .memory, .size, .progress, .machines]
+        [
+            .submit, .small, .programs, .large, .segments, .latency, .client, .start, .idle, .memory, .size, .progress,
+            .machines,
+        ]
     }
 }

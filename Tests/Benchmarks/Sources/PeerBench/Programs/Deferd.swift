@@ -47,7 +47,7 @@ final class Deferd {
     /// From exec to the first answer, in seconds.
     let startTime: Double
     let downloads: String
-    private let socketPath: String
+    let socketPath: String
     private let process: ChildProcess
 
     /// Starts the daemon and waits until it answers. State lies on the disk, downloads and the socket in memory.

@@ -7,7 +7,7 @@ extension Row {
         Row(name: "memory", title: "memory") { bench in
             let idle = try bench.rounds(5, [{ try resident(bench, Deferd(bench)) }])[0]
             bench.add(
-                "memory, idle", against: "–", unit: "MB", figure: .own, target: .atMost(25), deferd: idle,
+                "memory, idle", against: "–", unit: "MB", figure: .own, target: .atMost(15), deferd: idle,
                 peer: idle)
 
             let queued = try bench.rounds(
@@ -22,7 +22,7 @@ extension Row {
                 ])[0]
             bench.add(
                 "memory, 1,000,000 queued", against: "itself idle", unit: "MB", figure: .difference,
-                target: .atMost(100), deferd: queued, peer: queued.map { _ in Spread(idle).median })
+                target: .atMost(40), deferd: queued, peer: queued.map { _ in Spread(idle).median })
 
             let nginx = try Nginx(bench)
             defer { nginx.stop() }

@@ -20,7 +20,7 @@ extension Row {
                     },
                 ])
             bench.add(
-                "programs", against: "xargs -P\(parallel)", unit: "programs/s", target: .atLeast(0.5),
+                "programs", against: "xargs -P\(parallel)", unit: "programs/s", target: .atLeast(0.9),
                 deferd: samples[0], peer: samples[1])
         }
     }

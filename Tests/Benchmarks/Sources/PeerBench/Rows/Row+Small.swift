@@ -12,28 +12,38 @@ extension Row {
                     {
                         let daemon = try Deferd(bench, Deferd.Options(concurrency: parallel, perHost: parallel))
                         defer { daemon.stop() }
-                        let outcome = try Deferd.run(specs, over: daemon.watcher())
+                        let watcher = try daemon.watcher()
+                        let before = ProcessUse.seconds(of: daemon.pid)
+                        let outcome = try Deferd.run(specs, over: watcher)
                         guard outcome.bytes > count * Nginx.smallSize else { throw BenchError("Results are missing.") }
-                        return outcome.rate
+                        return (outcome.rate, (ProcessUse.seconds(of: daemon.pid) - before) / Double(count) * 1e6)
                     },
                     {
                         let directory = try bench.inMemory()
                         defer { bench.delete(directory) }
                         let aria = try Aria.start(urls: urls, parallel: parallel, directory: directory)
-                        return Double(count) / (try aria.succeed().wall)
+                        return try use(of: aria)
                     },
                     {
-                        let curl = try Curl.start(urls: urls, parallel: parallel, directory: bench.inMemory())
-                        return Double(count) / (try curl.succeed().wall)
+                        return try use(of: Curl.start(urls: urls, parallel: parallel, directory: bench.inMemory()))
                     },
                 ])
             bench.add(
                 "small jobs", against: "aria2c -j \(parallel)", unit: "jobs/s", target: .atLeast(2),
-                deferd: samples[0], peer: samples[1])
+                deferd: samples[0].map(\.rate), peer: samples[1].map(\.rate))
             bench.add(
-                "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.5),
-                deferd: samples[0], peer: samples[2])
+                "small jobs", against: "curl --parallel-max \(parallel)", unit: "jobs/s", target: .atLeast(0.6),
+                deferd: samples[0].map(\.rate), peer: samples[2].map(\.rate))
+            bench.add(
+                "small jobs, CPU", against: "curl", unit: "µs a job", figure: .own, target: .atMost(75),
+                deferd: samples[0].map(\.cpu), peer: samples[2].map(\.cpu))
         }
+    }
+
+    /// Jobs a second, and microseconds of CPU a job.
+    private static func use(of peer: ChildProcess) throws -> (rate: Double, cpu: Double) {
+        let end = try peer.succeed()
+        return (Double(count) / end.wall, end.cpu / Double(count) * 1e6)
     }
 
     private static let count = 10_000

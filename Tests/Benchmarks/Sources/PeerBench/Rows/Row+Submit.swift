@@ -2,7 +2,7 @@ extension Row {
     /// How many durable submissions a second, many under way at once.
     static var submit: Row {
         Row(name: "submit", title: "durable submit, pipelined") { bench in
-            for connections in [1, 8] {
+            for (connections, synced, unsynced) in [(1, 14.0, 0.75), (8, 22, 1.2)] {
                 let samples = try bench.rounds(
                     5,
                     [
@@ -23,7 +23,7 @@ extension Row {
                             return try rate(daemon.puts(connections: connections))
                         },
                     ])
-                for (peer, other, least) in [(1, "beanstalkd -f 0", 12.0), (2, "beanstalkd, no binlog", 1)] {
+                for (peer, other, least) in [(1, "beanstalkd -f 0", synced), (2, "beanstalkd, no binlog", unsynced)] {
                     bench.add(
                         "durable submit, \(connections) connection\(connections == 1 ? "" : "s")", against: other,
                         unit: "jobs/s", target: .atLeast(least), deferd: samples[0], peer: samples[peer])
