@@ -61,7 +61,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
     ],
     targets: [
         .target(name: "DeferredKit", swiftSettings: ours + trials),
@@ -141,12 +140,7 @@ let package = Package(
             name: "ExampleClient", dependencies: ["JobClient", "JobModel"], path: "config/examples",
             exclude: ["client.py", "client.sh"], swiftSettings: ours),
 
-        .target(
-            name: "TestOrigin",
-            dependencies: [.product(name: "Hummingbird", package: "hummingbird")] + nio,
-            path: "Tests/TestOrigin",
-            swiftSettings: ours
-        ),
+        .target(name: "TestOrigin", dependencies: nio, path: "Tests/TestOrigin", swiftSettings: ours),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: ours),
         // A store in memory for the tests of the core and the engine, and for the simulator.
         .target(name: "InMemoryStore", dependencies: ["JobModel"], path: "Tests/InMemoryStore", swiftSettings: ours),

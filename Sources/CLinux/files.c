@@ -21,8 +21,8 @@ int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode)
     return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
-int deferd_rename_unless_exists(int directory, const char *name, const char *new_name) {
-    return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE);
+int deferd_rename(int directory, const char *name, const char *new_name, bool replacing) {
+    return renameat2(directory, name, directory, new_name, replacing ? 0 : RENAME_NOREPLACE);
 }
 
 static int64_t nanoseconds(struct statx_timestamp time) {

@@ -4,10 +4,6 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#ifndef SO_PEERGROUPS
-#define SO_PEERGROUPS 59
-#endif
-
 int deferd_peer(int socket, uid_t *uid, gid_t *gid, pid_t *pid) {
     struct ucred peer;
     socklen_t length = sizeof peer;

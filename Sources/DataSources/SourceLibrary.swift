@@ -230,14 +230,16 @@ struct SharedServices: Sendable {
     let timers: (any EventLoop)?
     /// The files that downloads write.
     let reservations = FileReservations()
-    let room = DiskRoom()
+    /// The bytes that running downloads still expect, by the number of the disk.
+    let expected = LeaseBook<UInt64>()
     let files: FileOperations
     /// Threads for users' files. Slow file systems may block all of them, so other work has its own threads.
     let userFiles: FileQueue
     /// Threads for the daemon's own files: documents, programs and certificates.
     let ownFiles: FileQueue
     let documents: DocumentBudget
-    let spills = SpillBudget()
+    /// The bytes of request bodies, inputs and output of programs in files, by the user.
+    let spills = LeaseBook<UInt32>()
     let logger: Logger
 }
 

@@ -28,11 +28,6 @@ package final class SourceRules: Sendable {
     /// (`policy`).
     package func check(program name: String?) throws(JobError) { _ = try settings.programs.entry(name) }
 
-    /// Whether a program of this name is configured, or, for nil, whether a command without a name is allowed.
-    package func has(program name: String?) -> Bool {
-        name.map { settings.programs.entries[$0] != nil } ?? settings.programs.allowsAny
-    }
-
     /// Throws if jobs may not set a variable of a configured program (kind `policy`).
     package func check(variable: String, of program: String) throws(JobError) {
         try settings.programs.check(variable: variable, of: program)

@@ -152,45 +152,38 @@ failed:
     _exit(127);
 }
 
-static void start(const struct deferd_guard_request *request, const int *descriptors) {
-    if (group_count == most_groups) return report(DEFERD_GUARD_REFUSED, EAGAIN, request->id);
+/// Starts a program; returns the id of its process, or -1 with the reason in `failure`.
+static pid_t start(const struct deferd_guard_request *request, const int *descriptors) {
     struct stat file;
     size_t size = request->size;
-    if (size <= sizeof(struct deferd_guard_block) || fstat(descriptors[0], &file) != 0
+    failure.kind = DEFERD_GUARD_REFUSED;
+    failure.error = group_count == most_groups ? EAGAIN : EINVAL;
+    if (group_count == most_groups || size <= sizeof(struct deferd_guard_block) || fstat(descriptors[0], &file) != 0
         || (uint64_t)file.st_size < size) {
-        return report(DEFERD_GUARD_REFUSED, EINVAL, request->id);
+        return -1;
     }
+    failure.error = ENOMEM;
     // A private mapping: no other process sees the writes of this one.
     char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[0], 0);
-    if (block == MAP_FAILED) return report(DEFERD_GUARD_REFUSED, errno, request->id);
+    if (block == MAP_FAILED) return -1;
     block[size - 1] = 0;
     const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
-    size_t room = ((size_t)head->arguments + head->variables + 2) * sizeof(char *);
-    char **pointers = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pointers == MAP_FAILED) {
-        report(DEFERD_GUARD_REFUSED, errno, request->id);
-        munmap(block, size);
-        return;
-    }
+    char **pointers = calloc((size_t)head->arguments + head->variables + 2, sizeof(char *));
     struct surroundings texts;
-    if (read_block(block, size, pointers, &texts)) {
+    pid_t guard = getpid(), child = -1;
+    if (pointers && read_block(block, size, pointers, &texts)) {
         failure.error = 0;
-        pid_t guard = getpid(), child = vfork();
+        child = vfork();
         if (child == 0) become(&texts, descriptors, guard);
-        if (child < 0) {
-            report(DEFERD_GUARD_REFUSED, errno, request->id);
-        } else if (failure.error != 0) {
+        if (child < 0) failure.error = errno;
+        if (child > 0 && failure.error != 0) {
             while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
-            report(failure.kind, failure.error, request->id);
-        } else {
-            groups[group_count++] = (struct group){.id = request->id, .leader = child};
-            report(DEFERD_GUARD_STARTED, child, request->id);
+            child = -1;
         }
-    } else {
-        report(DEFERD_GUARD_REFUSED, EINVAL, request->id);
     }
-    munmap(pointers, room);
+    free(pointers);
     munmap(block, size);
+    return child;
 }
 
 /// Executes one request; false if there is none now.
@@ -220,9 +213,16 @@ static bool serve(void) {
         memcpy(descriptors, CMSG_DATA(part), received * sizeof(int));
     }
     if (count == sizeof request && request.kind == DEFERD_GUARD_START) {
-        if (received == DEFERD_GUARD_DESCRIPTORS) start(&request, descriptors);
-        // This process could not receive the descriptors.
-        else report(DEFERD_GUARD_REFUSED, EMFILE, request.id);
+        // This process may have no room for the descriptors.
+        failure.kind = DEFERD_GUARD_REFUSED;
+        failure.error = EMFILE;
+        pid_t leader = received == DEFERD_GUARD_DESCRIPTORS ? start(&request, descriptors) : -1;
+        if (leader < 0) {
+            report(failure.kind, failure.error, request.id);
+        } else {
+            groups[group_count++] = (struct group){.id = request.id, .leader = leader};
+            report(DEFERD_GUARD_STARTED, leader, request.id);
+        }
     } else if (count == sizeof request && request.kind == DEFERD_GUARD_SIGNAL) {
         for (size_t index = 0; index < group_count; index++) {
             if (groups[index].id == request.id) signal_group(groups[index].leader, request.signal);

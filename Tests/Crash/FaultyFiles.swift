@@ -70,17 +70,9 @@ final class FaultyFiles: Sendable {
             try self.pass("fsync")
             try real.sync(file)
         }
-        files.syncData = { (file) throws(Errno) in
-            try self.pass("fsync")
-            try real.syncData(file)
-        }
-        files.rename = { (directory, name, newName) throws(Errno) in
+        files.rename = { (directory, name, newName, replacing) throws(Errno) in
             try self.pass("rename")
-            try real.rename(directory, name, newName)
-        }
-        files.renameUnlessExists = { (directory, name, newName) throws(Errno) in
-            try self.pass("rename")
-            try real.renameUnlessExists(directory, name, newName)
+            try real.rename(directory, name, newName, replacing)
         }
         return files
     }

@@ -155,15 +155,4 @@ import TestOrigin
             }
         }
     }
-
-    @Test func body_thatCannotBeWritten_isKindStorage() async throws {
-        var files = FileOperations.real
-        files.write = { _, _ throws(Errno) in throw Errno.noSpace }
-        let source = Self.put("http://127.0.0.1:1/x", .string(String(repeating: "x", count: 100_000)))
-        try await Workbench.run { first in
-            try await first.restarted(files: files) { bench async throws in
-                #expect(try await bench.failure(source).kind == .storage)
-            }
-        }
-    }
 }

@@ -113,6 +113,11 @@ private final class ScriptHandler: ChannelInboundHandler {
 
     private func takeRequest() -> OriginLog.Entry? {
         let bytes = received.readableBytesView
+        // The client speaks TLS.
+        if bytes.first == 0x16 {
+            received.clear()
+            return OriginLog.Entry(method: "", target: "/", headers: [:], body: [])
+        }
         guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
         let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
         let words = lines[0].split(separator: " ")

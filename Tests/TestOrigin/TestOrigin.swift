@@ -1,68 +1,42 @@
-import Hummingbird
-import Logging
-import NIOCore
 import Synchronization
 
 /// A well-behaved HTTP server on loopback, for as long as a closure runs.
 package final class TestOrigin: Sendable {
+    private final class Resources: Sendable {
+        let byPath = Mutex<[String: OriginResource]>([:])
+    }
+
+    private let server: ScriptedOrigin
+    private let resources: Resources
+
+    private init(_ server: ScriptedOrigin, _ resources: Resources) {
+        (self.server, self.resources) = (server, resources)
+    }
+
     /// The received requests.
-    package let log = OriginLog()
-    private let resources = Mutex<[String: OriginResource]>([:])
-    private let bound = Mutex(0)
+    package var log: OriginLog { server.log }
 
     /// The port that the system chose.
-    package var port: Int { bound.withLock { $0 } }
+    package var port: Int { server.port }
 
     /// The URL of `path`; `host` is another name or spelling of loopback.
-    package func url(_ path: String, host: String = "127.0.0.1") -> String { "http://\(host):\(port)\(path)" }
+    package func url(_ path: String, host: String = "127.0.0.1") -> String { server.url(path, host: host) }
 
     /// Serves `resource` under `path` from now on.
     package subscript(path: String) -> OriginResource? {
-        get { resources.withLock { $0[path] } }
-        set { resources.withLock { $0[path] = newValue } }
+        get { resources.byPath.withLock { $0[path] } }
+        set { resources.byPath.withLock { $0[path] = newValue } }
     }
 
     /// Runs an origin on 127.0.0.1 while `body` runs.
-    package static func run<Value: Sendable>(
-        _ body: @escaping @Sendable (TestOrigin) async throws -> Value
-    ) async throws -> Value {
-        let origin = TestOrigin()
-        var logger = Logger(label: "origin")
-        logger.logLevel = .critical
-        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
-        let application = Application(
-            responder: CallbackResponder { (request: Request, _: BasicRequestContext) in
-                try await origin.respond(to: request)
-            },
-            configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { announce.yield($0.localAddress?.port ?? 0) },
-            logger: logger)
-        return try await withThrowingTaskGroup(of: Value?.self) { group in
-            group.addTask {
-                try await application.run()
-                return nil
-            }
-            for await port in ports {
-                origin.bound.withLock { $0 = port }
-                break
-            }
-            defer { group.cancelAll() }
-            return try await body(origin)
+    package static func run<Value: Sendable>(_ body: (TestOrigin) async throws -> Value) async throws -> Value {
+        let resources = Resources()
+        var missing = OriginResource(text: "Nothing here.")
+        missing.status = 404
+        return try await ScriptedOrigin.run { [missing] request, _ in
+            (resources.byPath.withLock { $0[request.path] } ?? missing).answer(to: request)
+        } _: { server in
+            try await body(TestOrigin(server, resources))
         }
-    }
-
-    private func respond(to request: Request) async throws -> Response {
-        let body = try await request.body.collect(upTo: 64 << 20)
-        var headers: [String: String] = [:]
-        for field in request.headers { headers[field.name.canonicalName] = field.value }
-        if let authority = request.head.authority { headers["host"] = authority }
-        let entry = OriginLog.Entry(
-            method: request.method.rawValue, target: request.uri.string, headers: headers,
-            body: Array(body.readableBytesView))
-        log.append(entry)
-        guard let resource = self[entry.path] else {
-            return Response(status: .notFound, body: ResponseBody(byteBuffer: ByteBuffer(string: "Nothing here.")))
-        }
-        return try OriginAnswer(resource, to: entry).response()
     }
 }

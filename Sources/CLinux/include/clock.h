@@ -1,5 +1,4 @@
-#ifndef DEFERD_CLOCK_H
-#define DEFERD_CLOCK_H
+#pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ int deferd_watch_clock_again(int watch);
 
 /// Reads a whole text as a time in UTC: strptime(3), which glibc declares for X/Open sources only. `seconds` are since 1970.
 bool deferd_read_time(const char *text, const char *form, int64_t *seconds);
-
-#endif

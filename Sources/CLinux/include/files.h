@@ -1,6 +1,6 @@
-#ifndef DEFERD_FILES_H
-#define DEFERD_FILES_H
+#pragma once
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,9 +12,9 @@
 /// Returns a descriptor, or -1 with errno set. glibc has no wrapper for this call.
 int deferd_open_beneath(int directory, const char *path, int flags, mode_t mode);
 
-/// Renames within `directory`, or fails with EEXIST: renameat2(2) with RENAME_NOREPLACE.
+/// Renames within `directory`: renameat2(2), which fails with EEXIST if the new name exists, unless it is `replacing` it.
 /// Returns 0, or -1 with errno set. glibc declares this call for GNU sources only, which excludes Swift's importer.
-int deferd_rename_unless_exists(int directory, const char *name, const char *new_name);
+int deferd_rename(int directory, const char *name, const char *new_name, bool replacing);
 
 /// The status of a file from statx(2); times are nanoseconds since 1970.
 struct deferd_status {
@@ -44,5 +44,3 @@ static inline const char *deferd_entry_name(const struct dirent *entry) { return
 
 /// Sets the access list of an open file or directory, or the default list for new files in it. Returns 0, or -1 with errno set.
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);
-
-#endif

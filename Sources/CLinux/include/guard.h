@@ -1,5 +1,4 @@
-#ifndef DEFERD_GUARD_H
-#define DEFERD_GUARD_H
+#pragma once
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,5 +74,3 @@ int deferd_pipe(int ends[2]);
 /// Locks an open file; processes that inherit the descriptor share the lock: flock(2) with LOCK_EX and LOCK_NB. Swift's
 /// importer gives that name to a struct. Returns 0, or -1 with errno set.
 int deferd_try_lock(int file);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef DEFERD_PEER_H
-#define DEFERD_PEER_H
+#pragma once
 #include <sys/types.h>
 
 /// The user, group and process that connected to a Unix socket (SO_PEERCRED). Returns 0, or -1 with errno set.
@@ -11,5 +10,3 @@ int deferd_peer_groups(int socket, gid_t *groups, int room);
 
 /// Accepts a connection as nonblocking and close-on-exec: accept4(2), which Swift's Glibc module lacks.
 int deferd_accept(int listener);
-
-#endif

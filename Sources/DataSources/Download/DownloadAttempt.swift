@@ -129,7 +129,9 @@ final class DownloadAttempt: Sendable {
             if spec.exists == .skip, !existing.isDirectory { return try await skipped(target) }
             record = try await validated(existing, target)
         }
-        try await checkRoom(for: target)
+        try await onFileThread { [transfer] _ throws(JobError) in
+            try DiskRoom(target: target, transfer: transfer).checkToBegin()
+        }
         let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
         switch try await fetch.run(unlessUnchanged: record) {
         case .unchanged(let record, let url):
@@ -152,14 +154,6 @@ final class DownloadAttempt: Sendable {
         request.isPart = isPart
         request.idleTimeout = spec.idleTimeout
         return try await transfer.rules.transport.open(request, transfer)
-    }
-
-    /// Postpones the download if its disk has little room left.
-    private func checkRoom(for target: DownloadTarget) async throws(JobError) {
-        let minimum = Int64(transfer.settings.downloads.minimumFree)
-        guard minimum > 0, let free = await transfer.userFiles.run({ target.freeBytes }), free < minimum else { return }
-        throw .withoutRoom(
-            "\"\(target.path.directory)\" has \(free) bytes free, and downloads wait below \(minimum); make room.")
     }
 
     // MARK: - Existing files
@@ -241,8 +235,8 @@ final class DownloadAttempt: Sendable {
                 if let opened { opened } else {
                     try await onFileThread { _ throws(JobError) in try target.openExisting() }
                 }
-            let hashed = try await transfer.hash(
-                file.descriptor, file.path, 0..<file.status.size, after: FileDigest(for: spec.checksum))
+            let hashed = FileDigest(for: spec.checksum)
+            try await transfer.hash(file.descriptor, file.path, 0..<file.status.size, into: hashed)
             (digest, mismatch) = (hashed.sha256, hashed.mismatch)
         }
         if let mismatch {

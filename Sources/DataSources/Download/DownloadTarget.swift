@@ -235,8 +235,7 @@ final class DownloadTarget: Sendable {
     private func rename(to newName: String, replacing: Bool) throws(Errno) {
         try operating { part throws(Errno) in
             guard let name = part.name, let file = part.file else { throw Errno.canceled }
-            let rename = replacing ? files.rename : files.renameUnlessExists
-            try rename(directory.descriptor, name, newName)
+            try files.rename(directory.descriptor, name, newName, replacing)
             part.name = newName
             do throws(Errno) {
                 if try isOpen(file, under: newName) { return }

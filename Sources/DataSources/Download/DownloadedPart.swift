@@ -12,9 +12,10 @@ import SystemPackage
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
-        var digest: FileDigest
         /// The number of bytes in the digest.
         var hashed: Int64 = 0
+        /// Whether a checkpoint of this file is saved.
+        var isSaved: Bool
     }
 
     /// What a later attempt needs to resume the file; nil if the server gave no strong validator.
@@ -24,9 +25,9 @@ final class DownloadedPart: Sendable {
     /// The number of bytes that an earlier transfer wrote.
     let resumed: Int64
     let hasHoles: Bool
+    /// The digest of the file, once ``hashWritten()`` has completed it.
+    let digest: FileDigest
     private let state: Mutex<State>
-    /// Whether a checkpoint of this file is saved.
-    private let isSaved: Mutex<Bool>
     private let target: DownloadTarget
     private let transfer: Transfer
     /// The room on the disk for the missing bytes.
@@ -38,21 +39,21 @@ final class DownloadedPart: Sendable {
         _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
         let total = response.contentLength
-        room = try await transfer.shared.room.lease(total ?? 0, for: target, transfer)
-        let identity = try await transfer.userFiles.run { () throws(JobError) in try target.makePart() }
-        self.total = total
+        let space = DiskRoom(target: target, transfer: transfer)
+        let identity: FileOperations.Status.Identity
+        (room, identity) = try await transfer.userFiles.run { () throws(JobError) in
+            (try space.lease(total ?? 0), try target.makePart())
+        }
         checkpoint = Validator(response.head.headers).map { validator in
             DownloadCheckpoint(
                 url: Masking.masked(url: source), validator: validator, total: total,
                 directory: target.path.directory, name: target.name, part: identity, bootID: transfer.files.bootID,
                 hasHoles: hasHoles)
         }
-        resumed = 0
-        self.hasHoles = hasHoles
-        state = Mutex(State(written: ByteRanges(), digest: FileDigest(for: checksum)))
-        isSaved = Mutex(false)
-        self.target = target
-        self.transfer = transfer
+        (self.total, self.hasHoles, resumed) = (total, hasHoles, 0)
+        digest = FileDigest(for: checksum)
+        state = Mutex(State(written: ByteRanges(), isSaved: false))
+        (self.target, self.transfer) = (target, transfer)
     }
 
     /// Takes up the file of `size` bytes that was just reopened; nil if none of its contents can be relied on.
@@ -60,83 +61,59 @@ final class DownloadedPart: Sendable {
         reopened target: DownloadTarget, size: Int64, _ checkpoint: DownloadCheckpoint,
         _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
-        self.checkpoint = checkpoint
-        total = checkpoint.total
-        hasHoles = checkpoint.hasHoles
         let usable = checkpoint.usable(ofSize: size, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
-        resumed = usable.count
-        room = try await transfer.shared.room.lease((total ?? resumed) - resumed, for: target, transfer)
-        state = Mutex(State(written: usable, digest: FileDigest(for: checksum)))
-        isSaved = Mutex(true)
-        self.target = target
-        self.transfer = transfer
+        (total, hasHoles, resumed) = (checkpoint.total, checkpoint.hasHoles, usable.count)
+        let (space, missing) = (DiskRoom(target: target, transfer: transfer), (total ?? resumed) - resumed)
+        room = try await transfer.userFiles.run { () throws(JobError) in try space.lease(missing) }
+        self.checkpoint = checkpoint
+        digest = FileDigest(for: checksum)
+        state = Mutex(State(written: usable, isSaved: true))
+        (self.target, self.transfer) = (target, transfer)
     }
 
     var written: ByteRanges { state.withLock(\.written) }
     var count: Int64 { written.count }
-    /// The digest of the file, once ``hashWritten()`` has completed it.
-    var digest: FileDigest { state.withLock(\.digest) }
 
     /// Writes `blocks` at `offset`; blocks that continue the hashed bytes are hashed at the same time.
     func write(_ blocks: [ByteBuffer], at offset: Int64) async throws(JobError) {
-        let (before, hashed) = state.withLock { ($0.digest, $0.hashed) }
         let queue = transfer.userFiles
-        func hash() async -> FileDigest? {
-            guard offset == hashed else { return nil }
-            return await queue.run {
-                var digest = before
+        let isNext = state.withLock { $0.hashed == offset }
+        async let hashing: Void? =
+            isNext
+            ? queue.run { [digest] in
                 for block in blocks { block.withUnsafeReadableBytes { digest.update($0) } }
-                return digest
-            }
-        }
-        async let hashing = hash()
+            } : nil
         try await queue.run { [self] () throws(JobError) in try store(blocks, at: offset) }
-        if let digest = await hashing {
-            state.withLock { ($0.digest, $0.hashed) = (digest, offset + Int64(blocks.byteCount)) }
-        }
+        if await hashing != nil { state.withLock { $0.hashed += Int64(blocks.byteCount) } }
     }
 
     /// Blocks.
     private func store(_ blocks: [ByteBuffer], at offset: Int64) throws(JobError) {
         var end = offset
-        do throws(Errno) {
+        try JobError.naming(target.partPath, "written") { () throws(Errno) in
             for block in blocks {
                 try block.withUnsafeReadableBytes { (bytes) throws(Errno) in
                     try transfer.files.writeAt(target.descriptor, end, bytes)
                 }
                 end += Int64(block.readableBytes)
             }
-        } catch {
-            throw JobError(path: error, "written", target.partPath)
         }
         state.withLock { $0.written.insert(contentsOf: offset..<end) }
         if let total { room?.shrink(to: total - count) }
-        try checkRoom(from: offset, to: end)
+        if offset / Self.checkInterval != end / Self.checkInterval {
+            try DiskRoom(target: target, transfer: transfer).checkToGoOn()
+        }
     }
 
     /// The bytes that a download may write between two checks of the free space.
     private static let checkInterval: Int64 = 1 << 20
 
-    /// Ends a running download below half of the required free space, to leave the rest to others.
-    ///
-    /// The written bytes are removed, which makes room again.
-    private func checkRoom(from start: Int64, to end: Int64) throws(JobError) {
-        let minimum = Int64(transfer.settings.downloads.minimumFree / 2)
-        guard minimum > 0, start / Self.checkInterval != end / Self.checkInterval, let free = target.freeBytes,
-            free < minimum
-        else { return }
-        throw JobError(
-            .storage,
-            "\"\(target.path.directory)\" has \(free) bytes free, and downloads end below \(minimum); make room.",
-            retryable: true)
-    }
-
     /// Hashes the written bytes before the first gap that are not hashed yet.
     func hashWritten() async throws(JobError) {
-        let (digest, range) = state.withLock { ($0.digest, $0.hashed..<$0.written.prefix) }
-        let whole = try await transfer.hash(target.descriptor, target.partPath, range, after: digest)
-        state.withLock { ($0.digest, $0.hashed) = (whole, range.upperBound) }
+        let range = state.withLock { $0.hashed..<$0.written.prefix }
+        try await transfer.hash(target.descriptor, target.partPath, range, into: digest)
+        state.withLock { $0.hashed = range.upperBound }
     }
 
     // MARK: - Checkpoints
@@ -148,7 +125,7 @@ final class DownloadedPart: Sendable {
     /// Saves checkpoints until the task is cancelled or the transfer interrupted; throws if the file cannot be synced.
     func saveCheckpoints() async throws(JobError) {
         guard let checkpoint else { return }
-        if !isSaved.withLock(\.self) {
+        if !state.withLock(\.isSaved) {
             let isLarge = max(count, total ?? 0) >= Self.negligible.size
             guard await sleep(for: isLarge ? .zero : Self.negligible.time) else { return }
             // The first checkpoint only names the file: until the machine restarts, that is enough.
@@ -167,12 +144,8 @@ final class DownloadedPart: Sendable {
     private func saveWritten(_ checkpoint: DownloadCheckpoint) async throws(JobError) {
         var checkpoint = checkpoint
         checkpoint.synced = written
-        do throws(Errno) {
-            try await transfer.userFiles.run { [target, files = transfer.files] () throws(Errno) in
-                try files.syncData(target.descriptor)
-            }
-        } catch {
-            throw JobError(path: error, "synced", target.partPath)
+        try await transfer.userFiles.run { [target, files = transfer.files] () throws(JobError) in
+            try JobError.naming(target.partPath, "synced") { () throws(Errno) in try files.sync(target.descriptor) }
         }
         await save(checkpoint)
     }
@@ -185,16 +158,16 @@ final class DownloadedPart: Sendable {
 
     /// Saves what a later attempt needs; false if it cannot find the file.
     func close() async -> Bool {
-        if let checkpoint, !isSaved.withLock(\.self) { await save(checkpoint) }
+        if let checkpoint, !state.withLock(\.isSaved) { await save(checkpoint) }
         // If this fails, the checkpoint before it counts.
         if let checkpoint, hasHoles, count > resumed { try? await saveWritten(checkpoint) }
-        return isSaved.withLock(\.self)
+        return state.withLock(\.isSaved)
     }
 
     private func save(_ checkpoint: DownloadCheckpoint) async {
         do {
             try await transfer.context.saveCheckpoint(checkpoint.json).get()
-            isSaved.withLock { $0 = true }
+            state.withLock { $0.isSaved = true }
         } catch is CancellationError {
             // A cancelled download leaves no checkpoint.
         } catch {

@@ -34,9 +34,7 @@ final class BodyFile: Sendable {
     static func moving(
         _ bytes: @escaping @Sendable () -> [UInt8], ofSize size: Int, for name: String, _ transfer: Transfer
     ) async throws(JobError) -> BodyFile {
-        let context = transfer.context
-        let lease = try transfer.shared.spills.lease(
-            Int64(size), of: context.owner, within: context.roomForBody, for: name)
+        let lease = try transfer.spillLease(Int64(size), for: name)
         let minimumFree = Int64(transfer.settings.downloads.minimumFree)
         return try await transfer.control.run(on: transfer.ownFiles) { () throws(JobError) in
             let file = BodyFile(transfer, lease: lease)
@@ -117,33 +115,20 @@ final class BodyFile: Sendable {
     }
 }
 
-/// Bounds the bytes that request bodies and inputs of programs take in files, for each user.
-///
-/// Together with a user's stored jobs they may take `limits.storedPerUser`.
-final class SpillBudget: Sendable {
-    private let byUser = Mutex<[UInt32: Int64]>([:])
-
-    /// Leases `size` bytes of the `room` that a user has left; error messages call the bytes `name`.
-    func lease(_ size: Int64, of user: UInt32, within room: Int64, for name: String) throws(JobError) -> Lease {
+extension Transfer {
+    /// Leases `size` bytes of disk space within the quota that the user has left; error messages call the bytes `name`.
+    func spillLease(_ size: Int64, for name: String) throws(JobError) -> Lease {
+        let room = context.roomForBody
         guard size <= room else {
             throw JobError(
                 .tooLarge,
                 "The \(name) of \(size) bytes cannot be kept: your jobs have room for \(max(0, room)) more bytes; "
                     + "remove finished jobs, then retry the job.")
         }
-        let used = byUser.withLock { byUser -> Int64? in
-            let used = byUser[user, default: 0]
-            guard used.saturatingAdding(size) <= room else { return used }
-            byUser[user] = used + size
-            return nil
+        return try shared.spills.lease(size, of: owner, within: room) { used in
+            .withoutRoom(
+                "Request bodies and inputs of programs of your jobs take \(used) of \(room) bytes; wait for some to be sent."
+            )
         }
-        guard let used else {
-            return Lease(size) { [self] size in
-                byUser.withLock { $0[user] = $0[user].flatMap { $0 > size ? $0 - size : nil } }
-            }
-        }
-        throw .withoutRoom(
-            "Request bodies and inputs of programs of your jobs take \(used) of \(room) bytes; wait for some to be sent."
-        )
     }
 }

@@ -56,9 +56,6 @@ package struct FileOperations: Sendable {
     package var sync: @Sendable (_ file: Int32) throws(Errno) -> Void = { file throws(Errno) in
         _ = try Self.call { fsync(file) }
     }
-    package var syncData: @Sendable (_ file: Int32) throws(Errno) -> Void = { file throws(Errno) in
-        _ = try Self.call { fdatasync(file) }
-    }
     /// Gives an open file an access list, or a directory the list for new files in it (`asDefault`).
     package var setAccessList: @Sendable (_ file: Int32, _ list: AccessList, _ asDefault: Bool) throws(Errno) -> Void =
         {
@@ -68,18 +65,13 @@ package struct FileOperations: Sendable {
         }
     /// The groups of a user in the system's databases.
     package var groups: @Sendable (_ user: UInt32) -> Set<UInt32> = Self.systemGroups
-    /// Renames a file, replacing an existing one.
-    package var rename: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void = {
-        directory, name, newName throws(Errno) in
-        _ = try Self.call { renameat(directory, name, directory, newName) }
-    }
-    /// Renames a file; fails with EEXIST if the new name exists.
-    package var renameUnlessExists:
-        @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void = {
-            directory, name, newName throws(Errno) in
+    /// Renames a file; fails with EEXIST if the new name exists, unless it is to be replaced.
+    package var rename:
+        @Sendable (_ directory: Int32, _ name: String, _ newName: String, _ replacing: Bool) throws(Errno) -> Void = {
+            directory, name, newName, replacing throws(Errno) in
             do throws(Errno) {
-                _ = try Self.call { deferd_rename_unless_exists(directory, name, newName) }
-            } catch  where error == .invalidArgument {
+                _ = try Self.call { deferd_rename(directory, name, newName, replacing) }
+            } catch  where error == .invalidArgument && !replacing {
                 // On a file system without that flag, a link fails in the same way.
                 _ = try Self.call { linkat(directory, name, directory, newName, 0) }
                 _ = try Self.call { unlinkat(directory, name, 0) }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A file that requests send, each time from its first byte.
 ///
-/// If the file must be checked, its last byte is held back until then. A form surrounds it with a frame.
+/// If the file must be checked, the last block is held back until then. A form surrounds it with a frame.
 final class OutgoingFile: Sendable {
     /// Small enough to show that the server is not idle, large enough to be worth the change of threads.
     static let block = 64 << 10
@@ -14,10 +14,8 @@ final class OutgoingFile: Sendable {
         /// The number of the current request; an earlier one may still read and report.
         var request = 0
         var offset: Int64 = 0
-        var hash: FileDigest
-        /// The digest of the file, once all of it is read and checked.
-        var digest: FileDigest?
         var sent: Int64 = 0
+        var hash: FileDigest
     }
 
     /// The size of the body: of the file and its frame.
@@ -26,11 +24,10 @@ final class OutgoingFile: Sendable {
     private let frame: MultipartFrame?
     private let queue: FileQueue
     private let limiter: RateLimiter?
+    private let checksum: Checksum?
     private let report: @Sendable (ProgressUpdate) -> Void
     private let read: @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void
     private let check: (@Sendable (_ digest: FileDigest) throws(JobError) -> Void)?
-    /// The digest of nothing.
-    private let empty: FileDigest
     private let state: Mutex<State>
 
     /// `read` fills a buffer from an offset on; `check` throws if the file with this digest must not be sent. Both
@@ -47,24 +44,24 @@ final class OutgoingFile: Sendable {
         self.frame = frame
         self.queue = queue
         self.limiter = limiter
+        self.checksum = checksum
         self.report = report
         self.read = read
         self.check = check
-        empty = FileDigest(for: checksum)
-        state = Mutex(State(hash: empty))
+        state = Mutex(State(hash: FileDigest(for: checksum)))
     }
 
     /// Whether this is the file of an upload, and not only the body of a request.
     var isUpload: Bool { check != nil }
 
-    /// The digest of the file, once all of it is sent.
-    var digest: FileDigest? { size == 0 ? empty : state.withLock { $0.sent == size ? $0.digest : nil } }
+    /// The digest of the file, once all of it is checked and sent.
+    var digest: FileDigest? { state.withLock { $0.sent == size ? $0.hash : nil } }
 
     /// Begins from the first byte; returns the number of the request.
     func begin() -> Int {
         report(ProgressUpdate(completed: 0, total: size))
         return state.withLock { state in
-            state = State(request: state.request + 1, hash: empty)
+            state = State(request: state.request + 1, hash: FileDigest(for: checksum))
             return state.request
         }
     }
@@ -85,7 +82,7 @@ final class OutgoingFile: Sendable {
     func sent(_ count: Int, _ request: Int) {
         let sent = state.withLock { state -> Int64? in
             guard state.request == request else { return nil }
-            state.sent = state.sent.saturatingAdding(Int64(count))
+            state.sent += Int64(count)
             return state.sent
         }
         if let sent { report(ProgressUpdate(completed: sent, total: size)) }
@@ -93,28 +90,22 @@ final class OutgoingFile: Sendable {
 
     /// Blocks.
     private func readBlock(_ request: Int) throws(JobError) -> ByteBuffer? {
-        var next = state.withLock(\.self)
-        guard next.request == request else { return nil }
-        let position = next.offset - Int64(frame?.before.count ?? 0)
-        var buffer: ByteBuffer
-        switch position {
-        case ..<0: buffer = ByteBuffer(bytes: frame?.before ?? [])
-        case ..<fileSize: buffer = try readFile(at: position, &next.hash)
-        case fileSize: buffer = ByteBuffer(bytes: frame?.after ?? [])
-        default: return nil
-        }
-        guard buffer.readableBytes > 0 else { return nil }
-        next.offset += Int64(buffer.readableBytes)
-        if next.offset == fileSize + Int64(frame?.before.count ?? 0) { next.digest = next.hash }
-        if let digest = next.digest { try check?(digest) }
-        state.withLock { state in
-            guard state.request == request else { return }
-            (state.offset, state.hash, state.digest) = (next.offset, next.hash, next.digest)
-        }
-        return buffer
+        let (present, offset, hash) = state.withLock { ($0.request, $0.offset, $0.hash) }
+        guard present == request, offset < size else { return nil }
+        let position = offset - Int64(frame?.before.count ?? 0)
+        let block =
+            switch position {
+            case ..<0: ByteBuffer(bytes: frame?.before ?? [])
+            case ..<fileSize: try readFile(at: position, hash)
+            default: ByteBuffer(bytes: frame?.after ?? [])
+            }
+        let end = offset + Int64(block.readableBytes)
+        if end == size { try check?(hash) }
+        state.withLock { if $0.request == request { $0.offset = end } }
+        return block
     }
 
-    private func readFile(at position: Int64, _ hash: inout FileDigest) throws(JobError) -> ByteBuffer {
+    private func readFile(at position: Int64, _ hash: FileDigest) throws(JobError) -> ByteBuffer {
         let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), fileSize - position))
         var buffer = ByteBuffer()
         var outcome = Result<Void, JobError>.success(())

@@ -87,15 +87,17 @@ final class ResponseStream: Sendable {
     private func wait<Value: Sendable>(
         from start: NIODeadline, for take: @Sendable (inout State) -> Value?
     ) async throws -> Value? {
-        var start = start
+        var (start, waited) = (start, TimeAmount.zero)
         while true {
-            let outcome = state.withLock { state -> Result<Value?, any Error>? in
+            let (outcome, pace) = state.withLock { state -> (Result<Value?, any Error>?, Pace?) in
                 state.isChanged = false
-                if let value = take(&state) { return .success(value) }
-                return state.end?.map { nil }
+                state.pace?.move(state.moved, in: waited)
+                state.moved = 0
+                if let value = take(&state) { return (.success(value), nil) }
+                return (state.end?.map { nil }, state.pace)
             }
             if let outcome { return try outcome.get() }
-            try await control.wait(limit: limit(from: start)) { promise in
+            try await control.wait(limit: limit(from: start, pace)) { promise in
                 let isChanged = state.withLock { state in
                     if !state.isChanged { state.reader = promise }
                     return state.isChanged
@@ -103,21 +105,12 @@ final class ResponseStream: Sendable {
                 if isChanged { promise.succeed(()) }
             }
             let now = control.clock.now
-            state.withLock { state in
-                state.pace?.move(state.moved, in: now - start)
-                state.moved = 0
-            }
-            start = now
+            (start, waited) = (now, now - start)
         }
     }
 
     /// When the server is too slow unless something moves.
-    private func limit(from now: NIODeadline) -> TransferControl.Limit {
-        let pace = state.withLock { state in
-            state.pace?.move(state.moved, in: .zero)
-            state.moved = 0
-            return state.pace
-        }
+    private func limit(from now: NIODeadline, _ pace: Pace?) -> TransferControl.Limit {
         let rest = pace?.rest ?? idleTimeout
         let error = rest < idleTimeout ? pace?.error : nil
         return TransferControl.Limit(deadline: now + min(rest, idleTimeout)) { [url] in

@@ -96,10 +96,7 @@ final class OutputWriter: Sendable {
         if let free = files.freeBytes(state.file?.descriptor ?? -1), free.saturatingSubtracting(size) < minimum {
             return false
         }
-        guard
-            let lease = try? transfer.shared.spills.lease(
-                size, of: transfer.owner, within: context.roomForBody, for: "output")
-        else { return false }
+        guard let lease = try? transfer.spillLease(size, for: "output") else { return false }
         state.leases.append(lease)
         return true
     }

@@ -1,3 +1,4 @@
+import JobModel
 import Synchronization
 
 /// A share of something limited, given back when the last reference to the lease goes away.
@@ -19,5 +20,25 @@ package final class Lease: Sendable {
             return size - min(size, rest)
         }
         if surplus > 0 { giveBack(surplus) }
+    }
+}
+
+/// The bytes that are leased of several resources, such as the disk space of users.
+final class LeaseBook<Key: Hashable & Sendable>: Sendable {
+    private let leased = Mutex<[Key: Int64]>([:])
+
+    /// Leases `size` bytes of a resource that has `room` in all; throws what `refusal` makes of the bytes that others
+    /// have if the rest is too little.
+    func lease(
+        _ size: Int64, of key: Key, within room: Int64, refusal: (_ others: Int64) -> JobError
+    ) throws(JobError) -> Lease {
+        try leased.withLock { leased throws(JobError) in
+            let others = leased[key, default: 0]
+            guard others.saturatingAdding(size) <= room else { throw refusal(others) }
+            leased[key] = others + size
+        }
+        return Lease(size) { [self] returned in
+            leased.withLock { $0[key] = $0[key].flatMap { $0 > returned ? $0 - returned : nil } }
+        }
     }
 }

@@ -42,27 +42,24 @@ final class Transfer: Sendable {
     /// The bytes that are hashed at a time, between looks whether the transfer was stopped.
     private static let block: Int64 = 2 << 20
 
-    /// Continues `digest` with the bytes of a file in `range`, which must exist.
+    /// Adds the bytes of a file in `range`, which must exist, to `digest`.
     func hash(
-        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, after digest: FileDigest
-    ) async throws(JobError) -> FileDigest {
-        var (digest, position) = (digest, range.lowerBound)
+        _ descriptor: Int32, _ path: String, _ range: Range<Int64>, into digest: FileDigest
+    ) async throws(JobError) {
+        var position = range.lowerBound
         while position < range.upperBound {
             try control.check()
-            let (before, offset, count) = (digest, position, Int(min(Self.block, range.upperBound - position)))
-            digest = try await userFiles.run { [files] () throws(JobError) in
+            let (offset, count) = (position, Int(min(Self.block, range.upperBound - position)))
+            try await userFiles.run { [files] () throws(JobError) in
                 try JobError.naming(path, "read") { () throws(Errno) in
                     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
                     defer { buffer.deallocate() }
                     // The file was longer a moment ago, so another process is truncating it.
                     guard try files.fill(buffer, from: descriptor, at: offset) == count else { throw Errno.ioError }
-                    var digest = before
                     digest.update(UnsafeRawBufferPointer(buffer))
-                    return digest
                 }
             }
             position += Int64(count)
         }
-        return digest
     }
 }

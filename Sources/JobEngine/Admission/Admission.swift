@@ -24,7 +24,7 @@ package struct Admission: Sendable {
     }
 
     private func nodes(havingWhatIsNotHere program: String?) -> [String]? {
-        policy.has(program: program) ? nil : others[program ?? NodeDescription.anyCommand]
+        (try? policy.check(program: program)) != nil ? nil : others[program ?? NodeDescription.anyCommand]
     }
 
     /// A spec that may be submitted.

@@ -94,7 +94,7 @@ package final class BlobStore: Sendable {
             defer { files.close(file) }
             try files.write(bytes, to: file)
             try files.sync(file)
-            try files.rename(directory, temporary, name)
+            try files.rename(directory, temporary, name, true)
             try files.sync(directory)
         } catch {
             try? files.unlink(directory, temporary)

@@ -10,7 +10,7 @@ import Testing
 extension DownloadResumeTests {
     /// Until the job that waits for its retry has ended, the file is being downloaded by it.
     @Test(arguments: [true, false]) func path_isTaken_whileAJobWaitsForItsRetry(isCancelled: Bool) async throws {
-        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
             bench.mayRetry.withLock { $0 = true }
             #expect(try await bench.failure(download(origin)).isRetryable)
@@ -36,7 +36,7 @@ extension DownloadResumeTests {
 
     /// The same where the daemon was killed meanwhile.
     @Test func path_isTaken_whileAJobOfAnEarlierDaemonIsToGoOn() async throws {
-        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
             #expect(try await bench.failure(download(origin)).isRetryable)
             let transfer = UnfinishedTransfer(
@@ -56,7 +56,7 @@ extension DownloadResumeTests {
 
     /// It will not go on by itself, and must not keep others away.
     @Test func path_isFree_afterTheLastAttempt() async throws {
-        let script = Misbehaviour.cut(Self.first, at: .middle, times: 2, etag: "\"a\"")
+        let script = Misbehaviour.cut(Self.first, times: 2, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
             bench.mayRetry.withLock { $0 = true }
             _ = try await bench.failure(download(origin))
@@ -68,7 +68,7 @@ extension DownloadResumeTests {
 
     /// An expression may give each attempt a path of its own.
     @Test func path_isFree_onceTheNextAttemptGoesElsewhere() async throws {
-        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
             bench.mayRetry.withLock { $0 = true }
             _ = try await bench.failure(download(origin))
@@ -79,7 +79,7 @@ extension DownloadResumeTests {
 
     /// Without its note, no later attempt can find it.
     @Test func part_isNotKept_whenItsNoteCannotBe() async throws {
-        try await Workbench.run(against: Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin, bench in
+        try await Workbench.run(against: Misbehaviour.cut(Self.first, etag: "\"a\"")) { origin, bench in
             bench.refuseNotes()
             let error = try await bench.failure(download(origin))
             #expect(error.kind == .network)
@@ -89,7 +89,7 @@ extension DownloadResumeTests {
 
     /// The attempt resumes under another name, or finds the file already there.
     @Test(arguments: [true, false]) func part_isRemoved_whenItIsOfNoMoreUse(isElsewhere: Bool) async throws {
-        let script = Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+        let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
             #expect(try await bench.failure(download(origin)).isRetryable)
             #expect(part(bench)?.count == 100_000)
@@ -117,7 +117,7 @@ extension DownloadResumeTests {
     /// A note is about one file: another in its place, of whatever size, is not taken for it.
     @Test func part_isNotJoined_whenItIsAnotherFile() async throws {
         try await Workbench.run(
-            against: Misbehaviour.cut(Self.first, at: .middle, times: 1, etag: "\"a\"")
+            against: Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         ) { origin, bench in
             _ = try await bench.failure(download(origin))
             let path = bench.downloads + "/x.part"
@@ -130,7 +130,7 @@ extension DownloadResumeTests {
     }
 
     @Test func discard_removesPart_ofJobThatIsCancelledBetweenAttempts() async throws {
-        try await Workbench.run(against: Misbehaviour.cut(Self.first, at: .middle, etag: "\"a\"")) { origin, bench in
+        try await Workbench.run(against: Misbehaviour.cut(Self.first, etag: "\"a\"")) { origin, bench in
             _ = try await bench.failure(download(origin))
             let note = try #require(bench[checkpoint: 1])
             // Another user's job has no say in that directory, and another file is no part of it.

@@ -62,21 +62,6 @@ import Testing
         #expect(note.usable(ofSize: 70, boot: "").text == "0-30")
     }
 
-    @Test(arguments: [Int.min, -1, 0, 1, Int.max]) func note_counts_whateverNumbersAreStored(number: Int) throws {
-        let note = DownloadCheckpoint(
-            url: "http://a/", validator: Validator(isTag: true, text: "\"a\""), total: 100, directory: "/d", name: "x",
-            part: .init(inode: .max, createdAt: 5), bootID: "boot", synced: ByteRanges(0..<30))
-        for (member, value) in [("total", JSON(number)), ("synced", .string("0-\(number)"))] {
-            var json = try #require(note.json.object)
-            json[member] = value
-            guard let stored = DownloadCheckpoint(.object(json)) else { continue }
-            for size in [0, 50, Int64.max] {
-                #expect((0...size).contains(stored.usable(ofSize: size, boot: "boot").count))
-                #expect((0...size).contains(stored.usable(ofSize: size, boot: "other").count))
-            }
-        }
-    }
-
     @Test(arguments: [nil, .null, "x", ["url": "u"]] as [JSON?])
     func note_isNil_whenItIsOfAnotherForm(json: JSON?) {
         #expect(DownloadCheckpoint(json) == nil)

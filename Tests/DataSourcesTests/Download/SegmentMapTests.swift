@@ -6,20 +6,6 @@ import Testing
 @Suite struct SegmentMapTests {
     private static func ranges(_ text: String) throws -> ByteRanges { try #require(ByteRanges(text)) }
 
-    @Test func ranges_areJoined_whereTheyTouch() throws {
-        var ranges = ByteRanges()
-        for range: Range<Int64> in [10..<20, 40..<50, 0..<5, 20..<30, 60..<60, 29..<41] {
-            ranges.insert(contentsOf: range)
-        }
-        #expect(ranges.text == "0-5,10-50")
-        #expect(ranges.count == 45)
-        #expect(ranges.prefix == 5)
-        #expect(ranges.firstGap(below: 100) == 5..<10)
-        #expect(ranges.below(12).text == "0-5,10-12")
-        #expect(try Self.ranges("0-50").firstGap(below: 50) == nil)
-        #expect(try Self.ranges("").count == 0)
-    }
-
     @Test(arguments: ["0-5", "1-9223372036854775807", "", "0-1,2-3,5-8"]) func text_isReadBack(text: String) throws {
         #expect(try Self.ranges(text).text == text)
     }
@@ -29,28 +15,6 @@ import Testing
         "0--5",
     ])
     func text_isRefused_whichWritesNoRanges(text: String) { #expect(ByteRanges(text) == nil) }
-
-    @Test func file_isSharedOut_fromItsBeginning() throws {
-        var map = SegmentMap(total: 1 << 20, connections: 4)
-        let segments = (0..<4).map { _ in map.begin() }
-        #expect(
-            segments.compactMap { $0.flatMap { map.rest(of: $0) } } == [
-                0..<262_144, 262_144..<524_288, 524_288..<786_432, 786_432..<1_048_576,
-            ])
-        // The first of the largest is split in half for one more, and so on until halves would be too small.
-        var count = 4
-        while map.begin() != nil { count += 1 }
-        #expect(count == 16)
-    }
-
-    @Test func smallFile_isNotSplitBelowTheSmallestPiece() throws {
-        var map = SegmentMap(total: 150_000, connections: 16)
-        let first = try #require(map.begin().flatMap { map.rest(of: $0) })
-        let second = try #require(map.begin().flatMap { map.rest(of: $0) })
-        #expect(first == 0..<65_536)
-        #expect(second == 65_536..<150_000)
-        #expect(map.begin() == nil)
-    }
 
     /// Connections that come, write, fail and end in any order fetch each byte once, and nothing is forgotten.
     @Test(arguments: 0..<200 as Range<UInt64>) func everyByte_isFetchedOnce(seed: UInt64) throws {

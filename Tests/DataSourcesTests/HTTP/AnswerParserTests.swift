@@ -38,43 +38,4 @@ import Testing
             return
         }
     }
-
-    @Test func body_sharesTheMemoryOfTheRead() throws {
-        var parser = AnswerParser(limit: 1000, isHead: false)
-        parser.append(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"))
-        guard case .head? = try parser.next() else {
-            Issue.record("There is no head.")
-            return
-        }
-        let read = ByteBuffer(repeating: 7, count: 1000)
-        parser.append(read)
-        guard case .body(let block)? = try parser.next() else {
-            Issue.record("There is no body.")
-            return
-        }
-        let (one, other) = (
-            read.withUnsafeReadableBytes(\.baseAddress), block.withUnsafeReadableBytes(\.baseAddress)
-        )
-        #expect(one == other && block.readableBytes == 1000)
-    }
-
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 1000))",
-        "HTTP/1.1 200 OK\r\n" + String(repeating: "X: y\r\n", count: 200),
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;\(String(repeating: "x", count: 1000))",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + String(repeating: "X: y\r\n", count: 200),
-    ])
-    func header_isTooLong_beyondItsLimit(bytes: String) {
-        #expect(throws: AnswerParser.Failure.longHeader) { try Self.events(bytes) }
-    }
-
-    @Test func head_keepsBytes_thatAreNotUTF8() throws {
-        var parser = AnswerParser(limit: 1000, isHead: false)
-        parser.append(ByteBuffer(bytes: Array("HTTP/1.1 302 Found\r\nX-A: a".utf8) + [0xE9] + Array("\r\n\r\n".utf8)))
-        guard case .head(let head)? = try parser.next() else {
-            Issue.record("There is no head.")
-            return
-        }
-        #expect(head.headers.first(name: "x-a") == "aé" && head.headers.bytes(name: "X-A") == [0x61, 0xE9])
-    }
 }

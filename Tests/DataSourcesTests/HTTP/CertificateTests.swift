@@ -11,55 +11,46 @@ import Testing
 @Suite struct CertificateTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        let certificate: String
+        var certificate = Certificates.loopback
+        var host = "127.0.0.1"
+        var asksForCertificate = false
+        /// The path of the authorities that are trusted too, from that of the server's.
+        var authorities: @Sendable (String) -> String? = { $0 }
         /// What the message says, in part; nil for a server that is trusted.
-        let complaint: String?
+        var complaint: String?
     }
 
     static let cases = [
-        Case(testDescription: "good", certificate: Certificates.loopback, complaint: nil),
-        Case(testDescription: "wrong name", certificate: Certificates.otherName, complaint: "is for another name"),
+        Case(testDescription: "good"),
         Case(testDescription: "expired", certificate: Certificates.expired, complaint: "has expired"),
         Case(testDescription: "self-signed", certificate: Certificates.selfSigned, complaint: "is self-signed"),
+        Case(testDescription: "wrong name", certificate: Certificates.otherName, complaint: "is for another name"),
+        // Whoever answers for a name could have a certificate for the address that they lead it to.
+        Case(testDescription: "address", host: "localhost", complaint: "is for another name"),
+        Case(testDescription: "name", certificate: Certificates.otherName, host: "other.example"),
+        Case(testDescription: "spelled name", certificate: Certificates.otherName, host: "OTHER.example."),
+        Case(
+            testDescription: "name below", certificate: Certificates.otherName, host: "x.other.example",
+            complaint: "is for another name"),
+        Case(testDescription: "unknown authority", authorities: { _ in nil }, complaint: "authority"),
+        Case(testDescription: "no authorities", authorities: { _ in "/none.pem" }, complaint: "/none.pem"),
+        Case(testDescription: "for clients", asksForCertificate: true, complaint: "http.clientCertificates"),
     ]
 
     @Test(arguments: cases) func server_isTrusted_onlyWithACertificateOfItsOwn(_ trial: Case) async throws {
-        try await serve(trial.certificate) { port, authority in
-            try await Workbench.run {
-                $0.http.certificates = authority
+        let names = Workbench.Names(lookup: { _ in .success([IPAddress(bytes: [127, 0, 0, 1])]) })
+        try await serve(trial.certificate, asksForCertificate: trial.asksForCertificate) { port, authority in
+            try await Workbench.run(names: names) {
+                $0.http.certificates = trial.authorities(authority)
             } _: { bench in
-                let source: JSON = ["type": "url", "url": .string("https://127.0.0.1:\(port)/")]
+                let source: JSON = ["type": "url", "url": .string("https://\(trial.host):\(port)/")]
                 guard let complaint = trial.complaint else {
-                    let result = try await bench.result(source)
-                    #expect(result["body"] == "ok")
+                    #expect(try await bench.result(source)["body"] == "ok")
                     return
                 }
                 let error = try await bench.failure(source)
-                #expect(error.kind == .tls)
-                #expect(!error.isRetryable)
-                #expect(error.message.contains(complaint) && error.message.contains("127.0.0.1:\(port)"))
-            }
-        }
-    }
-
-    /// Whoever answers for a name could have a certificate for the address that they lead it to.
-    @Test(arguments: [
-        (Certificates.loopback, "localhost", false), (Certificates.otherName, "other.example", true),
-        (Certificates.otherName, "OTHER.example.", true), (Certificates.otherName, "x.other.example", false),
-    ])
-    func certificate_countsForWhatTheURLNames(certificate: String, host: String, isTrusted: Bool) async throws {
-        let names = Workbench.Names(lookup: { _ in .success([IPAddress(bytes: [127, 0, 0, 1])]) })
-        try await serve(certificate) { port, authority in
-            try await Workbench.run(names: names) {
-                $0.http.certificates = authority
-            } _: { bench in
-                let source: JSON = ["type": "url", "url": .string("https://\(host):\(port)/")]
-                if isTrusted {
-                    #expect(try await bench.result(source)["body"] == "ok")
-                } else {
-                    let error = try await bench.failure(source)
-                    #expect(error.kind == .tls && error.message.contains("is for another name"), "\(error)")
-                }
+                #expect(error.kind == .tls && !error.isRetryable)
+                #expect(error.message.contains(complaint), "\(error)")
             }
         }
     }
@@ -73,39 +64,6 @@ import Testing
     ])
     func nameOfACertificate_standsFor(name: String, host: String, isFor: Bool) {
         #expect(ServerIdentity.matches(Array(name.utf8), host) == isFor)
-    }
-
-    @Test func server_isNotTrusted_whenItsAuthorityIsUnknown() async throws {
-        try await serve(Certificates.loopback) { port, _ in
-            try await Workbench.run { bench in
-                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
-                #expect(error.kind == .tls)
-                #expect(error.message.contains("authority"))
-            }
-        }
-    }
-
-    @Test func failure_isClear_whenServerAsksForAClientCertificate() async throws {
-        try await serve(Certificates.loopback, asksForCertificate: true) { port, authority in
-            try await Workbench.run {
-                $0.http.certificates = authority
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
-                #expect(error.kind == .tls && error.message.contains("http.clientCertificates"), "\(error)")
-            }
-        }
-    }
-
-    @Test func failure_namesTheFile_whenItHasNoCertificates() async throws {
-        try await serve(Certificates.loopback) { port, _ in
-            try await Workbench.run {
-                $0.http.certificates = "/nonexistent/authorities.pem"
-            } _: { bench in
-                let error = try await bench.failure(["type": "url", "url": .string("https://127.0.0.1:\(port)/")])
-                #expect(error.kind == .tls)
-                #expect(error.message.contains("/nonexistent/authorities.pem"))
-            }
-        }
     }
 
     @Test func certificate_isShown_toItsHost_forItsUsers() async throws {

@@ -31,20 +31,4 @@ import Testing
     func text_isDateOfRFC9110(time: String, text: String) throws {
         #expect(Timestamp(rfc3339: time).map(HTTPDate.text) == text)
     }
-
-    @Test func retryAfter_isSecondsFromNow() throws {
-        let now = try #require(Timestamp(rfc3339: "1994-11-06T08:49:30Z"))
-        #expect(RetryAfter.seconds("120", now: now) == 120)
-        #expect(RetryAfter.seconds("Sun, 06 Nov 1994 08:49:37 GMT", now: now) == 7)
-        #expect(RetryAfter.seconds("Sun, 06 Nov 1994 08:49:00 GMT", now: now) == 0)
-        #expect(RetryAfter.seconds("soon", now: now) == nil)
-        #expect(RetryAfter.seconds("-1", now: now) == nil)
-        #expect(RetryAfter.seconds("9223372036854775808", now: now) == 9_223_372_036_854_775_808)
-        #expect(RetryAfter.seconds(String(repeating: "9", count: 400), now: now) == .infinity)
-        #expect(try #require(RetryAfter.seconds("Fri, 31 Dec 9999 23:59:59 GMT", now: now)) > 0)
-    }
-
-    @Test(arguments: [Int64.min, .max]) func text_isDate_whateverTheTime(milliseconds: Int64) {
-        #expect(HTTPDate.text(Timestamp(milliseconds: milliseconds)).hasSuffix("GMT"))
-    }
 }

@@ -10,40 +10,27 @@ import TestOrigin
 /// What servers may send that is no proper answer, and what becomes of it.
 @Suite struct HostileServerTests {
     private static let head = "HTTP/1.1 200 OK\r\n"
+    private static let chunked = head + "Transfer-Encoding: chunked\r\n\r\n"
 
     /// `{}`, compressed.
     private static let gzipOnce = Base64.decode("H4sIAAAAAAACA6uuBQBDv6ajAgAAAA==") ?? []
     private static let gzipTwice =
         Base64.decode("H4sIAAAAAAACA5Pv5mAAASbm1etYGZz3L1vMBOQBAGPkxh8WAAAA") ?? []
 
-    /// What the server sends before it closes, and the kind of the failure; nil for a success.
+    /// What the server sends before it closes, and the kind of the failure; nil for a success. The files in
+    /// `RealServers` hold less hostile answers.
     private static let answers: [(String, [OriginStep], JobError.Kind?)] = [
         ("nothing", [.close], .network),
         ("no HTTP", [.send("<html>no header</html>"), .close], .network),
-        ("HTTP/1.0 without a length", [.send("HTTP/1.0 200 OK\r\n\r\n{}"), .close], nil),
-        ("HTTP/3.7", [.send("HTTP/3.7 200 OK\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
-        ("chunks that are none", [.send(head + "Transfer-Encoding: chunked\r\n\r\nZZ\r\n{}"), .close], .network),
-        (
-            "a chunk too large", [.send(head + "Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n{}"), .close],
-            .network
-        ),
-        ("a negative chunk", [.send(head + "Transfer-Encoding: chunked\r\n\r\n-2\r\n{}"), .close], .network),
-        ("chunks without an end", [.send(head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), .close], .network),
         ("a body without an end", [.send(head + "\r\n"), .stream(200 << 20), .close], .tooLarge),
+        ("a header without an end", [.send(head)] + flood("X-Fill: some text\r\n"), .tooLarge),
+        ("a field without an end", [.send(head + "X-Fill: ")] + flood("x"), .tooLarge),
+        ("a reason without an end", [.send("HTTP/1.1 200 ")] + flood("x"), .tooLarge),
+        ("trailers without an end", [.send(chunked + "2\r\n{}\r\n0\r\n")] + flood("X-Fill: some text\r\n"), .tooLarge),
+        ("a chunk extension without an end", [.send(chunked + "2;x=")] + flood("x"), .tooLarge),
         (
-            "a header without an end",
-            [.send(head)] + Array(repeating: .send("X-Fill: \(String(repeating: "x", count: 4000))\r\n"), count: 2000),
-            .tooLarge
-        ),
-        (
-            "a field without an end",
-            [.send(head + "X-Fill: ")] + Array(repeating: .send(String(repeating: "x", count: 1 << 16)), count: 50),
-            .tooLarge
-        ),
-        (
-            "a reason without an end",
-            [.send("HTTP/1.1 200 ")] + Array(repeating: .send(String(repeating: "x", count: 1 << 16)), count: 50),
-            .tooLarge
+            "a chunk extension of 48 KiB",
+            [.send(chunked + "2;x=" + String(repeating: "x", count: 48 << 10) + "\r\n{}\r\n0\r\n\r\n")], nil
         ),
         (
             "many informational answers",
@@ -53,81 +40,28 @@ import TestOrigin
                         + "Content-Length: 2\r\n\r\n{}")
             ], nil
         ),
-        (
-            "a length and chunks",
-            [.send(head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"), .close], nil
-        ),
-        ("two lengths", [.send(head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"), .close], .network),
-        ("one length twice", [.send(head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}"), .close], nil),
-        ("more than its length", [.send(head + "Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n\r\nmore")], nil),
-        (
-            "gzip that is none", [.send(head + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"), .close],
-            .network
-        ),
-        (
-            "a coding nobody knows", [.send(head + "Content-Encoding: x-none\r\nContent-Length: 2\r\n\r\n{}"), .close],
-            .parse
-        ),
-        ("HTTP/0.9", [.send("{}"), .close], .network),
+        ("an informational answer and no other", [.send("HTTP/1.1 100 Continue\r\n\r\n"), .close], .network),
         ("HTTP/0.9 that looks like a status", [.send("HTTP/\r\n\r\n{}"), .close], .network),
-        (
-            "HTTP/1.0 cut before its length", [.send("HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{}"), .close],
-            .network
-        ),
         ("HTTP/1.0 without a length, reset", [.send("HTTP/1.0 200 OK\r\n\r\n{}"), .reset], .network),
         ("HTTP/1.0 without a length, cut early", [.send("HTTP/1.0 200 OK\r\n\r\n{"), .close], .parse),
-        (
-            "trailers without an end",
-            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")]
-                + Array(repeating: .send("X-Fill: \(String(repeating: "x", count: 4000))\r\n"), count: 2000),
-            .tooLarge
-        ),
-        (
-            "a chunk extension without an end",
-            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2;x=")]
-                + Array(repeating: .send(String(repeating: "x", count: 1 << 16)), count: 50), .tooLarge
-        ),
-        ("an informational answer and no other", [.send("HTTP/1.1 100 Continue\r\n\r\n"), .close], .network),
-        (
-            "gzip twice, said once", coded("gzip", gzipTwice), .parse
-        ),
-        (
-            "gzip once, said twice", coded("gzip, gzip", gzipOnce), .network
-        ),
-        (
-            "gzip twice, said twice", coded("gzip, gzip", gzipTwice), nil
-        ),
+        ("gzip twice, said once", coded("gzip", gzipTwice), .parse),
+        ("gzip once, said twice", coded("gzip, gzip", gzipOnce), .network),
         ("gzip and what nobody knows", coded("x-none, gzip", gzipOnce), .parse),
         ("deflate that is gzip", coded("deflate", gzipOnce), nil),
-        (
-            "a chunk extension of 48 KiB",
-            [.send(head + "Transfer-Encoding: chunked\r\n\r\n2;x=")]
-                + Array(repeating: .send(String(repeating: "x", count: 1 << 14)), count: 3)
-                + [.send("\r\n{}\r\n0\r\n\r\n")], nil
-        ),
-        (
-            "HTTP/1.0 that keeps the connection",
-            [.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}")], nil
-        ),
-        (
-            "HTTP/1.0 that keeps it without a length",
-            [.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n{}"), .close], nil
-        ),
-        (
-            "something before the status line", [.send("garbage\r\n" + head + "Content-Length: 2\r\n\r\n{}"), .close],
-            .network
-        ),
+        ("something before the status line", [.send("garbage\r\n" + head + "\r\n{}"), .close], .network),
         ("a NUL before the status line", [.send([0]), .send(head + "Content-Length: 2\r\n\r\n{}"), .close], .network),
-        ("a NUL in a field", [.send(head + "X-A: a\u{0}b\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
-        ("a field without a colon", [.send(head + "nothing\r\nContent-Length: 2\r\n\r\n{}"), .close], .network),
         ("a 204 with a body", [.send("HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\n{}")], .parse),
         ("a 304 that was not asked for", [.send("HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n{}")], .http),
-        ("an answer as to HEAD", [.send(head + "Content-Length: 2\r\n\r\n"), .close], .network),
         ("JSON too deep", [.send(head + "\r\n" + String(repeating: "[", count: 1_000_000)), .close], .parse),
         ("JSON that is not UTF-8", [.send(head + "\r\n"), .send([0x22, 0xC3, 0x28, 0x22]), .close], .parse),
         ("JSON cut off", [.send(head + "\r\n{\"a\": "), .close], .parse),
         ("a number without an end", [.send(head + "\r\n" + String(repeating: "9", count: 1_000_000)), .close], nil),
     ]
+
+    /// Some MiB of `text`.
+    private static func flood(_ text: String) -> [OriginStep] {
+        Array(repeating: .send(String(repeating: text, count: (64 << 10) / text.utf8.count)), count: 50)
+    }
 
     /// A body that is said to be in these codings.
     private static func coded(_ codings: String, _ body: [UInt8]) -> [OriginStep] {
@@ -160,7 +94,7 @@ import TestOrigin
             "", "3", "3\r", "3;x=", "3;x=\"", "3\r\n", "3\r\n{", "3\r\n{} ", "3\r\n{} \r", "3\r\n{} \r\n",
             "3\r\n{} \r\n0",
             "3\r\n{} \r\n0\r\n", "3\r\n{} \r\n0\r\n\r", "3\r\n{} \r\n0\r\nX-Sum: ", "3\r\n{} \r\n0\r\nX-Sum: 1\r\n",
-        ].map { head + "Transfer-Encoding: chunked\r\n\r\n\($0)" }
+        ].map { chunked + $0 }
 
     @Test(arguments: ["url", "json", "download"], [false, true])
     func answerThatIsCut_isNetwork_whereverThatIs(type: String, resetting: Bool) async throws {
@@ -169,10 +103,8 @@ import TestOrigin
             return [.send(cut), resetting ? .reset : .close]
         }) { origin, bench in
             for (number, cut) in Self.cuts.enumerated() {
-                var source: JSON = ["type": .string(type), "url": .string(origin.url("/\(number)"))]
-                if type == "download" {
-                    source = ["type": "download", "url": .string(origin.url("/\(number)")), "path": "x"]
-                }
+                let members: [String: JSON] = type == "download" ? ["path": "x"] : [:]
+                let source = JSON.source(type, origin.url("/\(number)"), members)
                 do {
                     let result = try await bench.result(source, job: JobID(number + 1))
                     Issue.record("\(cut.debugDescription) gives \(result)")

@@ -34,30 +34,6 @@ import Testing
         #expect(longest <= 64 << 10)
     }
 
-    @Test func body_isDamaged_cutOff_orGoesOn() throws {
-        let good = try Compression.compressed("text", "gzip")
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array("{}".utf8), by: 2) }
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array(good.dropLast()), by: 100) }
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(good + [0, 1], by: 100) }
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(good, by: 100, limit: good.count - 1) }
-        #expect(try Self.decoded([], by: 1).bytes == [])
-        #expect(try Self.decoded(good, by: 100, limit: good.count).bytes == Array("text".utf8))
-    }
-
-    @Test(arguments: [1, 3, 1000]) func codings_areDecoded_howeverTheyArrive(step: Int) throws {
-        let (gzip, deflate) = (try Compression.compressed("one", "gzip"), try Compression.compressed("one", "deflate"))
-        let raw = Array(deflate.dropFirst(2).dropLast(4))
-        let cases: [([UInt8], [String], String)] = [
-            (gzip + gzip, ["gzip"], "oneone"), (gzip + [0, 0, 0], ["gzip"], "one"),
-            (gzip + [0, 0] + gzip + [0], ["gzip"], "oneone"), (deflate, ["deflate"], "one"), (raw, ["deflate"], "one"),
-            (gzip, ["deflate"], "one"),
-        ]
-        for (bytes, codings, text) in cases {
-            #expect(try Self.decoded(bytes, codings, by: step).bytes == Array(text.utf8), "\(codings)")
-        }
-        #expect(throws: Inflater.Failure.self) { try Self.decoded(Array(raw.dropLast()), ["deflate"], by: step) }
-    }
-
     /// Blocks that hold nothing can follow each other for ever.
     @Test func bodyWithoutContent_isTooLarge_onceItIsLong() async throws {
         let empty: [UInt8] = [0, 0, 0, 0xFF, 0xFF]

@@ -12,6 +12,7 @@ import TestOrigin
         "http://100.100.100.200/", "http://[64:ff9b:1::a9fe:a9fe]/", "http://[64:ff9b:1:1a9:fe:a9fe::]/",
         "http://[64:ff9b:1:0:a9:fea9:fe00:0]/",
         "http://[::ffff:0:169.254.169.254]/", "http://[2002:a9fe:a9fe::]/", "http://[::169.254.169.254]/",
+        "http://[2001:0:a9fe:a9fe::1]/", "http://[2001:0:1::5601:5601]/",
         "http://169.254.169.254./", "http://\u{FF11}\u{FF16}\u{FF19}.254.169.254/", "ftp://example.org/",
         "file:///etc/passwd", "file://localhost/etc/passwd", "unix://x/", "http+unix://x/",
     ])

@@ -273,15 +273,6 @@ import Testing
         }
     }
 
-    @Test func refusal_isHTTP_withItsRetryAfter() async throws {
-        try await Workbench.run(against: { _, _ in Self.answer("503 Busy", [("Retry-After", "7")]) }) { origin, bench in
-            try bench.write(Self.content, to: bench.downloads + "/x")
-            let error = try await bench.failure(upload(origin))
-            #expect(error.kind == .http && error.http?.status == 503 && error.isRetryable)
-            #expect(error.retryAfter == 7)
-        }
-    }
-
     @Test(arguments: [true, false]) func earlyRefusal_endsTheUpload_whileTheServerReadsNothing(closes: Bool)
         async throws
     {

@@ -44,7 +44,7 @@ import Testing
         origin["/document"] = .json("{\"picture\": \"\(origin.url("/picture"))\"}")
         origin["/tool.tar.gz"] = OriginResource(content, etag: "\"1\"")
         var slow = OriginResource(content, etag: "\"1\"")
-        slow.drip = (1, .milliseconds(200))
+        slow.stalls = true
         origin["/slow.tar.gz"] = slow
         origin["/work"] = OriginResource(text: "worked")
         origin["/done"] = OriginResource(text: "noted")

@@ -34,7 +34,7 @@ import Testing
 
     @Test func path_staysThatOfTheJobWhichGoesOnWithIt_afterKill() async throws {
         let tag = "\"v1\""
-        try await ScriptedOrigin.run(Misbehaviour.cut(Sample.large, at: .middle, times: 1, etag: tag)) { origin in
+        try await ScriptedOrigin.run(Misbehaviour.cut(Sample.large, times: 1, etag: tag)) { origin in
             try await Household.with { household in
                 let url = JSON.string(origin.url("/file"))
                 let retry: JSON = ["max": 1, "initial": 3000, "maxDelay": 3000, "jitter": false]

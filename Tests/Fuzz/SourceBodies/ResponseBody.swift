@@ -51,7 +51,6 @@ package final class ResponseBody: Sendable {
         // No input is about a loss of power, and each that succeeds would wait for the disk.
         var files = FileOperations.real
         files.sync = { _ in }
-        files.syncData = { _ in }
         server = try FuzzedServer()
         library = try SourceLibrary(
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
