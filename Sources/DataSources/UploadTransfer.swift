@@ -22,9 +22,8 @@ struct UploadTransfer: Sendable {
         if let digest = body.digest { try check(digest, of: file) }
         var request = OutgoingRequest(
             try rules.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
-            body: .file(body), coding: .asSent, userAgent: rules.settings.http.userAgent)
+            body: .file(body), coding: .asSent, idleTimeout: spec.idleTimeout)
         if let frame { request.set("Content-Type", frame.contentType) }
-        request.idleTimeout = spec.idleTimeout
         let response = try await rules.transport.open(request, transfer)
         defer { response.close() }
         guard response.isSuccess else { throw await response.failure() }

@@ -78,18 +78,6 @@ import TestOrigin
             #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
         }
     }
-
-    @Test(arguments: [60_000, 200_000, 3_000_000]) func document_isTheSame_howeverLongItIs(_ size: Int) async throws {
-        let text = String(repeating: "x", count: size)
-        try await Workbench.run(serving: ["/long": .json("\u{FEFF}[1, \"\(text)\"]")]) { origin, bench in
-            let url = JSON.string(origin.url("/long"))
-            let whole = try await bench.result(["type": "json", "url": url])
-            #expect(whole == [1, .string(text)])
-            #expect(try await bench.result(["type": "json", "url": url, "select": "/0"]) == 1)
-            #expect(try await bench.failure(["type": "json", "url": url, "select": "/2"]).kind == .select)
-            #expect(bench.bytes(of: bench.bodyPath) == nil, "nothing stays behind")
-        }
-    }
 }
 
 extension DocumentBudget {

@@ -48,8 +48,7 @@ struct DocumentTransfer: Sendable {
         let rules = transfer.rules
         var request = OutgoingRequest(
             try rules.access.url(spec.url), method: spec.method, headers: spec.headers,
-            body: try await outgoingBody(), coding: .decoded, accept: types, userAgent: rules.settings.http.userAgent)
-        request.idleTimeout = spec.idleTimeout
+            body: try await outgoingBody(), coding: .decoded, accept: types, idleTimeout: spec.idleTimeout)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
         let response = try await rules.transport.open(request, transfer)

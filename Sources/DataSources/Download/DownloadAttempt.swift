@@ -11,12 +11,7 @@ final class DownloadAttempt: Sendable {
     let transfer: Transfer
     private let directories: DownloadDirectories
     /// The response by which the server named the file.
-    let opened = Handover<Opened>()
-
-    struct Opened: Sendable {
-        let source: String
-        let response: IncomingResponse
-    }
+    let opened = Handover<(source: String, response: IncomingResponse)>()
 
     private var context: SourceContext { transfer.context }
     private var reservations: FileReservations { transfer.shared.reservations }
@@ -93,7 +88,7 @@ final class DownloadAttempt: Sendable {
         for source in spec.sources {
             do throws(JobError) {
                 let response = try await open(transfer.rules.access.url(source))
-                opened.put(Opened(source: source, response: response))
+                opened.put((source, response))
                 if response.isSuccess { return ServerName.of(response) }
                 await response.discard()
                 throw response.statusError
@@ -148,11 +143,9 @@ final class DownloadAttempt: Sendable {
     func open(
         _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
     ) async throws(JobError) -> IncomingResponse {
-        var request = OutgoingRequest(
-            url, headers: spec.headers, coding: .asSent, userAgent: transfer.settings.http.userAgent)
+        var request = OutgoingRequest(url, headers: spec.headers, coding: .asSent, idleTimeout: spec.idleTimeout)
         for case (let name, let value?) in fields { request.set(name, value) }
         request.isPart = isPart
-        request.idleTimeout = spec.idleTimeout
         return try await transfer.rules.transport.open(request, transfer)
     }
 
@@ -286,7 +279,7 @@ final class DownloadAttempt: Sendable {
             await remember(
                 DownloadRecord(
                     job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
-                    result: .object(result), file: status.identity, size: status.size, modifiedAt: status.modifiedAt),
+                    result: .object(result), file: status.identity, modifiedAt: status.modifiedAt),
                 path)
             let isDone = try await onFileThread { _ throws(JobError) in
                 try target.finish(as: name, replacing: replaces)

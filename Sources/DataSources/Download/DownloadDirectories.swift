@@ -45,7 +45,6 @@ struct DownloadDirectories: Sendable {
     var primary: String { directory.path }
 
     private static let slash = UInt8(ascii: "/")
-    private static let mostNames = 100
 
     /// The names between slashes as bytes: to Swift, a slash before a combining accent is another character.
     private static func components(_ text: String) -> [Substring] {
@@ -113,9 +112,6 @@ struct DownloadDirectories: Sendable {
         guard text.utf8.count < 4096 - 512,
             components.allSatisfy({ $0.utf8.count <= DownloadPath.longestName })
         else { throw refusal(text, "is too long; give a shorter one") }
-        guard components.count <= Self.mostNames else {
-            throw refusal(text, "has more than \(Self.mostNames) names; give a shorter one")
-        }
         guard isDirectory || components.last?.hasSuffix(DownloadPath.partSuffix) != true else {
             throw refusal(
                 text, "ends in \"\(DownloadPath.partSuffix)\", as unfinished downloads do; give another name")

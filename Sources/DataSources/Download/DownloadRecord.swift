@@ -10,13 +10,12 @@ struct DownloadRecord: Sendable, Hashable {
     var url: String
     var result: JSON
     var file: FileOperations.Status.Identity
-    var size: Int64
     var modifiedAt: Int64
 
     var json: JSON {
         [
             "job": JSON(Int(job)), "link": JSON(link), "owner": owner.map { JSON(Int($0)) } ?? .null,
-            "url": .string(url), "result": result, "file": file.json, "size": JSON(Int(size)),
+            "url": .string(url), "result": result, "file": file.json,
             "modifiedAt": .string(String(modifiedAt)),
         ]
     }
@@ -27,11 +26,11 @@ extension DownloadRecord {
     init?(_ json: JSON?) {
         guard let json, let job = json["job"]?.int, let link = json["link"]?.int, let url = json["url"]?.string,
             let result = json["result"], let file = json["file"].flatMap(FileOperations.Status.Identity.init(json:)),
-            let size = json["size"]?.int, let modifiedAt = json["modifiedAt"]?.string.flatMap(Int64.init)
+            let modifiedAt = json["modifiedAt"]?.string.flatMap(Int64.init)
         else { return nil }
         self.init(
             job: JobID(job), link: link, owner: json["owner"]?.int.flatMap(UInt32.init(exactly:)), url: url,
-            result: result, file: file, size: Int64(size), modifiedAt: modifiedAt)
+            result: result, file: file, modifiedAt: modifiedAt)
     }
 
     /// Whether the file with this status is the downloaded one, unchanged.
@@ -39,6 +38,7 @@ extension DownloadRecord {
         status.identity == file && status.size == size && status.modifiedAt == modifiedAt
     }
 
+    var size: Int64 { Int64(result["size"]?.int ?? -1) }
     var etag: String? { result["etag"]?.string }
     var lastModified: String? { result["lastModified"]?.string }
     var sha256: String? { result["sha256"]?.string }

@@ -58,15 +58,14 @@ package struct AccessList: Sendable, Hashable {
 
     /// Reads the kernel's form; nil for any other form.
     init?(_ bytes: ArraySlice<UInt8>) {
-        func number(_ offset: Int, _ count: Int) -> UInt32 {
-            (0..<count).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
+        func number<Number: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> Number {
+            bytes.withUnsafeBytes { Number(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Number.self)) }
         }
-        guard bytes.count >= 4, bytes.count % 8 == 4, number(0, 4) == Self.version else { return nil }
+        guard bytes.count % 8 == 4, number(0) == Self.version else { return nil }
         var entries: [Entry] = []
         for offset in stride(from: 4, to: bytes.count, by: 8) {
-            guard let tag = Entry.Tag(rawValue: UInt16(truncatingIfNeeded: number(offset, 2))) else { return nil }
-            let rights = Rights(rawValue: UInt16(truncatingIfNeeded: number(offset + 2, 2)))
-            entries.append(Entry(tag: tag, rights: rights, id: number(offset + 4, 4)))
+            guard let tag = Entry.Tag(rawValue: number(offset)) else { return nil }
+            entries.append(Entry(tag: tag, rights: Rights(rawValue: number(offset + 2)), id: number(offset + 4)))
         }
         self.entries = entries
     }

@@ -21,6 +21,7 @@ final class HTTPTransport: Sendable {
     /// Sends `request`, follows redirects, and returns the response, which the caller closes.
     func open(_ request: OutgoingRequest, _ transfer: Transfer) async throws(JobError) -> IncomingResponse {
         var request = request
+        request.fill("User-Agent", settings.userAgent)
         request.authorize(by: settings.credentials, for: transfer.owner)
         var cookies = CookieJar()
         for followed in 0... {

@@ -34,14 +34,14 @@ struct OutgoingRequest: Sendable {
     /// The proxy that is asked for the URL, unless it only forwards bytes.
     var proxy: ProxyAddress?
     /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
-    var idleTimeout: Double?
+    let idleTimeout: Double?
     /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
     /// `headers` take precedence over the defaults.
     init(
         _ url: RequestURL, method: String = "GET", headers: [HeaderField], body: Body? = nil, coding: Coding,
-        accept: String = "*/*", userAgent: String
+        accept: String = "*/*", idleTimeout: Double? = nil
     ) {
         self.url = url
         self.method = method
@@ -49,7 +49,7 @@ struct OutgoingRequest: Sendable {
         self.coding = coding
         self.headers = HTTPFields(headers.map { ($0.name, $0.value) })
         hasOwnCodings = self.headers.contains(name: "Accept-Encoding")
-        fill("User-Agent", userAgent)
+        self.idleTimeout = idleTimeout
         fill("Accept", accept)
         switch coding {
         case .decoded: fill("Accept-Encoding", "gzip, deflate")
@@ -59,7 +59,8 @@ struct OutgoingRequest: Sendable {
         fillCredentials()
     }
 
-    private mutating func fill(_ name: String, _ value: String) {
+    /// Sets a field that the request does not have.
+    mutating func fill(_ name: String, _ value: String) {
         if !headers.contains(name: name) { headers.add(name: name, value: value) }
     }
 

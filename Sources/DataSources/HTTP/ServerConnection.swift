@@ -52,7 +52,9 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
         stream.begin(on: self)
         let sending = channel.writeAndFlush(head)
-        guard let body = request.body, body.size > 0 else { return finishSending(stream, sending) }
+        guard let body = request.body, body.size > 0 else {
+            return sending.whenComplete { self.finishSending(stream, $0) }
+        }
         switch body {
         case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
         case .file(let file): send(file, file.begin(), stream)
@@ -93,15 +95,13 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// The request is sent once `last` is.
-    private func finishSending(_ stream: ResponseStream, _ last: EventLoopFuture<Void>? = nil) {
-        (last ?? channel.eventLoop.makeSucceededVoidFuture()).whenComplete { result in
-            let isPresent = self.state.withLock { state in
-                if state.stream === stream { state.isSent = true }
-                return state.stream === stream
-            }
-            if isPresent, case .failure(let error) = result { self.fail(error) }
+    /// The last bytes of the request are sent, or failed to be.
+    private func finishSending(_ stream: ResponseStream, _ result: Result<Void, any Error> = .success(())) {
+        let isPresent = state.withLock { state in
+            if state.stream === stream { state.isSent = true }
+            return state.stream === stream
         }
+        if isPresent, case .failure(let error) = result { fail(error) }
     }
 
     /// Ends the exchange of `stream`, if it is still running. May be called on any thread.

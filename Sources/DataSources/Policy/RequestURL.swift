@@ -57,7 +57,7 @@ package struct RequestURL: Sendable, Hashable {
             if !decoded.isEmpty { credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":" }
             authority = authority[(at + 1)...]
         }
-        self.scheme = Self.lowercase(scheme)
+        self.scheme = Self.text(scheme).lowercased()
         var port = self.scheme == "https" ? 443 : 80
         if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
             let digits = authority[(colon + 1)...]
@@ -86,14 +86,6 @@ package struct RequestURL: Sendable, Hashable {
 
     private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
 
-    /// ASCII text in lower case.
-    private static func lowercase(_ bytes: Bytes) -> String {
-        String(unsafeUninitializedCapacity: bytes.count) { text in
-            for (index, byte) in bytes.enumerated() { text[index] = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
-            return bytes.count
-        }
-    }
-
     private static func host(_ bytes: Bytes) -> Host? {
         if bytes.first == UInt8(ascii: "[") {
             guard bytes.last == UInt8(ascii: "]") else { return nil }
@@ -119,7 +111,7 @@ package struct RequestURL: Sendable, Hashable {
             }
         }
         guard (1...63).contains(name.endIndex - label), name.count <= 253 else { return nil }
-        let lower = lowercase(name)
+        let lower = text(name).lowercased()
         if isDigit(name[label]), isNumeric(name[label...]) { return IPAddress(lower).map(Host.address) }
         return .name(lower)
     }
@@ -142,9 +134,6 @@ package struct RequestURL: Sendable, Hashable {
     /// Path and query without fragment, with everything encoded that a request line may not contain.
     private static func target(_ text: Bytes) -> String {
         let source = text.prefix { $0 != UInt8(ascii: "#") }
-        if source.first == UInt8(ascii: "/"), source.allSatisfy({ $0 != UInt8(ascii: "%") && isPlain($0) }) {
-            return Self.text(source)
-        }
         var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
         bytes.reserveCapacity(source.count + 1)
         for index in source.startIndex..<source.endIndex {

@@ -73,44 +73,30 @@ package struct OutputReader {
         var offset = range.lowerBound
         while offset < range.upperBound {
             let (place, room) = head.place(of: offset)
-            let (position, count) = (head.position(of: place), min(room, Int(range.upperBound - offset)))
-            let first = Int(place % 8)
-            let bytes = try load(position.byte, count)
-            let bits = try load(position.bits, (first + count + 7) / 8)
-            guard bytes.count == count, bits.count == (first + count + 7) / 8 else { throw Errno.ioError }
-            func isError(_ index: Int) -> Bool { bits[(first + index) / 8] >> UInt8((first + index) % 8) & 1 == 1 }
-            var start = 0
-            while start < count {
-                let stream = isError(start)
-                let end = (start + 1..<count).first { isError($0) != stream } ?? count
-                if records.last?.isError == stream {
-                    records[records.count - 1].bytes += bytes[start..<end]
-                } else if records.count == Self.mostRecords {
-                    return (records, offset + Int64(start))
-                } else {
-                    records.append(OutputPiece.Record(isError: stream, bytes: Array(bytes[start..<end])))
+            let (first, count) = (Int(place % 8), min(room, Int(range.upperBound - offset)))
+            let size = first + count + (first + count + 7) / 8
+            let groups = try load(OutputLog.Head.position(ofGroupAt: place), size)
+            guard groups.count == size else { throw Errno.ioError }
+            for index in first..<first + count {
+                let bits = index / 8 * 9
+                let isError = groups[bits] >> UInt8(index % 8) & 1 == 1
+                if records.last?.isError != isError {
+                    guard records.count < Self.mostRecords else { return (records, offset) }
+                    records.append(OutputPiece.Record(isError: isError, bytes: []))
                 }
-                start = end
+                records[records.count - 1].bytes.append(groups[bits + 1 + index % 8])
+                offset += 1
             }
-            offset += Int64(count)
         }
         return (records, range.upperBound)
     }
 
     private func load(_ position: Int64, _ count: Int) throws(Errno) -> [UInt8] {
-        var failure: Errno?
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            do throws(Errno) {
-                filled = try files.fill(
-                    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]),
-                    from: file,
-                    at: position)
-            } catch {
-                failure = error
-            }
+        var bytes = [UInt8](repeating: 0, count: count)
+        let filled = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(Errno) in
+            try files.fill(UnsafeMutableRawBufferPointer(buffer), from: file, at: position)
         }
-        if let failure { throw failure }
-        return bytes
+        return Array(bytes.prefix(filled))
     }
 }
 

@@ -17,8 +17,8 @@ final class OutputWriter: Sendable {
         var file: OpenFile?
         /// One for each unit.
         var leases: [Lease] = []
-        /// The byte of bits that the next byte of output continues.
-        var bits: UInt8 = 0
+        /// The bits and bytes of the last group, which the next byte of output may continue.
+        var group: [UInt8] = []
         var tail: [UInt8] = []
     }
 
@@ -77,8 +77,8 @@ final class OutputWriter: Sendable {
 
     /// Whether there is a place for the next byte.
     private func hasRoom(_ state: inout State) throws(Errno) -> Bool {
-        let unit = state.head.unit(of: state.head.place(of: Int64(state.head.size)).place)
-        if unit < state.leases.count { return true }
+        let place = state.head.place(of: Int64(state.head.size)).place
+        if place / state.head.unit < state.leases.count { return true }
         return try addUnit(&state)
     }
 
@@ -106,26 +106,24 @@ final class OutputWriter: Sendable {
         _ bytes: Slice<UnsafeRawBufferPointer>, _ stream: OutputLog.Stream, _ state: inout State
     ) throws(Errno) -> Int {
         let (place, room) = state.head.place(of: Int64(state.head.size))
-        let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
-        let (first, end) = (Int(place % 8), Int(place % 8) + part.count)
-        var bits = [UInt8](repeating: stream == .err ? 0xFF : 0, count: (end + 7) / 8)
-        let before: UInt8 = (1 << UInt8(first)) - 1
-        bits[0] = bits[0] & ~before | state.bits & before
-        let position = state.head.position(of: place)
-        try write(part, at: position.byte, state)
-        try bits.withUnsafeBufferPointer { (bits) throws(Errno) in
-            try write(UnsafeRawBufferPointer(bits), at: position.bits, state)
+        var group = place % 8 == 0 ? [] : state.group
+        for byte in bytes.prefix(room) {
+            if group.count % 9 == 0 { group.append(0) }
+            if stream == .err { group[group.count / 9 * 9] |= 1 << UInt8(group.count % 9 - 1) }
+            group.append(byte)
+        }
+        try group.withUnsafeBufferPointer { (group) throws(Errno) in
+            try write(UnsafeRawBufferPointer(group), at: OutputLog.Head.position(ofGroupAt: place), state)
         }
         // Readers look for the bytes once the head counts them.
-        var head = state.head
-        head.size += UInt64(part.count)
-        swap(&head, &state.head)
+        let (count, before) = (min(room, bytes.count), state.head)
+        state.head.size += UInt64(count)
         do throws(Errno) { try writeHead(state) } catch {
-            state.head = head
+            state.head = before
             throw error
         }
-        state.bits = end % 8 == 0 ? 0 : bits[bits.count - 1]
-        return part.count
+        state.group = Array(group.suffix(group.count % 9))
+        return count
     }
 
     private func writeHead(_ state: borrowing State) throws(Errno) {

@@ -15,8 +15,7 @@ final class PipeReader: Sendable {
 
     private struct State {
         /// The pipes that have not ended.
-        var channels: [Int: any Channel] = [:]
-        var ended: Set<Int> = []
+        var open: [Int: any Channel] = [:]
         var pending: [Chunk] = []
         var waiter: Promise<[Chunk]?, JobError>?
     }
@@ -36,13 +35,13 @@ final class PipeReader: Sendable {
                         channel.eventLoop.makeCompletedFuture {
                             try channel.pipeline.syncOperations.addHandler(handler)
                             // A pipe that ends at once is read before this function goes on.
-                            reader.state.withLock { $0.channels[pipe] = channel }
+                            reader.state.withLock { $0.open[pipe] = channel }
                         }
                     }
                     .takingOwnershipOfDescriptor(input: descriptor).get()
             } catch {
+                // It counts as ended.
                 Glibc.close(descriptor)
-                reader.end(pipe)
             }
         }
         return reader
@@ -55,7 +54,7 @@ final class PipeReader: Sendable {
         let promise = Promise<[Chunk]?, JobError>()
         let channels = state.withLock { state in
             state.waiter = promise
-            return descriptors.indices.compactMap { state.channels[$0] }
+            return Array(state.open.values)
         }
         if !deliver() { for channel in channels { channel.read() } }
         return try? await promise.deferred.get()
@@ -65,7 +64,7 @@ final class PipeReader: Sendable {
     @discardableResult
     private func deliver() -> Bool {
         let delivery = state.withLock { state -> (reader: Promise<[Chunk]?, JobError>, chunks: [Chunk]?)? in
-            guard let reader = state.waiter, !state.pending.isEmpty || isEnded(state) else { return nil }
+            guard let reader = state.waiter, !state.pending.isEmpty || state.open.isEmpty else { return nil }
             defer { (state.waiter, state.pending) = (nil, []) }
             return (reader, state.pending.isEmpty ? nil : state.pending)
         }
@@ -74,11 +73,9 @@ final class PipeReader: Sendable {
         return true
     }
 
-    private func isEnded(_ state: borrowing State) -> Bool { state.ended.count == descriptors.count }
-
     /// Reads what is in the pipes now and ignores later output. Called on the event loop.
     func cut() {
-        for (pipe, channel) in state.withLock(\.channels) {
+        for (pipe, channel) in state.withLock(\.open) {
             var left: Int32 = 0
             if ioctl(descriptors[pipe], UInt(FIONREAD), &left) == 0, left > 0 {
                 let bytes = [UInt8](unsafeUninitializedCapacity: Int(left)) { buffer, count in
@@ -93,7 +90,7 @@ final class PipeReader: Sendable {
 
     private func append(_ bytes: ByteBuffer, from pipe: Int) {
         state.withLock { state in
-            guard state.channels[pipe] != nil else { return }
+            guard state.open[pipe] != nil else { return }
             if state.pending.last?.pipe == pipe {
                 state.pending[state.pending.count - 1].bytes.writeImmutableBuffer(bytes)
             } else {
@@ -103,10 +100,7 @@ final class PipeReader: Sendable {
     }
 
     private func end(_ pipe: Int) {
-        state.withLock { state in
-            state.channels[pipe] = nil
-            state.ended.insert(pipe)
-        }
+        state.withLock { $0.open[pipe] = nil }
         deliver()
     }
 

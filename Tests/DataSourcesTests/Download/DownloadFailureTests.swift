@@ -34,9 +34,13 @@ import TestOrigin
     private static func failing(_ operation: String, _ code: Int32, after: Int = 0) -> FileOperations {
         var files = FileOperations.real
         let real = FileOperations.real
-        let calls = Counter()
+        let calls = Mutex(0)
         let check: @Sendable () throws(Errno) -> Void = { () throws(Errno) in
-            if calls.next() > after { throw Errno(rawValue: code) }
+            let isDue = calls.withLock { calls in
+                calls += 1
+                return calls > after
+            }
+            if isDue { throw Errno(rawValue: code) }
         }
         switch operation {
         case "open":
@@ -65,17 +69,6 @@ import TestOrigin
             }
         }
         return files
-    }
-
-    private final class Counter: Sendable {
-        private let count = Mutex(0)
-
-        func next() -> Int {
-            count.withLock { count in
-                count += 1
-                return count
-            }
-        }
     }
 
     @Test(arguments: [

@@ -188,20 +188,6 @@ import TestOrigin
         }
     }
 
-    @Test func path_isBounded_inItsDepth() async throws {
-        try await Workbench.run(serving: ["/x": OriginResource(text: "x")]) { origin, bench in
-            for count in [99, 100] {
-                let source: JSON = .download(origin.url("/x"), to: String(repeating: "d/", count: count) + "x")
-                guard count > 99 else {
-                    _ = try await bench.result(source)
-                    continue
-                }
-                let error = try await bench.failure(source)
-                #expect(error.kind == .policy && error.message.contains("100"), "\(error)")
-            }
-        }
-    }
-
     @Test func skip_isRefused_whenWhatIsThereIsNoFile() async throws {
         try await Workbench.run { bench in
             mkfifo(bench.root + "/fifo", 0o600)

@@ -66,22 +66,6 @@ extension SegmentedDownloadTests {
         }
     }
 
-    @Test func restart_beginsAnew_whereTheFileChanged() async throws {
-        let other = Workbench.bytes(1 << 20, seed: 9)
-        try await ScriptedOrigin.run({ request, count in
-            if count < 4 { return Self.hanging(request, count) }
-            return [.head("200 OK", [("Content-Length", "\(other.count)"), ("ETag", "\"2\"")]), .send(other)]
-        }) { origin in
-            try await interrupted(origin) { bench, _ in
-                try await bench.restarted { bench in
-                    let result = try await bench.result(download(origin))
-                    #expect(bench.bytes(of: bench.downloads + "/x") == other)
-                    #expect(result["resumedFrom"] == 0)
-                }
-            }
-        }
-    }
-
     // MARK: Ends
 
     @Test(arguments: TransferEnd.allCases, [false, true])

@@ -137,28 +137,11 @@ import TestOrigin
         }
     }
 
-    @Test func answer_isQuoted_whenItIsNotHTTP() async throws {
-        try await Workbench.run(against: { _, _ in [.send("SSH-2.0-OpenSSH\r\n"), .close] }) { origin, bench in
-            let error = try await bench.failure(.source("url", origin.url("/x")))
-            #expect(error.kind == .network && !error.isRetryable)
-            #expect(error.message.contains("\"SSH-2.0-OpenSSH\""))
-        }
-    }
-
     @Test func request_carriesBytes_ofBodyBase64() async throws {
         try await Workbench.run(serving: ["/in": OriginResource(text: "ok")]) { origin, bench in
             _ = try await bench.result(.source("url", origin.url("/in"), ["method": "POST", "bodyBase64": "/wCA"]))
             #expect(origin.log.last("/in")?.body == [0xFF, 0, 0x80])
             #expect(origin.log.last("/in")?.headers["user-agent"] == "deferd/1.0")
-        }
-    }
-
-    @Test(arguments: ["identity", "gzip"]) func head_hasNoBody_howeverLargeItIs(coding: String) async throws {
-        let fields = [("Content-Encoding", coding), ("Content-Length", "99999999999")]
-        try await Workbench.run(against: { _, _ in [.head("200 OK", fields)] }) { origin, bench in
-            let result = try await bench.result(.source("url", origin.url("/x"), ["method": "HEAD"]))
-            #expect(result["size"] == 0)
-            #expect(result["headers"]?["content-length"] == "99999999999")
         }
     }
 

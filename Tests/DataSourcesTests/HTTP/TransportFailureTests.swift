@@ -48,19 +48,6 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: [true, false]) func failure_isTooLarge_whenBodyIs(isAnnounced: Bool) async throws {
-        let script: ScriptedOrigin.Script = { _, _ in
-            [.head("200 OK", isAnnounced ? [("Content-Length", "2000000")] : []), .stream(2_000_000), .close]
-        }
-        try await Workbench.run(against: script) {
-            $0.limits.body = 1_000_000
-        } _: { origin, bench in
-            let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
-            #expect(error.kind == .tooLarge)
-            #expect(bench.names(below: bench.directory) == ["root"])
-        }
-    }
-
     @Test func cancel_removesABody_thatStandsInAFile() async throws {
         let script: ScriptedOrigin.Script = { _, _ in
             [.head("200 OK", [("Content-Length", "10000000")]), .stream(5_000_000), .hold]

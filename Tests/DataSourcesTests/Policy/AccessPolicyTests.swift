@@ -24,13 +24,6 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: ["http://127.0.0.1/", "http://10.0.0.1/", "https://example.org/", "http://[::1]:8080/x"])
-    func url_isAllowed_byDefault(url: String) async throws {
-        try await Workbench.run { bench in
-            _ = try bench.library.rules.check(url: url)
-        }
-    }
-
     @Test(arguments: [
         "no url", "http://", "/path", "http://a b/", "http://127.0.0.%31/", "http://%31%32%37.0.0.1/",
         "http://127.0.0.1%2f/", "http://127.0.0.1\\@127.0.0.2/", "http://127..1/", "http://127.0.0.1../",
@@ -38,7 +31,6 @@ import TestOrigin
     ])
     func text_isInvalid_whenNoURL(text: String) async throws {
         try await Workbench.run { bench in
-            #expect(throws: JobError.self) { try bench.library.rules.check(url: text) }
             let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: text) }
             #expect(error?.kind == .invalid)
         }

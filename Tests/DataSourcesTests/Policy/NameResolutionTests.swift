@@ -62,17 +62,6 @@ import TestOrigin
         }
     }
 
-    @Test func redirect_isNotFollowed_toNameOfDeniedAddress() async throws {
-        try await Workbench.run(
-            serving: ["/x": .redirect(302, to: "http://in.example/")],
-            names: resolver(["in.example": ["169.254.169.254"], "out.example": ["127.0.0.1"]])
-        ) { origin, bench in
-            let error = try await bench.failure(url("http://out.example:\(origin.port)/x"))
-            #expect(error.kind == .policy)
-            #expect(origin.log.count() == 1)
-        }
-    }
-
     @Test func allowedAddress_isUsed_besideDeniedOne() async throws {
         try await Workbench.run(
             serving: ["/x": OriginResource(text: "x")], names: resolver(["a.example": ["169.254.1.1", "127.0.0.1"]])

@@ -85,35 +85,6 @@ import Testing
         }
     }
 
-    @Test func command_hasItsSpecsEnvironmentOnly_inADaemonOfItsUser() async throws {
-        try await Self.run(change: { $0.programs.belongsToCaller = true }) { bench async throws in
-            func variables(_ members: [String: JSON]) async throws -> [String] {
-                var source: JSONObject = ["type": "program", "command": ["/usr/bin/env"]]
-                for (name, value) in members { source[name] = value }
-                return Self.lines(try await bench.result(.object(source), job: 7)).sorted()
-            }
-            let own = ["DEFERD_ATTEMPT=1", "DEFERD_JOB=7", "DEFERD_RESTARTS=0"]
-            let given: JSON = ["PATH": "/x", "LD_X": "1", "GCONV_PATH": "/y", "DEFERD_JOB": "1", "DEFERD_X": "2"]
-            let all = own + ["DEFERD_X=2", "GCONV_PATH=/y", "LD_X=1", "PATH=/x"]
-            #expect(try await variables(["environment": given]) == all.sorted())
-            #expect(try await variables(["environment": [:]]) == own)
-            #expect(
-                try await variables([:])
-                    == own + ["HOME=\(NSHomeDirectory())", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin"])
-        }
-    }
-
-    @Test func command_runsInTheDirectory_andWithTheUmask_ofItsSpec() async throws {
-        try await Self.run { bench async throws in
-            #expect(
-                try await bench.result(Self.shell("pwd; umask", ["directory": "/usr", "umask": "027"]))["output"]
-                    == "/usr\n0027")
-            #expect(try await bench.result(Self.shell("umask", ["umask": "0"]))["output"] == "0000")
-            let error = try await bench.failure(Self.shell("pwd", ["directory": "/nowhere"]))
-            #expect(error.kind == .program && error.message.contains("directory could not be entered"), "\(error)")
-        }
-    }
-
     @Test func arguments_areAsMany_asTheSystemTakes() async throws {
         try await Self.run { bench async throws in
             func count(_ words: Int) -> JSON {

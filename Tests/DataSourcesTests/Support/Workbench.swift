@@ -69,48 +69,43 @@ final class Workbench: Sendable {
         // Whatever the umask is: where callers' own rights count they have to get here.
         for directory in [directory, directory + "/root"] { chmod(directory, 0o755) }
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        var settings = SourceSettings()
-        settings.downloads.directory = directory + "/downloads"
-        settings.downloads.roots = [directory + "/root"]
-        if timers == nil { Self.waitLong(&settings) }
+        var settings = Self.settings(of: directory, timers)
         change(&settings)
         let bench = try Workbench(
             directory: directory, settings: settings, timers: timers, files: files, names: names)
+        return try await bench.use(body)
+    }
+
+    private static func settings(of directory: String, _ timers: (any EventLoop)?) -> SourceSettings {
+        var settings = SourceSettings()
+        settings.downloads.directory = directory + "/downloads"
+        settings.downloads.roots = [directory + "/root"]
+        // Longer than a busy machine may take, by which the time would else be up.
+        if timers == nil { (settings.http.connectTimeout, settings.http.idleTimeout) = (3600, 3600) }
+        return settings
+    }
+
+    /// Runs `body`, then shuts the library down.
+    private func use<Value>(_ body: (Workbench) async throws -> Value) async throws -> Value {
         let outcome: Result<Value, any Error>
         do {
-            outcome = .success(try await body(bench))
+            outcome = .success(try await body(self))
         } catch {
             outcome = .failure(error)
         }
-        await bench.library.shutdown()
+        await library.shutdown()
         return try outcome.get()
-    }
-
-    /// Longer than a busy machine may take, by which the time would else be up.
-    private static func waitLong(_ settings: inout SourceSettings) {
-        settings.http.connectTimeout = 3600
-        settings.http.idleTimeout = 3600
     }
 
     /// Runs `body` with another library over the same directory, checkpoints and records, as after a restart.
     func restarted(
         files: FileOperations = .real, timers: (any EventLoop)? = nil, _ body: (Workbench) async throws -> Void
     ) async throws {
-        var settings = SourceSettings()
-        settings.downloads.directory = downloads
-        settings.downloads.roots = [root]
-        if timers == nil { Self.waitLong(&settings) }
-        let bench = try Workbench(directory: directory, settings: settings, timers: timers, files: files)
+        let bench = try Workbench(
+            directory: directory, settings: Self.settings(of: directory, timers), timers: timers, files: files)
         bench.notes.withLock { notes in notes = self.notes.withLock { $0 } }
         bench.memories.withLock { memories in memories = self.memories.withLock { $0 } }
-        let outcome: Result<Void, any Error>
-        do {
-            outcome = .success(try await body(bench))
-        } catch {
-            outcome = .failure(error)
-        }
-        await bench.library.shutdown()
-        try outcome.get()
+        try await bench.use(body)
     }
 
     /// Why records of downloads cannot be stored, if they cannot.
