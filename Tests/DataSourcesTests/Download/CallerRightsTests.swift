@@ -266,26 +266,6 @@ struct CallerRightsTests {
         }
     }
 
-    @Test func download_failsWithStorage_whenItsPartIsSwapped() async throws {
-        var files = FileOperations.real
-        let root = Mutex("")
-        files.sync = { (file) throws(Errno) in
-            try FileOperations.real.sync(file)
-            // The last thing before the file gets its name.
-            let part = root.withLock { $0 } + "/x.part"
-            guard let status = try? FileOperations.real.statusOfOpen(file), status.isRegular else { return }
-            rename(part, part + ".away")
-            _ = FileManager.default.createFile(atPath: part, contents: Data("evil".utf8))
-        }
-        try await Workbench.run(serving: ["/x": OriginResource(text: "new")], files: files) { origin, bench in
-            root.withLock { $0 = bench.root }
-            let error = try await bench.failure(source(origin, bench.root + "/x"))
-            #expect(error.kind == .storage)
-            // It is not the daemon's to remove.
-            #expect(bench.bytes(of: bench.root + "/x") == Array("evil".utf8))
-        }
-    }
-
     /// Between a directory's making and its opening another can get its name.
     @Test func directory_isNotGivenAway_whenItIsSwappedForAnotherCallers() async throws {
         var files = FileOperations.real

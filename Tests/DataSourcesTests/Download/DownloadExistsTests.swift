@@ -37,21 +37,6 @@ import TestOrigin
         }
     }
 
-    @Test(arguments: ["fail", "replace", "rename", "skip", "validate"])
-    func download_fails_whenPathIsFolder(exists: String) async throws {
-        try await run { origin, bench in
-            try FileManager.default.createDirectory(atPath: bench.downloads + "/dir", withIntermediateDirectories: true)
-            let source = download(origin, exists, path: "dir")
-            if exists == "rename" {
-                let result = try await bench.result(source)
-                #expect(result["path"]?.string == bench.downloads + "/dir-1")
-            } else {
-                let error = try await bench.failure(source)
-                #expect(error.kind == .exists)
-            }
-        }
-    }
-
     /// The second of two downloads to one path is refused while the first one runs.
     @Test(arguments: ["fail", "replace", "skip", "validate", "rename"])
     func secondDownload_isRefusedOrRenamed_whileFirstRuns(exists: String) async throws {

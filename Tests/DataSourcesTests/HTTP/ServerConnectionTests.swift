@@ -83,4 +83,20 @@ import Testing
         stream.close()
         try await bench.channel.close().get()
     }
+
+    @Test func partOfABody_keepsNoMoreThanItself_ofAReadWithMuchBesideIt() async throws {
+        let bench = try await Bench()
+        let stream = try await bench.begin()
+        // The extension of the chunk is long.
+        let (extensions, part) = (String(repeating: "x", count: 500), ByteBuffer(repeating: 7, count: 5000))
+        var read = ByteBuffer(string: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1388;\(extensions)\r\n")
+        read.reserveCapacity(1 << 20)
+        read.writeImmutableBuffer(part)
+        let bytes = read
+        try await bench.channel.testingEventLoop.submit { bench.channel.pipeline.fireChannelRead(bytes) }.get()
+        let blocks = try #require(try await stream.next())
+        #expect(blocks == [part] && blocks.allSatisfy { $0.storageCapacity < 64 << 10 })
+        stream.close()
+        _ = try? await bench.channel.close().get()
+    }
 }

@@ -30,14 +30,6 @@ import Testing
         }
     }
 
-    @Test func output_thatIsNotUTF8_isBase64() async throws {
-        try await ProgramSourceTests.run { bench async throws in
-            #expect(
-                try await bench.result(ProgramSourceTests.shell("printf 'caf\\351\\n'"))
-                    == ["exit": 0, "output": "Y2Fm6Qo=", "encoding": "base64", "size": 5])
-        }
-    }
-
     @Test func output_isParsed_orLeftOut_whereTheSpecSaysSo() async throws {
         try await ProgramSourceTests.run { bench async throws in
             let results: [(script: String, value: JSON)] = [

@@ -170,11 +170,6 @@ import TestOrigin
         for host in ["169.254.169.254", "[fe80::1]", "100.100.100.200", "[::ffff:169.254.169.254]"] {
             #expect(try await failure(of: URLSource("http://\(host)/").start()).code == .policy)
         }
-        try await TestOrigin.run { origin in
-            origin["/x"] = .redirect(302, to: "http://169.254.169.254/latest")
-            let error = try await failure(of: URLSource(origin.url("/x")).start())
-            #expect(error.code == .policy)
-        }
     }
 
     @Test func privateNetworks_areRefused_whenTheOptionsSaySo() async throws {
