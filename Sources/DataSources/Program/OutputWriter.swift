@@ -107,10 +107,14 @@ final class OutputWriter: Sendable {
     ) throws(Errno) -> Int {
         let (place, room) = state.head.place(of: Int64(state.head.size))
         var group = place % 8 == 0 ? [] : state.group
-        for byte in bytes.prefix(room) {
+        var rest = bytes.prefix(room)
+        while !rest.isEmpty {
             if group.count % 9 == 0 { group.append(0) }
-            if stream == .err { group[group.count / 9 * 9] |= 1 << UInt8(group.count % 9 - 1) }
-            group.append(byte)
+            let known = group.count % 9 - 1
+            let next = rest.prefix(8 - known)
+            if stream == .err { group[group.count / 9 * 9] |= UInt8((1 << next.count - 1) << known) }
+            group += next
+            rest = rest.dropFirst(next.count)
         }
         try group.withUnsafeBufferPointer { (group) throws(Errno) in
             try write(UnsafeRawBufferPointer(group), at: OutputLog.Head.position(ofGroupAt: place), state)
