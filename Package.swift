@@ -38,7 +38,6 @@ let nio: [Target.Dependency] = [
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let log = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
-let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let services = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -57,7 +56,6 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
-        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.7.0"),
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
@@ -93,12 +91,10 @@ let package = Package(
             dependencies: ["CSQLite", "JobModel", system],
             swiftSettings: ours
         ),
-        .target(name: "MetricsRegistry", dependencies: ["JobModel", metrics], swiftSettings: ours),
         .target(
             name: "JobEngine",
             dependencies: [
-                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", "MetricsRegistry", deque, log, metrics,
-                system,
+                "CLinux", "DeferredKit", "JobModel", "JobCore", "DataSources", deque, log, system,
             ],
             swiftSettings: ours
         ),
@@ -106,7 +102,7 @@ let package = Package(
         .target(
             name: "JobServer",
             dependencies: [
-                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "MetricsRegistry", "JobCore", "JobEngine", log,
+                "CLinux", "JobModel", "JobProtocol", "LoopTasks", "JobCore", "JobEngine", log,
                 services, system,
             ]
                 + nio,
@@ -126,7 +122,7 @@ let package = Package(
                 // Builds the program that the target runs.
                 "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
-                "MetricsRegistry", "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
+                "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
                 arguments, log, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio + postgreSQL,
@@ -210,15 +206,13 @@ let package = Package(
             ] + nio,
             swiftSettings: ours),
         .testTarget(
-            name: "MetricsRegistryTests", dependencies: ["JobModel", "MetricsRegistry", metrics], swiftSettings: ours),
-        .testTarget(
             name: "JobProtocolTests", dependencies: ["MallocCounter", "JobProtocol", "JobModel"],
             resources: [.copy("Fixtures")],
             swiftSettings: ours),
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "MallocCounter", "MetricsRegistry", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine",
+                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine",
                 "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,

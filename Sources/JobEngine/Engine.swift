@@ -28,7 +28,7 @@ package final class Engine: Sendable {
     package let reader: any JobReader
     /// The progress of running jobs.
     package let board: Board
-    package let metrics: EngineMetrics
+    package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
     let backups = Backups()
@@ -53,9 +53,9 @@ package final class Engine: Sendable {
     package init(
         settings: EngineSettings, store: sending any JobStore, reader: any JobReader, library: SourceLibrary,
         life: Int64, blobs path: String, archive: (any BlobArchive)? = nil, clock: EngineClock,
-        metrics: EngineMetrics = EngineMetrics(), logger: Logger
+        logger: Logger
     ) {
-        (self.reader, self.library, self.clock, self.metrics) = (reader, library, clock, metrics)
+        (self.reader, self.library, self.clock) = (reader, library, clock)
         (self.store, self.life, self.logger) = (store, life, logger)
         blobs = BlobStore(path: path, life: life, archive: archive)
         current = Mutex(Current(settings, library))

@@ -5,7 +5,6 @@ package import JobEngine
 package import JobModel
 import JobProtocol
 package import Logging
-package import MetricsRegistry
 import NIOCore
 package import NIOPosix
 import ServiceLifecycle
@@ -27,13 +26,13 @@ package struct JobServer: Service {
 
     package init(
         engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, version: String, startedAt: Timestamp,
-        adminGroup: UInt32?, metrics: MetricsRegistry, logger: Logger
+        adminGroup: UInt32?, logger: Logger
     ) {
         self.engine = engine
         self.listener = listener
         self.group = group
         self.logger = logger
-        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup, metrics: metrics)
+        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup)
         for _ in 0..<Self.mostArrivals { arrivals.signal() }
     }
 

@@ -2,7 +2,6 @@ import JobCore
 import JobModel
 import JobProtocol
 import Logging
-import MetricsRegistry
 import Synchronization
 
 /// The connected users, and what all connections know of the daemon.
@@ -34,13 +33,11 @@ final class ServerState: Sendable {
     private let start = ContinuousClock.now
     /// Seconds since the daemon started.
     var uptime: Double { start.duration(to: .now) / .seconds(1) }
-    let metrics: MetricsRegistry
     private let state: Mutex<State>
 
-    init(version: String, startedAt: Timestamp, adminGroup: UInt32?, metrics: MetricsRegistry) {
+    init(version: String, startedAt: Timestamp, adminGroup: UInt32?) {
         self.version = version
         self.startedAt = startedAt
-        self.metrics = metrics
         state = Mutex(State(adminGroup: adminGroup))
     }
 

@@ -12,7 +12,6 @@ import JobStore
     import PostgreSQLStore
 #endif
 import Logging
-import MetricsRegistry
 import NIOPosix
 import ServiceLifecycle
 import Systemd
@@ -54,11 +53,9 @@ struct Daemon {
         } catch {
             throw StartError(code: .configuration, message: error.message)
         }
-        let registry = MetricsRegistry(descriptions: EngineMetrics.descriptions)
         let engine = Engine(
             settings: configuration.engine, store: store, reader: store.jobReader, library: library, life: store.life,
-            blobs: store.blobs, archive: store.blobArchive, clock: clock,
-            metrics: EngineMetrics(factory: registry), logger: logger)
+            blobs: store.blobs, archive: store.blobArchive, clock: clock, logger: logger)
         do {
             try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
         } catch {
@@ -67,7 +64,7 @@ struct Daemon {
         }
         let server = JobServer(
             engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
-            adminGroup: configuration.adminGroup, metrics: registry, logger: logger)
+            adminGroup: configuration.adminGroup, logger: logger)
         let reload = Reload(
             present: configuration, flags: flags, store: store, engine: engine, server: server, level: level,
             logger: logger)

@@ -1,13 +1,11 @@
 import JobModel
 import JobProtocol
-import MetricsRegistry
 import Testing
 
 @testable import JobServer
 
 @Suite struct ServerStateTests {
-    private let state = ServerState(
-        version: "1", startedAt: Timestamp(milliseconds: 0), adminGroup: nil, metrics: MetricsRegistry())
+    private let state = ServerState(version: "1", startedAt: Timestamp(milliseconds: 0), adminGroup: nil)
 
     private var limits: JobLimits {
         var limits = JobLimits()

@@ -245,7 +245,7 @@ extension EngineLoop {
         work.upon(on: InlineExecutor()) { [engine] outcome in
             let outcome = outcome.mapError(JobError.init(source:))
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
-            engine.metrics.ended(type, outcome, nanoseconds: elapsed.saturatingMultiplied(by: 1_000_000))
+            engine.metrics.ended(type, outcome, milliseconds: elapsed)
             let finish = { @Sendable in
                 engine.work(id, of: owner) {
                     let output = progress.output == nil ? nil : engine.blobs.measured(id.output())

@@ -3,7 +3,6 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
-import MetricsRegistry
 
 /// The names of users.
 private enum UserName {
@@ -114,9 +113,9 @@ extension Connection {
                 "failure": (status.storageFailure ?? status.core.shortage)?.json,
             ])
             if wantsMetrics {
-                engine.metrics.update(
-                    { engine.status }, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
-                answer["metrics"] = .array(server.metrics.families)
+                let families = engine.metrics.families(
+                    engine.status, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
+                answer["metrics"] = .array(families)
             }
         }
         call.succeed(.object(answer))
