@@ -1,53 +1,27 @@
-/// How much of a job an answer shows.
+/// How much of a job an answer shows, most first.
 ///
 /// A job requested alone is shown whole, one among others in brief. If there is no room for that, less is shown, down
-/// to some hundred bytes (``least``): every answer is bounded, whatever clients write into their jobs.
-package struct JobDetail: Sendable, Hashable {
-    /// The maximum size of a spec that is shown, in bytes of JSON, or nil; a longer one is shown by its size.
-    var spec: Int?
-    /// The number of outcomes shown, counted from the last; nil for all.
-    var outcomes: Int?
-    /// Whether the outcomes' errors include their causes.
-    var hasCauses = true
-    /// Whether a short result is shown.
-    var hasResult = true
-    /// Whether tags, key, label and more than an error's first sentence are shown.
-    var hasTexts = true
+/// to some hundred bytes: every answer is bounded, whatever clients write into their jobs.
+package enum JobDetail: Int, Sendable, CaseIterable, Comparable {
+    /// All of it: the answer to `job.get`.
+    case whole
+    /// The last outcomes only.
+    case lastOutcomes
+    /// A long spec by its size: lists, snapshots and notifications.
+    case brief
+    /// Its result by its size, too.
+    case noResult
+    /// No causes of errors, either.
+    case noCauses
+    /// No spec, outcomes, tags, key and label, and only the first sentence of an error.
+    case least
 
+    package static func < (left: JobDetail, right: JobDetail) -> Bool { left.rawValue < right.rawValue }
+
+    /// A longer spec, in bytes of JSON, is shown in brief by its size.
     package static let longestBriefSpec = 4 << 10
-    static let briefOutcomes = 10
-
-    /// The detail of `job.get`.
-    package static let whole = JobDetail()
-    /// The detail of lists, snapshots and notifications.
-    package static let brief = JobDetail(spec: longestBriefSpec, outcomes: briefOutcomes)
+    static let mostOutcomes = 10
 
     /// The maximum size of a job with the least detail, in bytes.
-    package static let least = 704
-
-    package var withoutResult: JobDetail {
-        var detail = self
-        detail.hasResult = false
-        return detail
-    }
-
-    /// The details to try if there is no room for this one, richest first.
-    var lesser: [JobDetail] {
-        var lesser: [JobDetail] = []
-        var detail = self
-        func add(_ change: (inout JobDetail) -> Void) {
-            change(&detail)
-            if lesser.last != detail { lesser.append(detail) }
-        }
-        add { $0.outcomes = Self.briefOutcomes }
-        add { $0.hasCauses = false }
-        add { $0.spec = Self.longestBriefSpec }
-        add { $0.hasResult = false }
-        add {
-            $0.spec = 0
-            $0.outcomes = 0
-            $0.hasTexts = false
-        }
-        return lesser
-    }
+    package static let leastSize = 704
 }

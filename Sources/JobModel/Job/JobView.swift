@@ -30,7 +30,7 @@ package struct JobView: Sendable {
             spec = try? TemplateExpansion(values).child(JSON(stored: template))
         default: spec = nil
         }
-        let members = spec.flatMap { try? MemberReader($0, at: JSONPointer(), mode: .expanded, isStored: true) }
+        let members = spec.flatMap { try? MemberReader($0, at: JSONPointer(), mode: .expanded) }
         // A child's row has no key, as it is only shown.
         key = (try? members?.string("key")) ?? row.key
         guard case .success(let value) = row.carried else { return }
@@ -40,55 +40,37 @@ package struct JobView: Sendable {
         if case .inline(let text) = value, text.count <= inlineResult { result = text }
     }
 
-    /// Whether a result is shown if there is room.
-    var hasResult: Bool { result != nil }
-
-    /// Returns the view without the parts that ``JobDetail/brief`` never shows, so that very many take little memory.
-    /// A short result is kept if `results` bytes are left for it.
-    package func brief(results: inout Int) -> JobView {
-        var brief = self
-        if row.specSize > JobDetail.longestBriefSpec { brief.spec = nil }
-        brief.row.outcomes = row.outcomes.suffix(JobDetail.briefOutcomes).map { outcome in
-            var outcome = outcome
-            outcome.error = outcome.error?.brief
-            return outcome
-        }
-        brief.row.lastFailure = row.lastFailure?.brief
-        brief.row.failedLink = nil
-        brief.row.carried = row.carried?.error.map { .failure($0.brief) }
-        let size = result?.count ?? 0
-        if size <= results { results -= size } else { brief.result = nil }
-        return brief
-    }
-
     /// Returns the job object as JSON text: as much of `detail` as fits into `room` bytes, but at least the least.
     package func text(_ detail: JobDetail, within room: Int) -> [UInt8] {
         var text = text(detail)
-        for lesser in detail.lesser where text.count > room { text = self.text(lesser) }
+        for less in JobDetail.allCases where less > detail && text.count > room { text = self.text(less) }
         return text
     }
 
     /// The job object of the wire contract, credentials masked. Each member is written at once: an object of all of them
     /// would take twice as long.
     private func text(_ detail: JobDetail) -> [UInt8] {
-        let source = row.specSize <= detail.spec ?? .max ? spec?["source"] : nil
+        let hasTexts = detail < .least
+        let longestSpec = detail < .brief ? .max : hasTexts ? JobDetail.longestBriefSpec : 0
+        let source = row.specSize <= longestSpec ? spec?["source"] : nil
         var links = source == nil ? nil : spec?["then"]
         if links?.isNull == true { links = nil }
-        let tags = detail.hasTexts && !row.tags.isEmpty ? row.tags : nil
-        let result = detail.hasResult ? result : nil
-        let outcomes = row.outcomes.suffix(detail.outcomes ?? row.outcomes.count).map { outcome in
+        let tags = hasTexts && !row.tags.isEmpty ? row.tags : nil
+        let result = detail < .noResult ? result : nil
+        let mostOutcomes = detail == .whole ? .max : hasTexts ? JobDetail.mostOutcomes : 0
+        let outcomes = row.outcomes.suffix(mostOutcomes).map { outcome in
             var outcome = outcome
-            if !detail.hasCauses { outcome.error = outcome.error?.withoutCauses }
+            if detail >= .noCauses { outcome.error = outcome.error?.withoutCauses }
             return Masking.masked(outcome.json)
         }
-        func shown(_ text: String?) -> JSON? { detail.hasTexts ? text.map { Masking.masked(url: $0).json } : nil }
+        func shown(_ text: String?) -> JSON? { hasTexts ? text.map { Masking.masked(url: $0).json } : nil }
         var writer = JSONWriter(reservingCapacity: 768 + (result?.count ?? 0))
         writer.member("job", row.id.json)
         writer.member("state", row.state.rawValue.json)
         writer.member("specSize", (source == nil ? row.specSize : nil)?.json)
         writer.member("source", source.map { Masking.masked(row.rate.map($0.limited(to:)) ?? $0) })
         writer.member("then", links.map(Masking.masked))
-        writer.member("queue", (detail.hasTexts ? row.queue : row.queue.shortened(to: 64)).json)
+        writer.member("queue", (hasTexts ? row.queue : row.queue.shortened(to: 64)).json)
         writer.member("priority", row.priority.json)
         writer.member("key", shown(key))
         writer.member(
@@ -96,7 +78,7 @@ package struct JobView: Sendable {
         writer.member("tags", tags?.map { Masking.masked(url: $0) }.json)
         writer.member("label", shown(row.label))
         writer.member("notify", row.notifies ? JSON.bool(true) : JSON?.none)
-        writer.member("node", detail.hasTexts ? row.node?.json : nil)
+        writer.member("node", hasTexts ? row.node?.json : nil)
         writer.member("owner", Int(row.owner).json)
         writer.member("parent", row.parent?.job.json)
         writer.member("children", (row.children > 0 ? row.children : nil)?.json)
@@ -109,11 +91,11 @@ package struct JobView: Sendable {
         writer.member("restarts", (row.restarts > 0 ? row.restarts : nil)?.json)
         writer.member("link", row.link.json)
         writer.member("links", row.plan.links.count.json)
-        writer.member("url", detail.hasTexts ? row.url?.json : nil)
-        writer.member("progress", detail.hasTexts ? progress?.json : nil)
+        writer.member("url", hasTexts ? row.url?.json : nil)
+        writer.member("progress", hasTexts ? progress?.json : nil)
         if let result { writer.member("result", text: result) }
         writer.member("resultSize", result == nil ? resultSize?.json : nil)
-        writer.member("error", error.map { Masking.masked(detail.hasTexts ? $0.json : $0.firstSentence.json) })
+        writer.member("error", error.map { Masking.masked(hasTexts ? $0.json : $0.firstSentence.json) })
         writer.member("outcomes", .array(outcomes))
         writer.raw("}")
         return writer.bytes
@@ -153,12 +135,6 @@ extension JSON {
 }
 
 extension JobError {
-    /// The error without its causes if these are large.
-    fileprivate var brief: JobError {
-        let isPlain = self.failures == nil && self.cause == nil
-        return isPlain || json.size <= 16 << 10 ? self : withoutCauses
-    }
-
     /// The error in few bytes.
     fileprivate var firstSentence: JobError {
         var error = withoutCauses

@@ -123,7 +123,7 @@ extension Connection {
     // MARK: - Other calls
 
     /// An upper bound on the smallest answer to any call but a submission, in bytes.
-    private static let smallAnswer = 2 * JobDetail.least
+    private static let smallAnswer = 2 * JobDetail.leastSize
 
     /// Executes a call; an error becomes its answer. `batch` gathers a batch's answers, `charge` is the line's memory.
     private func carryOut(_ call: IncomingCall, _ batch: Replies?, _ charge: BudgetCharge) async {
@@ -132,7 +132,7 @@ extension Connection {
         case .rejected(let id, let error): replies.fail(id, error)
         case .request(let request):
             let call = Call(request: request, replies: replies, charge: charge)
-            do throws(ProtocolError) {
+            do {
                 if let refusal = refusal(batch) { throw refusal }
                 // An executed call must be answered, so none is executed if its answer may not fit.
                 if batch != nil, call.room < Self.smallAnswer { throw Replies.full }
@@ -146,7 +146,7 @@ extension Connection {
         }
     }
 
-    private func carryOut(_ method: MethodName, _ call: Call) async throws(ProtocolError) {
+    private func carryOut(_ method: MethodName, _ call: Call) async throws {
         // No client is left to read an answer; calls that change something are still executed.
         if method.isRead, isGone { throw Self.shuttingDown }
         switch method {
@@ -168,16 +168,12 @@ extension Connection {
         case .jobUnwatch: try await jobUnwatch(call)
         case .jobCancel: try await jobChange(call) { _ in .cancel }
         case .jobRetry:
-            try await jobChange(call, ["from"]) { (params) throws(SpecError) in
-                .retry(from: try params.choice("from") ?? .failed)
-            }
+            try await jobChange(call, ["from"]) { .retry(from: try $0.choice("from") ?? .failed) }
         case .jobRemove: try await jobChange(call) { _ in .remove }
         case .jobHold: try await jobChange(call) { _ in .hold }
         case .jobRelease: try await jobChange(call) { _ in .release }
         case .jobSet:
-            try await jobChange(call, JobSettings.members) { (params) throws(SpecError) in
-                .set(try JobSettings(params))
-            }
+            try await jobChange(call, JobSettings.members) { .set(try JobSettings($0)) }
         case .jobResult: try await jobResult(call)
         case .jobOutput: try await jobOutput(call)
         case .jobExplain: try await jobExplain(call)
@@ -194,12 +190,10 @@ extension Connection {
     }
 
     /// Asks the core; a refusal becomes the answer's error.
-    func ask<Value: Sendable>(
-        _ request: CoreRequest, _ value: (CoreAnswer) -> Value?
-    ) async throws(ProtocolError) -> Value {
+    func ask<Value: Sendable>(_ request: CoreRequest, _ value: (CoreAnswer) -> Value?) async throws -> Value {
         let answer = await engine.ask(request, for: caller)
         if let value = value(answer) { return value }
-        if case .failed(let error) = answer { throw ProtocolError(error) }
+        if case .failed(let error) = answer { throw error }
         throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
     }
 }

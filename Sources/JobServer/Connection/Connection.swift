@@ -183,9 +183,9 @@ final class Connection: Sendable {
     }
 
     /// Carries out a wait while later calls go on; an error becomes its answer. The wait owns the task, and ends with it.
-    func goOn(_ id: RequestID, _ body: @escaping @Sendable () async throws(ProtocolError) -> Void) {
+    func goOn(_ id: RequestID, _ body: @escaping @Sendable () async throws -> Void) {
         Task(executorPreference: loop) { [self] in
-            do throws(ProtocolError) { try await body() } catch { endWait(id)?.fail(error) }
+            do { try await body() } catch { endWait(id)?.fail(error) }
         }
     }
 

@@ -45,25 +45,22 @@ struct Call: Sendable {
     var room: Int { replies.room(for: request.id) }
     var roomOutsideBatch: Int { replies.roomOutsideBatch(for: request.id) }
 
-    func fail(_ error: ProtocolError) {
-        replies.fail(request.id, error)
-    }
+    func fail(_ error: any Error) { replies.fail(request.id, ProtocolError(of: error)) }
 
-    /// Reads the params, which have no other members than these; an error in them becomes the answer.
-    func read<Value>(
-        _ names: [String], _ body: (MemberReader) throws(SpecError) -> Value
-    ) throws(ProtocolError) -> Value {
-        do {
-            let params = MemberReader(request.params)
-            try params.allow(names)
-            return try body(params)
-        } catch {
-            throw ProtocolError(error)
-        }
+    /// The params, which have no other members than these.
+    func params(_ names: [String] = []) throws(SpecError) -> MemberReader {
+        let params = MemberReader(request.params)
+        try params.allow(names)
+        return params
     }
 }
 
 extension MemberReader {
+    /// The uid of the member `owner`.
+    func owner() throws(SpecError) -> UInt32? {
+        try integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init)
+    }
+
     /// The required member `job`.
     func job() throws(SpecError) -> JobID {
         guard let id = try integer("job", in: 1...Int.max) else { throw missing("job") }

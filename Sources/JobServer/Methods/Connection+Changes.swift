@@ -42,13 +42,11 @@ extension Connection {
     private static let piece = 256
 
     func jobChange(
-        _ call: Call, _ further: [String] = [], _ read: (MemberReader) throws(SpecError) -> JobAction
-    ) async throws(ProtocolError) {
-        let caller = caller
-        let (target, action, onlyCounts) = try call.read(JobTarget.members + ["dryRun"] + further) {
-            (params) throws(SpecError) in
-            (try JobTarget(params, caller), try read(params), try params.flag("dryRun") ?? false)
-        }
+        _ call: Call, _ further: [String] = [], _ read: (MemberReader) throws -> JobAction
+    ) async throws {
+        let params = try call.params(JobTarget.members + ["dryRun"] + further)
+        let (target, action) = (try JobTarget(params, caller), try read(params))
+        let onlyCounts = try params.flag("dryRun") ?? false
         guard case .one(let id) = target, !onlyCounts else {
             return try changeAll(call, target, action, onlyCounts)
         }
@@ -60,12 +58,10 @@ extension Connection {
     }
 
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
-    private func changeAll(
-        _ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool
-    ) throws(ProtocolError) {
+    private func changeAll(_ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool) throws {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
         let id = try beginWait(call, jobs: named, timeout: nil)
-        goOn(id) { [self] () async throws(ProtocolError) in
+        goOn(id) { [self] in
             var pieces = JobPieces(target, size: Self.piece)
             var (done, skipped) = (0, 0)
             while let ids = try await next(&pieces), isWaiting(id) {
@@ -80,7 +76,7 @@ extension Connection {
     }
 
     /// The ids of the next piece of jobs; nil at the end.
-    private func next(_ pieces: inout JobPieces) async throws(ProtocolError) -> [JobID]? {
+    private func next(_ pieces: inout JobPieces) async throws -> [JobID]? {
         let present = pieces
         let (next, later) = try await look { lookup in
             var pieces = present
@@ -93,10 +89,10 @@ extension Connection {
     // MARK: - Waiting for many
 
     /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
-    func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws(ProtocolError) {
+    func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws {
         let isPatient = timeout != 0
         let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
-        goOn(id) { [self] () async throws(ProtocolError) in
+        goOn(id) { [self] in
             // All are found first, as waiting changes their states.
             var pieces = JobPieces(.selected(filter), size: 1000)
             var ids: [JobID] = []
@@ -120,9 +116,7 @@ extension Connection {
     }
 
     /// The states in which the existing ones of these jobs have ended, once all have; none if the wait is over before.
-    private func ends(
-        of ids: [JobID], _ isPatient: Bool, _ id: RequestID
-    ) async throws(ProtocolError) -> [JobState] {
+    private func ends(of ids: [JobID], _ isPatient: Bool, _ id: RequestID) async throws -> [JobState] {
         var missing: [JobID] = []
         while isWaiting(id) {
             let standings = try await look { try $0.engine.reader.standings(of: ids) }
@@ -133,7 +127,7 @@ extension Connection {
             guard isWaiting(id) else { break }
             do { try await engine.wait(for: open, as: caller, id: id) } catch {
                 // One was removed meanwhile, unless its row is damaged.
-                guard error.code == .notFound, open != missing else { throw ProtocolError(error) }
+                guard error.code == .notFound, open != missing else { throw error }
                 missing = open
             }
         }
@@ -259,11 +253,7 @@ extension JobFilter {
                 params.pointer(to: "owner"), "Only administrators select the jobs of other users; leave \"owner\" out.",
                 isForbidden: true)
         }
-        if value == "all" {
-            owner = nil
-        } else {
-            owner = try params.integer("owner", in: 0...Int(UInt32.max)).map { UInt32($0) }
-        }
+        owner = value == "all" ? nil : try params.owner()
         return !isEmpty
     }
 }

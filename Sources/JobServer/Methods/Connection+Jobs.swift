@@ -22,7 +22,7 @@ extension Connection {
                     NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
-                read.append(.failure(error))
+                read.append(.failure(ProtocolError(of: error)))
             }
         }
         let submitted = read
@@ -84,58 +84,48 @@ extension Connection {
     /// Checks the params of a submission; returns whether the job is watched from the beginning.
     private static func check(
         _ params: JSONObject, _ admission: Admission, _ caller: Caller
-    ) throws(ProtocolError) -> (admitted: Admission.Admitted, isWatched: Bool) {
-        var (spec, isWatched) = (params, false)
-        if params["watch"] != nil {
-            do { isWatched = try MemberReader(params).flag("watch") ?? false } catch { throw ProtocolError(error) }
-            spec["watch"] = nil
-        }
+    ) throws -> (admitted: Admission.Admitted, isWatched: Bool) {
+        guard params["watch"] != nil else { return (try admit(params, admission, caller), false) }
+        let isWatched = try MemberReader(params).flag("watch") ?? false
+        var spec = params
+        spec["watch"] = nil
         return (try admit(spec, admission, caller), isWatched)
     }
 
     private static func admit(
         _ spec: JSONObject, _ admission: Admission, _ caller: Caller
-    ) throws(ProtocolError) -> Admission.Admitted {
+    ) throws -> Admission.Admitted {
         do { return try admission.spec(.object(spec), from: caller) } catch {
-            let refusal = ProtocolError(error)
-            guard case .invalid = error.code else { throw refusal }
-            throw refusal.with(mistakes: admission.mistakes(in: .object(spec), from: caller))
+            guard case .invalid = error.code else { throw error }
+            throw ProtocolError(error).with(mistakes: admission.mistakes(in: .object(spec), from: caller))
         }
     }
 
-    func jobExplain(_ call: Call) async throws(ProtocolError) {
+    func jobExplain(_ call: Call) async throws {
         let (admission, params, caller) = (engine.admission, call.request.params, caller)
-        let read = await engine.blocking(for: caller.uid) {
-            Result { () throws(ProtocolError) in
-                let admitted = try Self.admit(params, admission, caller)
-                let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
-                return (queues: [own] + admitted.queues, jobs: admitted.jobs, text: admitted.spec.explained.utf8)
-            }
+        let (admitted, text) = try await engine.blocking(for: caller.uid) {
+            let admitted = try Self.admit(params, admission, caller)
+            return (admitted, admitted.spec.explained.utf8)
         }
-        let spec = try read.get()
+        let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
         let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
-        if let missing = spec.queues.first(where: { !names.contains($0.name) }) {
-            throw ProtocolError(.noQueue(missing, among: present))
+        if let missing = ([own] + admitted.queues).first(where: { !names.contains($0.name) }) {
+            throw CoreError.noQueue(missing, among: present)
         }
-        if let missing = try await look({ try $0.missing(of: spec.jobs) }) { throw ProtocolError(.noJob(missing)) }
-        call.succeed(text: spec.text)
+        if let missing = try await look({ try $0.missing(of: admitted.jobs) }) { throw CoreError.noJob(missing) }
+        call.succeed(text: text)
     }
 
-    func jobGet(_ call: Call) async throws(ProtocolError) {
-        try await show(try call.read(["job"]) { (params) throws(SpecError) in try params.job() }, call)
-    }
+    func jobGet(_ call: Call) async throws { try await show(try call.params(["job"]).job(), call) }
 
     /// Answers with the current state of a job.
-    func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
+    func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws {
         call.succeed(job: try await look { $0.view(try $0.job(id)) }, wasChanged: wasChanged)
     }
 
-    func jobList(_ call: Call) async throws(ProtocolError) {
-        let caller = caller
-        let filter = try call.read(JobFilter.listMembers) { (params) throws(SpecError) in
-            try JobFilter(params, caller)
-        }
+    func jobList(_ call: Call) async throws {
+        let filter = try JobFilter(try call.params(JobFilter.listMembers), caller)
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
         call.succeed("jobs", page.text, ["next": next?.json ?? .null])

@@ -24,24 +24,20 @@ extension Connection {
         let length: Int
     }
 
-    func jobOutput(_ call: Call) async throws(ProtocolError) {
-        let names = ["job", "link", "attempt", "offset", "length", "wait"]
-        let (request, wait) = try call.read(names) { (params) throws(SpecError) in
-            let length = try params.integer("length", in: 1...Int.max) ?? Self.longestOutput
-            return (
-                OutputRequest(
-                    job: try params.job(), link: try params.integer("link", in: 0...Int(Int32.max)),
-                    attempt: try params.integer("attempt", in: 1...Int.max),
-                    offset: Int64(try params.integer("offset", in: -(1 << 53)...1 << 53) ?? 0),
-                    length: max(Self.shortestOutput, min(length, Self.longestOutput))),
-                try params.number("wait", in: 0...Self.longestWait) ?? 0
-            )
-        }
+    func jobOutput(_ call: Call) async throws {
+        let params = try call.params(["job", "link", "attempt", "offset", "length", "wait"])
+        let length = try params.integer("length", in: 1...Int.max) ?? Self.longestOutput
+        let request = OutputRequest(
+            job: try params.job(), link: try params.integer("link", in: 0...Int(Int32.max)),
+            attempt: try params.integer("attempt", in: 1...Int.max),
+            offset: Int64(try params.integer("offset", in: -(1 << 53)...1 << 53) ?? 0),
+            length: max(Self.shortestOutput, min(length, Self.longestOutput)))
+        let wait = try params.number("wait", in: 0...Self.longestWait) ?? 0
         if wait == 0 { return answer(call, try await output(request)) }
         let id = engine.nextID()
         let timer = loop.loop.scheduleTask(in: .seconds(saturating: wait)) {}
         try begin(id, call, jobs: 1, timer)
-        goOn(id) { [self] () async throws(ProtocolError) in
+        goOn(id) { [self] in
             let output = try await output(request, until: timer, of: id)
             if let call = endWait(id) { answer(call, output) }
         }
@@ -53,7 +49,7 @@ extension Connection {
     /// Reads a piece once there is one, or the output or the time is over.
     private func output(
         _ request: OutputRequest, until timer: Scheduled<Void>, of id: RequestID
-    ) async throws(ProtocolError) -> Output {
+    ) async throws -> Output {
         let isLate = Mutex(false)
         timer.futureResult.whenComplete { _ in isLate.withLock { $0 = true } }
         while true {
@@ -69,7 +65,7 @@ extension Connection {
         }
     }
 
-    private func output(_ request: OutputRequest) async throws(ProtocolError) -> Output {
+    private func output(_ request: OutputRequest) async throws -> Output {
         if let run = engine.runElsewhere(of: request.job) {
             // Only those who may read the job make another node copy its output.
             _ = try await look { try $0.job(request.job).row.id }

@@ -5,20 +5,18 @@ import JobProtocol
 
 /// `queue.list` and `queue.set`.
 extension Connection {
-    func queueList(_ call: Call) async throws(ProtocolError) {
-        try call.read([]) { _ in }
+    func queueList(_ call: Call) async throws {
+        _ = try call.params()
         let status = engine.status
         call.succeed(["queues": .array(status.queues.map { $0.json(status, for: caller) })])
     }
 
-    func queueSet(_ call: Call) async throws(ProtocolError) {
-        let names = ["queue", "concurrency", "perUser", "suspended", "startRate", "byteRate"]
-        let (name, change) = try call.read(names) { (params) throws(SpecError) in
-            let name = try params.requiredString("queue") { name in
-                name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
-            }
-            return (name, try QueueChange(params))
+    func queueSet(_ call: Call) async throws {
+        let params = try call.params(["queue", "concurrency", "perUser", "suspended", "startRate", "byteRate"])
+        let name = try params.requiredString("queue") { name in
+            name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
         }
+        let change = try QueueChange(params)
         call.succeed(try await ask(.setQueue(name, change), \.queue).json(engine.status, for: caller))
     }
 }

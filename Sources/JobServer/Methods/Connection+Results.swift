@@ -8,13 +8,11 @@ import NIOCore
 extension Connection {
     private static let piece = 256 << 10
 
-    func jobResult(_ call: Call) async throws(ProtocolError) {
-        let (id, offset, length) = try call.read(["job", "offset", "length"]) { (params) throws(SpecError) in
-            (
-                try params.job(), try params.integer("offset", in: 0...Int.max) ?? 0,
-                try params.integer("length", in: 0...Int.max)
-            )
-        }
+    func jobResult(_ call: Call) async throws {
+        let params = try call.params(["job", "offset", "length"])
+        let id = try params.job()
+        let offset = try params.integer("offset", in: 0...Int.max) ?? 0
+        let length = try params.integer("length", in: 0...Int.max)
         let wanted = resultPiece(call, length)
         guard wanted > 0 || length == 0 else { throw Replies.full }
         let part = try await look { lookup in

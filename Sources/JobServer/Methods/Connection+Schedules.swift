@@ -5,22 +5,17 @@ import JobProtocol
 
 /// `schedule.set`, `.get`, `.list`, `.remove`, `.run`, `.suspend` and `.resume`.
 extension Connection {
-    func scheduleSet(_ call: Call) async throws(ProtocolError) {
-        let names = [
+    func scheduleSet(_ call: Call) async throws {
+        let params = try call.params([
             "schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended",
-        ]
-        var (new, spec) = try call.read(names) { (params) throws(SpecError) in try params.newSchedule(of: caller) }
+        ])
+        var (new, spec) = try params.newSchedule(of: caller)
         let key = new.schedule.key
         guard caller.isAdmin || key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
-        do throws(CoreError) {
-            new.queues = try await engine.blocking(for: caller.uid) {
-                [admission = engine.admission, spec, owner = key.owner] () throws(CoreError) in
-                try admission.schedule(spec, at: JSONPointer(["spec"]), owner: owner)
-            }
-        } catch {
-            throw ProtocolError(error)
+        new.queues = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
+            try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
         }
         if let name = new.schedule.timing.zone {
             do throws(ZoneFiles.Flaw) {
@@ -28,50 +23,42 @@ extension Connection {
                     [zones = engine.settings.zones] () throws(ZoneFiles.Flaw) in try zones.rules(of: name)
                 }
             } catch {
-                throw ProtocolError(SpecError(JSONPointer(["zone"]), error.reason))
+                throw SpecError(JSONPointer(["zone"]), error.reason)
             }
         }
         _ = try await ask(.setSchedule(new), \.isDone)
         try await show(key, call, wasChanged: true)
     }
 
-    func scheduleGet(_ call: Call) async throws(ProtocolError) {
+    func scheduleGet(_ call: Call) async throws {
         try await show(try readSchedule(call), call)
     }
 
-    func scheduleRemove(_ call: Call) async throws(ProtocolError) {
-        let key = try readSchedule(call)
-        _ = try await ask(.removeSchedule(key), \.isDone)
+    func scheduleRemove(_ call: Call) async throws {
+        _ = try await ask(.removeSchedule(try readSchedule(call)), \.isDone)
         call.succeed([:])
     }
 
-    func scheduleRun(_ call: Call) async throws(ProtocolError) {
-        let key = try readSchedule(call)
-        guard let submitted = try await ask(.runSchedule(key), \.submitted).first else {
+    func scheduleRun(_ call: Call) async throws {
+        guard let submitted = try await ask(.runSchedule(try readSchedule(call)), \.submitted).first else {
             throw ProtocolError(.internal, "The schedule submitted no job; this is a defect of the daemon.")
         }
-        switch submitted {
-        case .success(let job): call.succeed(["job": JSON(Int(job.job))])
-        case .failure(let error): throw ProtocolError(error)
-        }
+        call.succeed(["job": try submitted.get().job.json])
     }
 
-    func scheduleSuspend(_ call: Call, _ isSuspended: Bool) async throws(ProtocolError) {
+    func scheduleSuspend(_ call: Call, _ isSuspended: Bool) async throws {
         let key = try readSchedule(call)
         _ = try await ask(.suspendSchedule(key, isSuspended: isSuspended), \.isDone)
         try await show(key, call, wasChanged: true)
     }
 
-    func scheduleList(_ call: Call) async throws(ProtocolError) {
-        let (owner, after, limit) = try call.read(["owner", "after", "limit"]) { (params) throws(SpecError) in
-            let after = try params.string("after") { text in
-                ScheduleKey(cursor: text) == nil ? "\"after\" must be what \"next\" of the page before said." : nil
-            }
-            return (
-                try params.integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init), after.flatMap(ScheduleKey.init),
-                try params.integer("limit", in: 1...1000) ?? 1000
-            )
-        }
+    func scheduleList(_ call: Call) async throws {
+        let params = try call.params(["owner", "after", "limit"])
+        let owner = try params.owner()
+        let after = try params.string("after") { text in
+            ScheduleKey(cursor: text) == nil ? "\"after\" must be what \"next\" of the page before said." : nil
+        }.flatMap(ScheduleKey.init)
+        let limit = try params.integer("limit", in: 1...1000) ?? 1000
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
         let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
         var text: [UInt8] = []
@@ -92,15 +79,15 @@ extension Connection {
     }
 
     /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
-    private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws(ProtocolError) {
+    private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws {
         let (stored, next) = try await look { try $0.schedule(key) }
         let whole = stored.json(next: next, isWhole: true).utf8
         let room = wasChanged ? call.room : call.roomOutsideBatch
         call.succeed(text: whole.count <= room ? whole : stored.json(next: next, isWhole: false, longestSpec: 0).utf8)
     }
 
-    private func readSchedule(_ call: Call) throws(ProtocolError) -> ScheduleKey {
-        try call.read(["schedule", "owner"]) { (params) throws(SpecError) in try params.schedule(of: caller) }
+    private func readSchedule(_ call: Call) throws -> ScheduleKey {
+        try call.params(["schedule", "owner"]).schedule(of: caller)
     }
 }
 
@@ -108,8 +95,7 @@ extension MemberReader {
     /// Reads the required member `schedule`, and `owner`.
     fileprivate func schedule(of caller: Caller) throws(SpecError) -> ScheduleKey {
         let name = try requiredString("schedule", flaw: ScheduleKey.flaw)
-        let owner = try integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init)
-        return ScheduleKey(owner: owner ?? caller.uid, name: name)
+        return ScheduleKey(owner: try owner() ?? caller.uid, name: name)
     }
 
     /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec.

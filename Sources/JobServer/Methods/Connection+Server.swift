@@ -20,8 +20,8 @@ private enum UserName {
 
 /// `server.info`, `server.stats`, `server.usage` and `server.nodes`.
 extension Connection {
-    func serverInfo(_ call: Call) throws(ProtocolError) {
-        try call.read([]) { _ in }
+    func serverInfo(_ call: Call) throws {
+        _ = try call.params()
         var limits = self.limits.json.object ?? [:]
         limits["storedPerUser"] = engine.settings.core.storedPerUser.json
         limits["minimumFree"] = engine.settings.minimumFree.json
@@ -41,10 +41,10 @@ extension Connection {
     }
 
     /// What each user makes the daemon store and run.
-    func serverUsage(_ call: Call) async throws(ProtocolError) {
-        let (after, limit) = try call.read(["after", "limit"]) { (params) throws(SpecError) in
-            (try params.integer("after", in: 0...Int(UInt32.max)), try params.integer("limit", in: 1...1000) ?? 100)
-        }
+    func serverUsage(_ call: Call) async throws {
+        let params = try call.params(["after", "limit"])
+        let after = try params.integer("after", in: 0...Int(UInt32.max))
+        let limit = try params.integer("limit", in: 1...1000) ?? 100
         let (status, server, caller) = (engine.status, server, caller)
         let users = caller.isAdmin ? status.owners.union(server.users) : [caller.uid]
         let next = users.filter { Int($0) > after ?? -1 }.sorted()
@@ -67,8 +67,8 @@ extension Connection {
     }
 
     /// The daemons that share the jobs.
-    func serverNodes(_ call: Call) async throws(ProtocolError) {
-        try call.read([]) { _ in }
+    func serverNodes(_ call: Call) async throws {
+        _ = try call.params()
         let found = try await look { try $0.engine.reader.nodes() }
         let own = NodeRow(
             engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
@@ -85,9 +85,8 @@ extension Connection {
         call.succeed("nodes", text)
     }
 
-    func serverStats(_ call: Call) async throws(ProtocolError) {
-        let metrics = try call.read(["metrics"]) { (params) throws(SpecError) in try params.flag("metrics") }
-        let wantsMetrics = metrics ?? false
+    func serverStats(_ call: Call) async throws {
+        let wantsMetrics = try call.params(["metrics"]).flag("metrics") ?? false
         guard !wantsMetrics || caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators see the daemon's metrics; ask one of them.")
         }

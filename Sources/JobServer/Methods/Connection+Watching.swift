@@ -7,12 +7,11 @@ import NIOCore
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
 extension Connection {
-    func jobWatch(_ call: Call) async throws(ProtocolError) {
-        let names = ["job", "jobs", "tag", "all", "interval", "children"]
-        let scope = try call.read(names) { (params) throws(SpecError) in try WatchScope(params) }
+    func jobWatch(_ call: Call) async throws {
+        let scope = try WatchScope(try call.params(["job", "jobs", "tag", "all", "interval", "children"]))
         let watch = try makeWatch(of: scope)
         let beginning: Lookup.Beginning
-        do throws(ProtocolError) {
+        do {
             _ = try await ask(.watch(scope, watch.subscription), \.isDone)
             // Read after the engine's answer, as it tells of all later changes.
             let room = call.room - 128
@@ -31,8 +30,8 @@ extension Connection {
         }
     }
 
-    func jobUnwatch(_ call: Call) async throws(ProtocolError) {
-        let name = try call.read(["watch"]) { (params) throws(SpecError) in try params.requiredString("watch") }
+    func jobUnwatch(_ call: Call) async throws {
+        let name = try call.params(["watch"]).requiredString("watch")
         let number = Int(name.dropFirst()).flatMap { name == "w\($0)" ? $0 : nil } ?? 0
         // Its memory is released before the answer, so that the next request finds room.
         guard unwatch(number) else {
@@ -44,54 +43,45 @@ extension Connection {
     /// The maximum number of jobs in one wait.
     private static let mostAwaited = 1000
 
-    func jobWait(_ call: Call) async throws(ProtocolError) {
-        let caller = caller
-        let (target, timeout) = try call.read(JobTarget.members + ["timeout"]) { (params) throws(SpecError) in
-            let timeout = try params.number("timeout", in: 0...315_360_000)
-            return (try JobTarget(params, caller, atMost: Self.mostAwaited), timeout)
-        }
+    func jobWait(_ call: Call) async throws {
+        let params = try call.params(JobTarget.members + ["timeout"])
+        let timeout = try params.number("timeout", in: 0...JobSpec.longest)
         let (ids, isList): ([JobID], Bool)
-        switch target {
+        switch try JobTarget(params, caller, atMost: Self.mostAwaited) {
         case .selected(let filter): return try waitForAll(call, filter, timeout: timeout)
         case .one(let id): (ids, isList) = ([id], false)
         case .many(let many): (ids, isList) = (many, true)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
-            let charge = BudgetCharge(work: Self.answerBytes, in: budget)
-            defer { withExtendedLifetime(charge) {} }
-            guard let jobs = try await look({ try $0.finished(ids) }) else { throw Self.outOfTime }
-            return answer(call, with: jobs, isList: isList)
+            guard let answer = try await finished(ids, isList, call) else { throw Self.outOfTime }
+            return call.succeed(text: answer)
         }
         let id = try beginWait(call, jobs: ids.count, timeout: timeout)
-        goOn(id) { [self] () async throws(ProtocolError) in
+        goOn(id) { [self] in
             // A job may be retried before it is read.
-            while isWaiting(id), try await !end(id, ids, isList: isList) {}
+            while isWaiting(id) {
+                try await engine.wait(for: ids, as: caller, id: id)
+                // They are read once there is room for them, so that many such waits take no more memory.
+                await budget.room(on: loop.loop)
+                guard isWaiting(id) else { return }
+                if let answer = try await finished(ids, isList, call) { endWait(id)?.succeed(text: answer) }
+            }
         }
-    }
-
-    /// Waits for jobs and answers with them; returns false if one of them has not ended.
-    private func end(_ id: RequestID, _ ids: [JobID], isList: Bool) async throws(ProtocolError) -> Bool {
-        do { try await engine.wait(for: ids, as: caller, id: id) } catch { throw ProtocolError(error) }
-        // They are read once there is room for them, so that many such waits take no more memory.
-        await budget.room(on: loop.loop)
-        guard isWaiting(id) else { return true }
-        let charge = BudgetCharge(work: Self.answerBytes, in: budget)
-        defer { withExtendedLifetime(charge) {} }
-        guard let jobs = try await look({ try $0.finished(ids) }) else { return false }
-        if let call = endWait(id) { answer(call, with: jobs, isList: isList) }
-        return true
     }
 
     /// The approximate memory of the jobs of one wait while they are written.
     private static let answerBytes = 4 << 20
 
-    static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
-
-    private func answer(_ call: Call, with jobs: [JobView], isList: Bool) {
-        if !isList, let job = jobs.first { return call.succeed(job: job) }
-        call.succeed("jobs", JobPage(all: jobs, within: call.roomOutsideBatch - 16).text)
+    /// The answer to a wait for these jobs; nil if one has not ended.
+    private func finished(_ ids: [JobID], _ isList: Bool, _ call: Call) async throws -> [UInt8]? {
+        let charge = BudgetCharge(work: Self.answerBytes, in: budget)
+        defer { withExtendedLifetime(charge) {} }
+        let room = call.roomOutsideBatch
+        return try await look { try $0.finished(ids, isList: isList, within: room) }
     }
+
+    static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 }
 
 extension WatchScope {

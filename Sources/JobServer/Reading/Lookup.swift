@@ -42,7 +42,7 @@ final class Lookup {
     // MARK: - Jobs
 
     func job(_ id: JobID) throws -> StoredJob {
-        guard let job = try engine.reader.job(id), caller.sees(job.row) else { throw ProtocolError(.noJob(id)) }
+        guard let job = try engine.reader.job(id), caller.sees(job.row) else { throw CoreError.noJob(id) }
         return job
     }
 
@@ -73,7 +73,7 @@ final class Lookup {
         let standings = try engine.reader.standings(of: ids)
         for id in ids {
             guard let standing = standings[id], caller.isAdmin || standing.owner == caller.uid else {
-                throw ProtocolError(.noJob(id))
+                throw CoreError.noJob(id)
             }
         }
         return standings
@@ -100,23 +100,25 @@ final class Lookup {
 
     // MARK: - Waits
 
-    /// The jobs of a wait in its order; nil if one has not ended. A single job is shown whole.
-    func finished(_ ids: [JobID]) throws -> [JobView]? {
+    /// The answer to a wait, as JSON: one job, shown whole, or a list in the order asked; nil if one has not ended.
+    func finished(_ ids: [JobID], isList: Bool, within room: Int) throws -> [UInt8]? {
         guard try standings(of: ids).values.allSatisfy(\.state.isTerminal) else { return nil }
-        var views: [JobView] = []
-        var results = JobPage.mostResults
+        guard isList else {
+            let job = try job(ids[0])
+            return job.row.state.isTerminal ? view(job).text(.whole, within: room) : nil
+        }
+        var page = JobPage(within: room - 16)
         var areOver = true
         try forEach(ids) { job in
             // The job before it was removed meanwhile.
-            guard job.row.id == ids[views.count] else { throw ProtocolError(.noJob(ids[views.count])) }
+            guard job.row.id == ids[page.count] else { throw CoreError.noJob(ids[page.count]) }
             areOver = job.row.state.isTerminal
-            let view = view(job)
-            views.append(ids.count == 1 ? view : view.brief(results: &results))
+            page.add(view(job), before: ids.count - page.count - 1)
             return areOver
         }
         guard areOver else { return nil }
-        guard views.count == ids.count else { throw ProtocolError(.noJob(ids[views.count])) }
-        return views
+        guard page.count == ids.count else { throw CoreError.noJob(ids[page.count]) }
+        return Array("{\"jobs\":[".utf8) + page.text + Array("]}".utf8)
     }
 
     // MARK: - Watches
@@ -198,8 +200,7 @@ final class Lookup {
     func result(of id: JobID) throws -> StoredValue {
         let row = try job(id).row
         guard row.state == .succeeded, case .success(let value) = row.carried else {
-            throw ProtocolError(
-                CoreError(.wrongState(row.state), "Job \(id) has no result; it is \(row.state.rawValue)."))
+            throw CoreError(.wrongState(row.state), "Job \(id) has no result; it is \(row.state.rawValue).")
         }
         guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
@@ -237,10 +238,9 @@ final class Lookup {
         let row = try job(id).row
         guard let link = link ?? running?.link ?? row.latestProgram, row.plan.isProgram(link) else {
             let place = link.map { "link \($0)" } ?? "it"
-            throw ProtocolError(
-                SpecError(
-                    JSONPointer(["link"]),
-                    "Job \(id) has no output of a program, as \(place) runs none; name a link that does."))
+            throw SpecError(
+                JSONPointer(["link"]),
+                "Job \(id) has no output of a program, as \(place) runs none; name a link that does.")
         }
         if let running, running.link == link, attempt ?? running.attempt == running.attempt,
             engine.board.isAbout(row.run, of: id)
@@ -250,11 +250,10 @@ final class Lookup {
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
         let isOver = kept != nil || row.isOver(link, attempt)
         guard kept != nil || attempt == nil || !isOver else {
-            throw ProtocolError(
-                SpecError(
-                    JSONPointer(["attempt"]),
-                    "The output of attempt \(attempt ?? 0) is not kept, or it wrote nothing; leave \"attempt\" out for the latest."
-                ))
+            throw SpecError(
+                JSONPointer(["attempt"]),
+                "The output of attempt \(attempt ?? 0) is not kept, or it wrote nothing; leave \"attempt\" out for the latest."
+            )
         }
         return Output(file: kept?.blob, isOver: isOver)
     }
@@ -269,7 +268,7 @@ final class Lookup {
 
     func schedule(_ key: ScheduleKey) throws -> ShownSchedule {
         guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
-            throw ProtocolError(.noSchedule(key))
+            throw CoreError.noSchedule(key)
         }
         return view(stored)
     }
@@ -323,11 +322,7 @@ extension Connection {
     /// Reads for the caller, outside event loops.
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
-    ) async throws(ProtocolError) -> Value {
-        try await engine.blocking(for: caller.uid) { [engine, caller] () throws(ProtocolError) in
-            do { return try body(Lookup(engine, for: caller)) } catch {
-                throw error as? ProtocolError ?? ProtocolError(.storage, (error as? StoreError)?.message ?? "\(error)")
-            }
-        }
+    ) async throws -> Value {
+        try await engine.blocking(for: caller.uid) { [engine, caller] in try body(Lookup(engine, for: caller)) }
     }
 }

@@ -4,7 +4,18 @@ import JobModel
 import JobProtocol
 
 extension ProtocolError {
-    /// A refusal of the core, as clients see it.
+    /// An error of a call, as clients see it.
+    init(of error: any Error) {
+        switch error {
+        case let error as ProtocolError: self = error
+        case let error as SpecError: self.init(error)
+        case let error as CoreError: self.init(error)
+        case let error as StoreError: self.init(.storage, error.message)
+        default: self.init(.internal, "\(error)")
+        }
+    }
+
+    /// A refusal of the core.
     init(_ error: CoreError) {
         switch error.code {
         case .notFound: self.init(.notFound, error.message)

@@ -59,8 +59,8 @@ import Testing
     {
         let view = try #require(try long([.max], text: text).first)
         let done = try #require(try long([.max], text: text) { _ in .string(text) }.first)
-        #expect(view.text(.whole, within: 0).count <= JobDetail.least)
-        #expect(done.text(.brief, within: 0).count <= JobDetail.least)
+        #expect(view.text(.whole, within: 0).count <= JobDetail.leastSize)
+        #expect(done.text(.brief, within: 0).count <= JobDetail.leastSize)
         for room in [1000, 10_000, 100_000, 1 << 20, 3 << 19] {
             let text = view.text(.whole, within: room)
             #expect(text.count <= room)
@@ -77,13 +77,14 @@ import Testing
         #expect(view.json(.brief)["outcomes"]?.array?.count == 10 && view.json(.whole)["outcomes"]?.array?.count == 12)
         view = try #require(try long([1], inlineResult: 65_537) { _ in result }.first)
         #expect(view.json(.brief)["result"] != nil && view.json(.brief)["resultSize"] == nil)
-        #expect(view.json(.brief.withoutResult)["resultSize"] == 65_537)
+        #expect(view.json(.noResult)["resultSize"] == 65_537)
     }
 
     @Test func pageOfAll_holdsEach_howeverLongTheyAre() throws {
         let jobs = try long(1...20) { $0.isMultiple(of: 2) ? "short" : nil }
-        for room in [20 * (JobDetail.least + 1), 100_000, 3 << 19] {
-            let page = JobPage(all: jobs, within: room)
+        for room in [20 * (JobDetail.leastSize + 1), 100_000, 3 << 19] {
+            var page = JobPage(within: room)
+            for (index, job) in jobs.enumerated() { page.add(job, before: jobs.count - index - 1) }
             #expect(page.count == 20 && page.text.count <= room)
             let text = Array("[".utf8) + page.text + Array("]".utf8)
             #expect(try JSON(parsing: text).array?.map { $0["job"]?.int } == Array(1...20))
@@ -98,7 +99,7 @@ import Testing
 
     @Test func pageOfMany_endsEarly_andHoldsAtLeastOne() throws {
         let jobs = try long(1...5)
-        for room in [JobDetail.least, 100_000, 3 << 19] {
+        for room in [JobDetail.leastSize, 100_000, 3 << 19] {
             let page = page(of: jobs, within: room)
             #expect(page.count >= 1 && page.text.count <= room)
         }
@@ -113,25 +114,6 @@ import Testing
             let echoed = String(repeating: text, count: 1000).echoed
             #expect(JSON.string(echoed).utf8.count - 2 <= String.mostEchoed)
             #expect(echoed.hasSuffix("\u{2026}") && echoed.dropLast().allSatisfy { String($0) == text })
-        }
-    }
-
-    @Test func brief_isToldAsTheWholeIs_amongOthers() throws {
-        let letters = String(repeating: "r", count: 2000)
-        for view in try long(1...4, text: "\u{1}", result: { $0 < 3 ? .string(letters) : nil }) {
-            var results = 3000
-            var brief = view.brief(results: &results)
-            #expect(brief.json(.brief)["outcomes"]?.array?.count == 10)
-            #expect(brief.json()["source"] == nil && brief.json()["specSize"] != nil)
-            for name in ["job", "state", "specSize", "links", "tags", "label", "result", "resultSize"] {
-                #expect(brief.json(.brief)[name] == view.json(.brief)[name], "\(name)")
-            }
-            // Where no room is left for its result, its size is told.
-            if view.json()["state"] == "succeeded" {
-                #expect(results == 998)
-                brief = view.brief(results: &results)
-                #expect(brief.json(.brief)["resultSize"] == 2002 && brief.json(.brief)["result"] == nil)
-            }
         }
     }
 }
