@@ -181,16 +181,16 @@ package struct Admission: Sendable {
     }
 
     /// Reads and checks the source of a step, with its expressions filled in. Returns its parameters and the host of its first
-    /// request, if it is known. `isStored` means that the source was accepted without expressions. `written` is the accepted
-    /// step, which may keep the children that it names even if the limit is lower now.
+    /// request, if it is known. `written` is the accepted step, which may keep the children that it names even if the limit is
+    /// lower now.
     func parameters(
-        _ source: JSON, written: JSON, owner: UInt32, isStored: Bool
+        _ source: JSON, written: JSON, owner: UInt32
     ) throws(JobError) -> (SourceParameters, host: String?) {
         let parameters: SourceParameters
         var limits = limits
         limits.children = max(limits.children, written.writtenChildren)
         do {
-            parameters = try SourceParameters(source, mode: .expanded, isStored: isStored, limits: limits)
+            parameters = try SourceParameters(source, mode: .expanded, limits: limits)
         } catch {
             if error.pointer.tokens == ["source", "in"], source["in"]?.array.map({ $0.count > limits.children }) == true
             {

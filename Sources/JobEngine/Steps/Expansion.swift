@@ -51,8 +51,7 @@ struct Expansion: Sendable {
         default: break
         }
         let source = isWritten ? written : try expansion(spec).source(written)
-        let (parameters, host) = try engine.admission.parameters(
-            source, written: written, owner: row.owner, isStored: isWritten && row.parent == nil)
+        let (parameters, host) = try engine.admission.parameters(source, written: written, owner: row.owner)
         switch parameters {
         case .value(let value): return .ended(engine.end(.success(value), room: order.room))
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))

@@ -14,23 +14,18 @@ package struct MemberReader {
     package let object: JSONObject
     package let pointer: JSONPointer
     package let mode: Mode
-    /// Whether the object was accepted before, so that strings of any length are accepted again.
-    package let isStored: Bool
 
-    package init(
-        _ json: JSON, at pointer: JSONPointer, mode: Mode = .literal, isStored: Bool = false
-    ) throws(SpecError) {
+    package init(_ json: JSON, at pointer: JSONPointer, mode: Mode = .literal) throws(SpecError) {
         guard let object = json.object else {
             throw SpecError(pointer, "This must be an object, not \(json.typeName).")
         }
         self.object = object
         self.pointer = pointer
         self.mode = mode
-        self.isStored = isStored
     }
 
     /// Reads the params of a call.
-    package init(_ params: JSONObject) { (object, pointer, mode, isStored) = (params, JSONPointer(), .literal, false) }
+    package init(_ params: JSONObject) { (object, pointer, mode) = (params, JSONPointer(), .literal) }
 
     package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
@@ -57,7 +52,7 @@ package struct MemberReader {
     /// Reads the members of an object, or nil if it is omitted.
     func members(of name: String) throws(SpecError) -> MemberReader? {
         guard let value = value(name) else { return nil }
-        return try MemberReader(value, at: pointer(to: name), mode: mode, isStored: isStored)
+        return try MemberReader(value, at: pointer(to: name), mode: mode)
     }
 
     /// Returns whether the member's value is unknown until its expressions are expanded.
@@ -98,7 +93,7 @@ package struct MemberReader {
         _ flaw: (String) -> String?
     ) -> String? {
         if isOpen(value) { return nil }
-        return isStored || text.utf8.count <= limit ? flaw(text) : "\(subject()) is longer than \(limit) bytes."
+        return text.utf8.count <= limit ? flaw(text) : "\(subject()) is longer than \(limit) bytes."
     }
 
     /// Returns the text of a string member; after expansion, also of a number or boolean.

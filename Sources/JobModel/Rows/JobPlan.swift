@@ -72,18 +72,18 @@ package struct JobPlan: Sendable, Hashable {
         steps(number).contains { [.url, .upload, .program, .job].contains($0.source) }
     }
 
-    package var downloads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .download } } }
-    package var uploads: Bool { (0...links.count).contains { steps($0).contains { $0.source == .upload } } }
     package func isProgram(_ number: Int) -> Bool { steps(number).contains { $0.source == .program } }
 
-    /// Whether it or its children may wait for other jobs.
-    package var mayDepend: Bool {
-        source.source?.mayDepend == true || links.contains { $0.steps.contains { $0.source?.mayDepend == true } }
+    /// Whether a step has such a source.
+    private func has(_ isMeant: (SourceType) -> Bool) -> Bool {
+        func isMeantBy(_ step: Step) -> Bool { step.source.map(isMeant) ?? false }
+        return isMeantBy(source) || links.contains { $0.steps.contains(where: isMeantBy) }
     }
 
+    package var downloads: Bool { has { $0 == .download } }
+    package var uploads: Bool { has { $0 == .upload } }
+    /// Whether it or its children may wait for other jobs.
+    package var mayDepend: Bool { has(\.mayDepend) }
     /// Whether a step makes children.
-    package var hasList: Bool {
-        source.source?.hasChildren == true
-            || links.contains { $0.steps.contains { $0.source?.hasChildren == true } }
-    }
+    package var hasList: Bool { has(\.hasChildren) }
 }

@@ -15,10 +15,7 @@ package struct ScheduleKey: Sendable, Hashable, Comparable {
 
     /// Returns why `name` cannot name a schedule, or nil if it can.
     package static func flaw(in name: String) -> String? {
-        let isPlain = name.utf8.allSatisfy { byte in
-            (48...57).contains(byte) || (65...90).contains(byte & 0xDF) || [45, 46, 95].contains(byte)
-        }
-        return isPlain && (1...64).contains(name.utf8.count)
+        (1...64).contains(name.utf8.count) && name.unicodeScalars.allSatisfy(NodeDescription.isAllowed)
             ? nil : "A schedule's name is 1 to 64 letters, digits, dots, underscores and hyphens."
     }
 

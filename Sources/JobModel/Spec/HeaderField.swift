@@ -22,9 +22,9 @@ package struct HeaderField: Sendable, Equatable {
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
         guard !reader.isOpen("headers"), let members = try reader.members(of: "headers") else { return [] }
         var fields: [HeaderField] = []
-        // The last of several fields with one name counts. Searching for each would take quadratic time.
-        var indices: [String: Int] = [:]
-        for member in members.object.members {
+        // The last of several fields with one name counts.
+        var seen: Set<String> = []
+        for member in members.object.members.reversed() where seen.insert(member.name).inserted {
             let name = member.name
             guard isToken(name) else {
                 throw members.fault(name, "\"\(name.echoed)\" cannot be the name of a header field.")
@@ -33,14 +33,9 @@ package struct HeaderField: Sendable, Equatable {
                 throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
             }
             let value = try members.string(name, member.value, flaw: flaw(ofValue:))
-            let field = HeaderField(name: name, value: value)
-            if let index = indices[name] {
-                fields[index] = field
-            } else {
-                indices[name] = fields.count
-                fields.append(field)
-            }
+            fields.append(HeaderField(name: name, value: value))
         }
+        fields.reverse()
         let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         guard size <= limit else { throw reader.fault("headers", "The header fields are larger than \(limit) bytes.") }
         return fields

@@ -8,7 +8,7 @@ package struct JobSpecReader {
     /// The most jobs that one spec names.
     private static let mostJobs = 1000
 
-    private var limits: JobLimits
+    private let limits: JobLimits
     /// The only node that there is; nil for several.
     private let onlyNode: String?
     private let inspect: Inspection?
@@ -18,7 +18,7 @@ package struct JobSpecReader {
     package private(set) var jobs: [NamedJob] = []
     private var jobIDs: Set<JobID> = []
     /// Children that the spec may hold in all, those of its children included.
-    private var mostChildren: Int
+    private let mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
     private var search = PointerSearch()
@@ -49,8 +49,6 @@ package struct JobSpecReader {
         var mode: MemberReader.Mode
         /// Whether the expressions were checked before, when this spec or its parent's was accepted.
         var isChecked = false
-        /// Whether it was accepted before in this form, possibly by a daemon with other bounds.
-        var isStored = false
         /// Whether it is a whole spec to be stored.
         var isNew = false
         /// The job's bound on an attempt and its retry policy, or the step's own.
@@ -101,7 +99,7 @@ package struct JobSpecReader {
             object["key"] = .string(schedule.jobKey(at: time))
             written = .object(object)
         }
-        let context = Context(scope: nil, mode: .expanded, isChecked: true, isStored: true, isNew: true)
+        let context = Context(scope: nil, mode: .expanded, isChecked: true, isNew: true)
         do { return try self.job(written, at: JSONPointer(["spec"]), context) } catch {
             if error.isForbidden { throw JobError(.policy, error.reason) }
             throw JobError(.invalid, "The spec cannot run; see \(error.pointer.description.echoed): \(error.reason)")
@@ -113,24 +111,25 @@ package struct JobSpecReader {
     package mutating func child(
         _ json: JSON, at pointer: JSONPointer, depth: Int, accepted: JSON? = nil
     ) throws(SpecError) -> JobSpec {
-        let context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
+        var context = Context(scope: nil, depth: depth, mode: .expanded, isChecked: true)
         do { return try job(json, at: pointer, context) } catch {
-            // Only here, as hardly any is refused and each would be measured.
             guard let accepted, !error.isForbidden else { throw error }
-            let shape = SpecShape(of: accepted, depth: depth)
-            limits.children = max(limits.children, shape.children)
-            limits.links = max(limits.links, shape.links)
-            limits.depth = max(limits.depth, shape.depth)
-            mostChildren = max(mostChildren, shape.allChildren)
-            (queues, jobs, jobIDs, children) = ([], [], [], 0)
-            return try job(json, at: pointer, context)
+            context.mode = .template
+            var present = JobSpecReader(limits: limits)
+            // Within the present limits, it is the expressions' values that are refused.
+            guard (try? present.job(accepted, at: pointer, context)) == nil else { throw error }
+            context.mode = .expanded
+            var stored = JobSpecReader.ofStored(retry: limits.retry, inspect: inspect)
+            let spec = try stored.job(json, at: pointer, context)
+            (queues, jobs) = (stored.queues, stored.jobs)
+            return spec
         }
     }
 
     private mutating func job(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> JobSpec {
-        let reader = try MemberReader(json, at: pointer, mode: context.mode, isStored: context.isStored)
+        let reader = try MemberReader(json, at: pointer, mode: context.mode)
         try reader.allow(JobSpec.members)
         if let scope = context.scope {
             for member in reader.object.members where member.name != "source" && member.name != "then" {
@@ -178,7 +177,7 @@ package struct JobSpecReader {
     private mutating func link(
         _ json: JSON, at pointer: JSONPointer, _ context: Context, _ shape: inout ResultShape
     ) throws(SpecError) -> JobPlan.Link {
-        let reader = try MemberReader(json, at: pointer, isStored: context.isStored)
+        let reader = try MemberReader(json, at: pointer)
         try reader.allow(["then", "fail", "on", "both", "finally"])
         var steps: [String: (plan: JobPlan.Step, shape: ResultShape)] = [:]
         for name in ["then", "fail", "both", "finally"] {
@@ -216,7 +215,7 @@ package struct JobSpecReader {
     private mutating func step(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> (plan: JobPlan.Step, shape: ResultShape) {
-        let reader = try MemberReader(json, at: pointer, mode: .literal, isStored: context.isStored)
+        let reader = try MemberReader(json, at: pointer, mode: .literal)
         try reader.allow(["source", "return", "throw", "timeout", "retry"])
         let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
         guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
@@ -234,7 +233,7 @@ package struct JobSpecReader {
         let step = JobPlan.Step(
             source: nil, timeout: context.timeout, retry: context.retry ?? limits.retry)
         if action == "throw" {
-            let members = try MemberReader(written, at: inside, mode: context.mode, isStored: context.isStored)
+            let members = try MemberReader(written, at: inside, mode: context.mode)
             try members.allow(["kind", "message"])
             _ = try SourceParameters.kind(members)
             _ = try members.requiredString("message", atMost: .max)
@@ -247,7 +246,7 @@ package struct JobSpecReader {
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> JobPlan.Step {
         let parameters = try SourceParameters(
-            json, at: pointer, mode: context.mode, isStored: context.isStored, limits: limits)
+            json, at: pointer, mode: context.mode, limits: limits)
         try inspect?(parameters, pointer, context.mode == .template)
         switch parameters {
         case .list(let list):
@@ -268,7 +267,7 @@ package struct JobSpecReader {
             try child(job, at: pointer.appending("job"), inner)
         case .job(let id):
             try check(json, at: pointer, context, except: nil)
-            if json["job"]?.int != nil { try name(id, at: pointer.appending("job"), context) }
+            if json["job"]?.int != nil { try name(id, at: pointer.appending("job")) }
         default:
             try check(json, at: pointer, context, except: nil)
             if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
@@ -288,9 +287,9 @@ package struct JobSpecReader {
         queues.append(NamedQueue(name: spec.queue, pointer: pointer.appending("queue")))
     }
 
-    private mutating func name(_ job: JobID, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
+    private mutating func name(_ job: JobID, at pointer: JSONPointer) throws(SpecError) {
         guard jobIDs.insert(job).inserted else { return }
-        guard jobIDs.count <= Self.mostJobs || context.isStored else {
+        guard jobIDs.count <= Self.mostJobs else {
             throw SpecError(pointer, "A spec waits for at most \(Self.mostJobs) jobs; name the rest by an expression.")
         }
         jobs.append(NamedJob(id: job, pointer: pointer))

@@ -24,3 +24,8 @@ package struct ListSpec: Sendable, Equatable {
         concurrency = try reader.integer("concurrency", in: 1...1_000_000)
     }
 }
+
+extension JSON {
+    /// The number of children of a `list` or `each` source, before expansion.
+    package var writtenChildren: Int { (self["jobs"] ?? self["in"])?.array?.count ?? 0 }
+}

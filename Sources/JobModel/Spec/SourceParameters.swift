@@ -23,12 +23,10 @@ package enum SourceParameters: Sendable, Equatable {
     }
 
     /// Reads the members of a source; in the mode `template` the result only shows that they fit.
-    /// `isStored` means that they were accepted before in this form.
     package init(
-        _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode,
-        isStored: Bool = false, limits: JobLimits
+        _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
     ) throws(SpecError) {
-        let reader = try MemberReader(json, at: pointer, mode: mode, isStored: isStored)
+        let reader = try MemberReader(json, at: pointer, mode: mode)
         guard let type: SourceType = try reader.choice("type") else {
             throw reader.isOpen("type")
                 ? reader.fault("type", "\"type\" cannot be an expression.") : reader.missing("type")
@@ -158,11 +156,4 @@ package enum SourceType: String, Sendable, CaseIterable {
     }
 
     private static let byCode = allCases
-    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
-
-    /// Swift's own look-up allocates, and compares each case in turn.
-    package init?(rawValue: String) {
-        guard let type = Self.byName[rawValue] else { return nil }
-        self = type
-    }
 }

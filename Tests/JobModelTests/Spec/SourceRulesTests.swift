@@ -224,30 +224,6 @@ import Testing
         }
     }
 
-    /// Daemons before the bound accepted these, and their state must open.
-    @Test(
-        arguments: [
-            ["type": "json", "url": "{{input}}"], ["type": "url", "url": "u", "ifNoneMatch": "{{input}}"],
-            ["type": "json", "url": "u", "select": "{{input}}"],
-            ["type": "download", "url": "u", "path": "p", "mirrors": ["{{input}}"]],
-            ["type": "program", "program": "p", "arguments": ["{{input}}"], "environment": ["A": "{{input}}"]],
-            ["type": "list", "jobs": [["source": ["type": "url", "url": "{{input}}"]]]],
-        ] as [JSON])
-    func member_isReadHoweverLong_whereItWasAcceptedBefore(_ source: JSON) throws {
-        let text = JSON.string(String(repeating: "/", count: 3 * MemberReader.longestString))
-        let long = try TemplateExpansion([.input: text]).source(source)
-        let spec: JSON = ["source": long, "then": [["then": ["source": long]]]]
-        #expect(try fault(in: spec.description) != nil)
-        #expect(throws: Never.self) {
-            try JobSpecReader.scheduled(
-                spec, by: ScheduleKey(owner: 1, name: "s"), at: .after(0), hasKey: true)
-        }
-        guard long["jobs"] == nil else { return }
-        #expect(throws: Never.self) {
-            try SourceParameters(long, mode: .expanded, isStored: true, limits: JobLimits())
-        }
-    }
-
     @Test func text_mayBeLong_whereItHasABoundOfItsOwn() throws {
         let text = JSON.string(String(repeating: "x", count: 4 * MemberReader.longestString))
         let sources: [JSON] = [
