@@ -119,6 +119,6 @@ final class ServerState: Sendable {
     ) {
         guard warns(of: uid) else { return }
         logger.warning(
-            message, metadata: metadata.merging(["event": "\(event.rawValue)", "uid": "\(uid)"]) { $1 })
+            message, metadata: metadata.merging(["event": "\(event.name)", "uid": "\(uid)"]) { $1 })
     }
 }

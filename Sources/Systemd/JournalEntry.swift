@@ -6,15 +6,13 @@ import Logging
 struct JournalEntry {
     private(set) var fields: [(name: String, value: String)]
 
-    init(_ event: LogEvent, metadata: [(key: String, value: String)]) {
+    init(_ event: LogEvent, id: String?, metadata: [(key: String, value: String)]) {
         fields = [
             ("MESSAGE", event.message.description), ("PRIORITY", Self.priority(of: event.level)),
             ("SYSLOG_IDENTIFIER", "deferd"), ("CODE_FILE", event.file), ("CODE_LINE", "\(event.line)"),
             ("CODE_FUNC", event.function),
         ]
-        if let id = metadata.first(where: { $0.key == MessageCatalog.key }).flatMap({ MessageCatalog.ids[$0.value] }) {
-            fields.append(("MESSAGE_ID", id))
-        }
+        if let id { fields.append(("MESSAGE_ID", id)) }
         fields += metadata.map { (Self.name(forKey: $0.key), $0.value) }
     }
 

@@ -21,11 +21,12 @@ package enum LogDestination: Sendable {
         return .journal
     }
 
-    /// Writes the message of `event` with all its metadata. If the journal refuses it, it goes to standard error.
-    package func write(_ event: LogEvent, metadata: [String: String]) {
+    /// Writes the message of `event` with all its metadata, and its `id` in the journal's catalog. If the journal refuses it, it
+    /// goes to standard error.
+    package func write(_ event: LogEvent, id: String?, metadata: [String: String]) {
         var metadata = metadata.sorted { $0.key < $1.key }
         if self == .journal {
-            let result = JournalEntry(event, metadata: metadata).send()
+            let result = JournalEntry(event, id: id, metadata: metadata).send()
             if result >= 0 { return }
             metadata.append(("journal", "refused this message: error \(-result)"))
         }

@@ -65,7 +65,7 @@ package struct Watchdog: Sendable {
             logger.warning(
                 "The watchdog was not fed, because the daemon failed its own probe.",
                 metadata: [
-                    MessageCatalog.key: "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
+                    "event": "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
                     "interval": "\(interval)",
                 ])
         }

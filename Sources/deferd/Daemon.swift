@@ -73,7 +73,7 @@ struct Daemon {
         logger.notice(
             "deferd \(ProductVersion.current) serves.",
             metadata: [
-                "event": "\(CatalogEvent.serving.rawValue)",
+                "event": "\(CatalogEvent.serving.name)",
                 "socket": "\(listener.path ?? "passed by the service manager")",
                 "state": "\(configuration.stateDirectory)", "store": "\(engine.settings.store.rawValue)",
             ])
@@ -99,7 +99,7 @@ struct Daemon {
         store.close(isClean: isClean)
         logger.notice(
             "deferd has stopped; every job is stored.",
-            metadata: ["event": "\(CatalogEvent.stopped.rawValue)"])
+            metadata: ["event": "\(CatalogEvent.stopped.name)"])
     }
 
     /// Users can pass through the directory to their own, but not list it, whatever the umask is.
@@ -115,7 +115,7 @@ struct Daemon {
             if error.code == .damaged { return Self.reportDamage(error.message, logger) }
             logger.error(
                 "A stored job cannot be read.",
-                metadata: ["event": "\(CatalogEvent.jobUnreadable.rawValue)", "error": "\(error.message)"])
+                metadata: ["event": "\(CatalogEvent.jobUnreadable.name)", "error": "\(error.message)"])
         }
         do {
             #if canImport(PostgreSQLStore)
@@ -135,7 +135,7 @@ struct Daemon {
                 guard let error else { return logger.notice("The log can be written into the database again.") }
                 logger.warning(
                     "The log cannot be written into the database, so it grows.",
-                    metadata: ["event": "\(CatalogEvent.logStuck.rawValue)", "error": "\(error.message)"])
+                    metadata: ["event": "\(CatalogEvent.logStuck.name)", "error": "\(error.message)"])
             }
         } catch {
             throw StartError(error)
@@ -154,7 +154,7 @@ struct Daemon {
     private static func reportDamage(_ flaw: String, _ logger: Logger) {
         logger.error(
             "The database is damaged.",
-            metadata: ["event": "\(CatalogEvent.stateDamaged.rawValue)", "error": "\(flaw)"])
+            metadata: ["event": "\(CatalogEvent.stateDamaged.name)", "error": "\(flaw)"])
     }
 
     /// A steady clock that continues within a boot; after another boot, it starts from the time of day.

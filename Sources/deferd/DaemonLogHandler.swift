@@ -36,6 +36,7 @@ struct DaemonLogHandler: LogHandler {
         event.message = "\(Masking.masked(log: event.message.description))"
         var all = metadata.merging(event.metadata ?? [:]) { $1 }
         if let error = event.error, all["error"] == nil { all["error"] = "\(error)" }
-        destination.write(event, metadata: all.mapValues { Masking.masked(log: $0.description) })
+        let texts = all.mapValues { Masking.masked(log: $0.description) }
+        destination.write(event, id: texts["event"].flatMap(CatalogEvent.init(name:))?.rawValue, metadata: texts)
     }
 }

@@ -119,7 +119,7 @@ struct Deferd: AsyncParsableCommand {
         for message in messages {
             switch destination {
             case .journal:
-                logger.critical("\(message)", metadata: ["event": "\(CatalogEvent.startFailed.rawValue)"])
+                logger.critical("\(message)", metadata: ["event": "\(CatalogEvent.startFailed.name)"])
             case .standardError: FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
             }
         }

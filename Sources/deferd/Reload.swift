@@ -23,7 +23,7 @@ struct Reload: Sendable {
         } catch {
             logger.error(
                 "The new configuration was not applied; the old one stays in force.",
-                metadata: ["event": "\(CatalogEvent.reloadRefused.rawValue)", "error": "\(error)"])
+                metadata: ["event": "\(CatalogEvent.reloadRefused.name)", "error": "\(error)"])
             server.refused(configuration: "\(error)")
             return "the new configuration was not applied: \(error)"
         }
@@ -56,7 +56,7 @@ struct Reload: Sendable {
         level.current = changed.logLevel
         present = changed
         await describe(changed.node)
-        logger.notice("The configuration was reloaded.", metadata: ["event": "\(CatalogEvent.reloaded.rawValue)"])
+        logger.notice("The configuration was reloaded.", metadata: ["event": "\(CatalogEvent.reloaded.name)"])
         for key in kept {
             logger.warning("A new value waits for a restart of the daemon.", metadata: ["key": "\(key)"])
         }

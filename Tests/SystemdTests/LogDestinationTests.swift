@@ -5,11 +5,11 @@ import Testing
 @testable import Systemd
 
 @Suite struct LogDestinationTests {
-    private func entry(_ metadata: [(key: String, value: String)]) -> [String] {
+    private func entry(_ metadata: [(key: String, value: String)], id: String? = nil) -> [String] {
         let event = LogEvent(
             level: .warning, message: "two\nlines", error: nil, metadata: nil, source: nil,
             file: "JobStore/Store.swift", function: "commit()", line: 42)
-        return JournalEntry(event, metadata: metadata).fields.map { "\($0.name)=\($0.value)" }
+        return JournalEntry(event, id: id, metadata: metadata).fields.map { "\($0.name)=\($0.value)" }
     }
 
     @Test func entry_namesMessagePriorityAndPlace_whenAnEventIsLogged() {
@@ -19,6 +19,7 @@ import Testing
                 "CODE_LINE=42", "CODE_FUNC=commit()", "DEFERD_JOB=7",
             ]
         )
+        #expect(entry([], id: "ab57").contains("MESSAGE_ID=ab57"))
     }
 
     @Test(arguments: zip(Logger.Level.allCases, ["7", "7", "6", "5", "4", "3", "2"]))

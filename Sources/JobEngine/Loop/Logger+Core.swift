@@ -15,7 +15,7 @@ extension Logger {
             }
         guard level >= logLevel else { return }
         var metadata: Logger.Metadata = [:]
-        if let event = entry.event { metadata["event"] = "\(event.rawValue)" }
+        if let event = entry.event { metadata["event"] = "\(event.name)" }
         switch entry.content {
         case .message(_, let job, let queue):
             if let job { metadata["job"] = "\(job)" }
