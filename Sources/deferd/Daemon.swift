@@ -42,17 +42,9 @@ struct Daemon {
         try makeDirectory(store.blobs)
         if configuration.downloads.isSystemInstance { makeDownloads(configuration.downloads.directory) }
         for warning in configuration.warnings { logger.warning("\(warning)") }
-        let listener: Listener
-        do { listener = try listen() } catch {
-            throw StartError(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
-        }
-        let library: SourceLibrary
-        do {
-            // It must be shut down from here on.
-            library = try SourceLibrary(settings: configuration.sources, group: group, logger: logger)
-        } catch {
-            throw StartError(code: .configuration, message: error.message)
-        }
+        let listener = try listen()
+        // It must be shut down from here on.
+        let library = try SourceLibrary(settings: configuration.sources, group: group, logger: logger)
         let engine = Engine(
             settings: configuration.engine, store: store, reader: store.jobReader, library: library, life: store.life,
             blobs: store.blobs, archive: store.blobArchive, clock: clock, logger: logger)
@@ -60,7 +52,7 @@ struct Daemon {
             try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
         } catch {
             await library.shutdown()
-            throw StartError(error)
+            throw error
         }
         let server = JobServer(
             engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
@@ -109,7 +101,7 @@ struct Daemon {
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
     }
 
-    private func openStore() throws(StartError) -> any StateStore {
+    private func openStore() throws -> any StateStore {
         let logger = logger
         let report: @Sendable (StoreError) -> Void = { error in
             if error.code == .damaged { return Self.reportDamage(error.message, logger) }
@@ -117,28 +109,24 @@ struct Daemon {
                 "A stored job cannot be read.",
                 metadata: ["event": "\(CatalogEvent.jobUnreadable.name)", "error": "\(error.message)"])
         }
-        do {
-            #if canImport(PostgreSQLStore)
-                if let address = configuration.store {
-                    let store = try PostgreSQLStore(address: address, configuration, report: report)
-                    if store.isPooled {
-                        logger.notice(
-                            """
-                            This node reaches PostgreSQL through a pooler, so it asks twice a second for changes of \
-                            other nodes, and does not show progress there; connect to the server itself to change that.
-                            """)
-                    }
-                    return store
+        #if canImport(PostgreSQLStore)
+            if let address = configuration.store {
+                let store = try PostgreSQLStore(address: address, configuration, report: report)
+                if store.isPooled {
+                    logger.notice(
+                        """
+                        This node reaches PostgreSQL through a pooler, so it asks twice a second for changes of \
+                        other nodes, and does not show progress there; connect to the server itself to change that.
+                        """)
                 }
-            #endif
-            return try SQLiteStore(path: configuration.stateDirectory, report: report) { error in
-                guard let error else { return logger.notice("The log can be written into the database again.") }
-                logger.warning(
-                    "The log cannot be written into the database, so it grows.",
-                    metadata: ["event": "\(CatalogEvent.logStuck.name)", "error": "\(error.message)"])
+                return store
             }
-        } catch {
-            throw StartError(error)
+        #endif
+        return try SQLiteStore(path: configuration.stateDirectory, report: report) { error in
+            guard let error else { return logger.notice("The log can be written into the database again.") }
+            logger.warning(
+                "The log cannot be written into the database, so it grows.",
+                metadata: ["event": "\(CatalogEvent.logStuck.name)", "error": "\(error.message)"])
         }
     }
 
@@ -158,14 +146,10 @@ struct Daemon {
     }
 
     /// A steady clock that continues within a boot; after another boot, it starts from the time of day.
-    private func clock(of store: any StateStore) throws(StartError) -> EngineClock {
+    private func clock(of store: any StateStore) throws -> EngineClock {
         let sinceBoot = EngineClock.system(steadyAnchor: 0)
         let fresh = sinceBoot.wall().milliseconds - sinceBoot.steady()
-        do {
-            return .system(steadyAnchor: try store.steadyAnchor(boot: FileOperations.systemBootID, fresh: fresh))
-        } catch {
-            throw StartError(error)
-        }
+        return .system(steadyAnchor: try store.steadyAnchor(boot: FileOperations.systemBootID, fresh: fresh))
     }
 
     private func listen() throws(ListenerError) -> Listener {
@@ -229,14 +213,23 @@ struct Daemon {
 }
 
 extension Daemon.StartError {
-    init(_ error: StoreError) {
-        let code: ExitStatus =
-            switch error.code {
-            case .damaged: .badData
-            case .otherVersion: .configuration
-            case .locked: .unavailable
-            case .write, .read, .closed: error.isLasting ? .configuration : .tryAgain
-            }
-        self.init(code: code, message: error.message)
+    init(of error: any Error) {
+        switch error {
+        case let error as Daemon.StartError: self = error
+        case let error as StoreError: self.init(code: Self.code(of: error), message: error.message)
+        case let error as ListenerError:
+            self.init(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
+        case let error as JobError: self.init(code: .configuration, message: error.message)
+        default: self.init(code: .configuration, message: "\(error)")
+        }
+    }
+
+    private static func code(of error: StoreError) -> ExitStatus {
+        switch error.code {
+        case .damaged: .badData
+        case .otherVersion: .configuration
+        case .locked: .unavailable
+        case .write, .read, .closed: error.isLasting ? .configuration : .tryAgain
+        }
     }
 }

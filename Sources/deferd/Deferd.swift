@@ -101,10 +101,9 @@ struct Deferd: AsyncParsableCommand {
                 configuration: settings, flags: flags, sockets: try sockets.get(), level: level, hangUps: hangUps,
                 logger: logger)
             try await daemon.run()
-        } catch let error as Daemon.StartError {
-            throw Self.ended([error.message], error.code, destination)
-        } catch let error as SystemdError {
-            throw Self.ended([error.description], .configuration, destination)
+        } catch {
+            let obstacle = Daemon.StartError(of: error)
+            throw Self.ended([obstacle.message], obstacle.code, destination)
         }
     }
 

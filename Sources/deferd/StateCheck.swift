@@ -4,10 +4,9 @@ import JobStore
 
 /// `deferd --verify-state`: says whether a state or a backup is whole.
 enum StateCheck {
-    static func run(_ path: String) throws(Daemon.StartError) {
+    static func run(_ path: String) throws {
         try becomeOwner(of: path)
-        let found: StateVerification
-        do { found = try StateVerification(of: path) } catch { throw Daemon.StartError(error) }
+        let found = try StateVerification(of: path)
         guard found.flaws.isEmpty else {
             for flaw in found.flaws { print(flaw) }
             throw Daemon.StartError(
@@ -19,7 +18,7 @@ enum StateCheck {
     }
 
     /// Root acts as the owner, so that the index which SQLite creates beside a log belongs to the owner too.
-    private static func becomeOwner(of path: String) throws(Daemon.StartError) {
+    private static func becomeOwner(of path: String) throws {
         var status = stat()
         guard geteuid() == 0, stat(path, &status) == 0, status.st_uid != 0 else { return }
         guard setgroups(0, nil) == 0, setgid(status.st_gid) == 0, setuid(status.st_uid) == 0 else {

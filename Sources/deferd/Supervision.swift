@@ -27,8 +27,8 @@ struct Supervision: Service {
     func run() async throws {
         // Signals from here on go to the service group, which takes this return for one.
         if StartSignals.wasToldToStop { return }
-        if notifier.isActive { note { () throws(SystemdError) in try notifier.status(status) } }
-        note { () throws(SystemdError) in
+        if notifier.isActive { note { try notifier.status(status) } }
+        note {
             // The manager may have started another process that started this one.
             try notifier.mainPID(getpid())
             try notifier.ready()
@@ -49,15 +49,16 @@ struct Supervision: Service {
                 }
             }
         } onGracefulShutdown: {
-            note { () throws(SystemdError) in try notifier.stopping(status: "Stopping; jobs are stored.") }
+            note { try notifier.stopping(status: "Stopping; jobs are stored.") }
         }
     }
 
-    private func note(_ body: () throws(SystemdError) -> Void) {
+    private func note(_ body: () throws -> Void) {
         do { try body() } catch {
             logger.warning("The service manager was not notified.", metadata: ["error": "\(error)"])
         }
     }
+
     /// The line in `systemctl status`: counts of jobs, and a remark about the last reload.
     private var status: String {
         let status = engine.status
@@ -77,7 +78,7 @@ struct Supervision: Service {
             let text = status
             guard text != told else { continue }
             told = text
-            note { () throws(SystemdError) in try notifier.status(text) }
+            note { try notifier.status(text) }
             guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
     }
@@ -93,10 +94,10 @@ struct Supervision: Service {
     private func reloadOnHangUp() async {
         var reload = reload
         for await _ in hangUps {
-            note { () throws(SystemdError) in try notifier.reloading() }
+            note { try notifier.reloading() }
             let text = await reload.run()
             remark.text.withLock { $0 = text }
-            note { () throws(SystemdError) in try notifier.ready(status: status) }
+            note { try notifier.ready(status: status) }
         }
     }
 }
