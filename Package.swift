@@ -212,8 +212,7 @@ let package = Package(
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "MallocCounter", "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine",
-                "TestSupport",
+                "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine", "TestSupport",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

@@ -1,5 +1,4 @@
 import JobModel
-import Synchronization
 import Testing
 
 @testable import JobCore
@@ -7,15 +6,9 @@ import Testing
 @testable import JobServer
 
 @Suite struct ConnectionWatchTests {
-    private final class Count: Sendable {
-        let value = Mutex(0)
-        var now: Int { value.withLock(\.self) }
-    }
-
     private func watch() -> (ConnectionWatch, Outbox, settled: Count) {
-        let outbox = Outbox(limit: 1 << 30) {}
-        let count = Count()
-        return (ConnectionWatch(number: 1, outbox: outbox) { count.value.withLock { $0 += 1 } }, outbox, count)
+        let (outbox, count) = (Outbox(limit: 1 << 30) {}, Count())
+        return (ConnectionWatch(number: 1, outbox: outbox) { count.add() }, outbox, count)
     }
 
     private func labels(of outbox: Outbox) -> [String?] {
@@ -55,7 +48,7 @@ import Testing
     @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async {
         let budget = UserBudget(limit: 20_000)
         let count = Count()
-        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
+        let outbox = Outbox(limit: 1 << 30) { count.add() }
         let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
         watch.open(unfinished: Set((0..<200).map { JobID($0) }))
         #expect(budget.used > 200 * 16 && count.now == 0)
@@ -66,7 +59,7 @@ import Testing
     @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async {
         let budget = UserBudget(limit: 1_000_000)
         let count = Count()
-        let outbox = Outbox(limit: 1 << 30) { count.value.withLock { $0 += 1 } }
+        let outbox = Outbox(limit: 1 << 30) { count.add() }
         let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
@@ -88,7 +81,7 @@ import Testing
 
     @Test func connection_ends_whenMoreIsHeldThanMayBeUnread() {
         let count = Count()
-        let outbox = Outbox(limit: 10_000) { count.value.withLock { $0 += 1 } }
+        let outbox = Outbox(limit: 10_000) { count.add() }
         let watch = ConnectionWatch(number: 1, outbox: outbox) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<5 { watch.receive(.state(7, label: text)) }
@@ -99,7 +92,7 @@ import Testing
 
     @Test func progress_isLeftOut_whenMoreIsHeldThanMayBeUnread() {
         let count = Count()
-        let outbox = Outbox(limit: 1000) { count.value.withLock { $0 += 1 } }
+        let outbox = Outbox(limit: 1000) { count.add() }
         let watch = ConnectionWatch(number: 1, outbox: outbox) {}
         for bytes in 0..<1000 { watch.receive(.progress(7, Int64(bytes))) }
         #expect(count.now == 0 && !watch.isGone)
@@ -133,7 +126,7 @@ import Testing
         let outbox = Outbox(limit: 1 << 30) {}
         let watch = ConnectionWatch(number: 1, outbox: outbox) {
             outbox.end(watch: 1)
-            ended.value.withLock { $0 += 1 }
+            ended.add()
         }
         watch.open(unfinished: [7, 8])
         watch.receive(.state(8, .failed, label: "a"))

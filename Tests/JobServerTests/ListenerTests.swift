@@ -73,12 +73,6 @@ import Testing
         #expect(directory.names.isEmpty)
     }
 
-    @Test func group_isLookedAt_beforeAnOldSocketIsRemoved() throws {
-        close(try Listener(path: path, mode: 0o600, group: nil).descriptor)
-        _ = error(at: path, group: "no-such-group-anywhere")
-        #expect(directory.names == ["socket"])
-    }
-
     // MARK: - What is there already
 
     @Test func staleSocket_isReplaced() throws {
@@ -114,14 +108,6 @@ import Testing
         #expect(symlink("/tmp/deferd-nowhere", path) == 0)
         #expect(error(at: path)?.code == .path)
         #expect(status(path).map { $0.st_mode & S_IFMT } == S_IFLNK)
-    }
-
-    @Test func linkToALiveSocket_isLeftAlone() throws {
-        let listener = try Listener(path: path, mode: 0o600, group: nil)
-        defer { close(listener.descriptor) }
-        #expect(symlink(path, "\(directory.path)/link") == 0)
-        #expect(error(at: "\(directory.path)/link")?.code == .path)
-        #expect(directory.names == ["link", "socket"])
     }
 
     // MARK: - Paths

@@ -1,10 +1,20 @@
 import JobModel
 import JobProtocol
 import NIOCore
+import Synchronization
 
 @testable import JobCore
 @testable import JobEngine
 @testable import JobServer
+
+/// How often something happened.
+final class Count: Sendable {
+    private let value = Mutex(0)
+
+    func add() { value.withLock { $0 += 1 } }
+
+    var now: Int { value.withLock(\.self) }
+}
 
 extension Outbox {
     /// The lines of the next piece, and the rest of the last one, without their ends; nil at the end.

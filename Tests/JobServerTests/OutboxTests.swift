@@ -2,7 +2,6 @@ import JobModel
 import JobProtocol
 import NIOCore
 import NIOEmbedded
-import Synchronization
 import Testing
 
 @testable import JobCore
@@ -24,11 +23,8 @@ import Testing
 
     /// An outbox, and how often it overflowed.
     private func outbox(limit: Int = 1 << 20) -> (Outbox, overflows: () -> Int) {
-        final class Count: Sendable {
-            let value = Mutex(0)
-        }
         let count = Count()
-        return (Outbox(limit: limit) { count.value.withLock { $0 += 1 } }, { count.value.withLock(\.self) })
+        return (Outbox(limit: limit) { count.add() }, { count.now })
     }
 
     private func send(_ text: String, to outbox: Outbox) { outbox.send(answer: Array(text.utf8)) }
@@ -64,15 +60,15 @@ import Testing
     }
 
     @Test func socket_isWokenOnce_untilWhatWaitsIsWritten() throws {
-        let wakes = Mutex(0)
-        let outbox = Outbox(limit: 1 << 20, wake: { _ in wakes.withLock { $0 += 1 } }, overflowed: {})
+        let wakes = Count()
+        let outbox = Outbox(limit: 1 << 20, wake: { _ in wakes.add() }, overflowed: {})
         for number in 0..<3 { send("\(number)", to: outbox) }
-        #expect(wakes.withLock(\.self) == 1)
+        #expect(wakes.now == 1)
         let channel = EmbeddedChannel()
         outbox.write(to: channel)
         #expect(try channel.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) } == "0\n1\n2\n")
         outbox.send(lines: Array("3\n".utf8))
-        #expect(wakes.withLock(\.self) == 2)
+        #expect(wakes.now == 2)
     }
 
     @Test func finish_returns_onceAllIsSent() async {

@@ -1,5 +1,4 @@
 import JobModel
-import MallocCounter
 import NIOCore
 import Testing
 
@@ -7,38 +6,8 @@ import Testing
 @testable import JobEngine
 @testable import JobServer
 
-/// The lines of progress: there are very many of them, so what one costs is guarded, without a clock.
+/// Lines of progress and output that are written in chunks.
 @Suite struct ProgressLineTests {
-    /// How many blocks of memory the lines of a batch take, once their watch has told of its jobs.
-    private func blocks(_ jobs: Int) -> Int {
-        var watch = OutboxWatch(1)
-        let batch = ProgressBatch.progress(1...JobID(jobs), 1_000_000)
-        var buffer = ByteBufferAllocator().buffer(capacity: jobs * 512)
-        var blocks = 0
-        for _ in 0..<3 {
-            buffer.clear()
-            let before = test_malloc_count()
-            watch.add(batch)
-            let isWritten = watch.writeProgress(to: &buffer, limit: .max)
-            blocks = test_malloc_count() - before
-            #expect(isWritten && buffer.readableBytes > jobs * 100)
-        }
-        return blocks
-    }
-
-    @Test func lines_allocateNothing_whereTheirJobsAreKnown() {
-        let before = test_malloc_count()
-        withExtendedLifetime([UInt8](repeating: 0, count: Int.random(in: 1...10))) {}
-        #expect(test_malloc_count() > before, "something is counted")
-        #expect(blocks(1000) == blocks(10))
-    }
-
-    @Test func text_isWrittenOnce_whoeverAsks() {
-        let batch = ProgressBatch.progress(1...10, 5)
-        func place() -> UnsafeRawPointer? { batch.text.bytes.withUnsafeBytes { $0.baseAddress } }
-        #expect(place() == place())
-    }
-
     @Test func linesOfOutput_goOn_whereTheChunkEnded() {
         var watch = OutboxWatch(1)
         watch.add(.progress(1...20, 7))

@@ -8,12 +8,6 @@ import Testing
 @Suite struct UserBudgetTests {
     private let loop = NIOAsyncTestingEventLoop()
 
-    private final class Count: Sendable {
-        let value = Mutex(0)
-        func add() { value.withLock { $0 += 1 } }
-        var now: Int { value.withLock(\.self) }
-    }
-
     @Test func work_waits_untilThereIsRoom() async {
         let budget = UserBudget(limit: 1000)
         await budget.room(on: loop)

@@ -65,15 +65,15 @@ extension SystemdBootTests {
 
     private static let openToAll = ["deferd.socket.d/open.conf": "[Socket]\nSocketMode=0666\n"]
 
-    /// A server of a few bytes at 127.0.0.1:8080.
-    private static let origin = [
+    /// A server of a few bytes at 127.0.0.1:8080, which logs the headers that it gets.
+    static let origin = [
         "origin.socket": "[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n",
         "origin@.service": #"""
         [Service]
         StandardInput=socket
         StandardError=journal
-        ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do :; done; printf \
-            "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
+        ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do echo "$$line" \
+            >>/run/origin.log; done; printf "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
 
         """#,
     ]

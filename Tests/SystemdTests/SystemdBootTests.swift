@@ -247,18 +247,9 @@ struct SystemdBootTests {
               _TRANSPORT=stdout _TRANSPORT=syslog)"
             say leaked "$(journalctl --output cat | grep -c 'the secret')$(grep -rlc 'the secret' /var/lib/deferd | wc -l)"
             """#,
-            files: [
-                "deferd.service.d/credentials.conf": "[Service]\nLoadCredential=token:/etc/deferd/token\n",
-                "origin.socket": "[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n",
-                "origin@.service": #"""
-                [Service]
-                StandardInput=socket
-                StandardError=journal
-                ExecStart=/bin/bash --norc -c 'while read -r line && [ "$${#line}" -gt 1 ]; do echo "$$line" \
-                    >>/run/origin.log; done; printf "HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nbytes"'
-
-                """#,
-            ]
+            files: Self.origin.merging([
+                "deferd.service.d/credentials.conf": "[Service]\nLoadCredential=token:/etc/deferd/token\n"
+            ]) { own, _ in own }
         )
         #expect(transcript.said("result") == ["1"])
         #expect(transcript.said("header") == ["1"])

@@ -78,20 +78,6 @@ import Testing
         #expect(try !isAccepted(#"{"type":"json","url":"u"}"#, "input/b", links: links))
     }
 
-    @Test func literals_areComparedQuickly_howeverDeepTheyAre() throws {
-        func deep(_ bottom: Int) -> String {
-            String(repeating: #"{"a":"#, count: 50) + "\(bottom)" + String(repeating: "}", count: 50)
-        }
-        #expect(
-            try isAccepted(
-                #"{"type":"error"}"#, "input/b",
-                links: #"{"then":{"return":\#(deep(1))},"fail":{"return":\#(deep(2))}}"#))
-        #expect(
-            try !isAccepted(
-                #"{"type":"error"}"#, "input/b",
-                links: #"{"then":{"return":\#(deep(1))},"fail":{"return":\#(deep(1))}}"#))
-    }
-
     @Test(arguments: [
         ("fail", "error", true), ("fail", "error/kind", true), ("fail", "error/http/status", true),
         ("fail", "error/failures/0/kind", true), ("fail", "error/cause/job", true), ("fail", "error/index", true),

@@ -310,17 +310,4 @@ import Testing
             }
         }
     }
-
-    @Test func spec_isAccepted_whereverExpressionsStand() throws {
-        let each =
-            #"{"source":{"type":"each","in":"{{input}}","job":{"source":{"type":"url","#
-            + #""url":"https://h/{{item}}/{{index}}?of={{job/id}}&x={{input/x}}"},"label":"{{job/label}}","#
-            + #""then":[{"then":{"return":["{{item}}","{{input}}"]}}]}}}"#
-        for link in [#"{"then":\#(each)}"#, #"{"fail":{"throw":{"message":"{{error/message}}"}}}"#] {
-            let spec = try JobSpec.parsing(#"{"source":{"type":"json","url":"u"},"then":[\#(link)]}"#)
-            #expect(throws: Never.self) {
-                try JobSpec.parsing(#"{"source":{"type":"list","jobs":[\#(spec.json)]}}"#)
-            }
-        }
-    }
 }

@@ -34,8 +34,14 @@ import Testing
         }
     }
 
-    @Test(arguments: ["{{", "{{input", "a{{input}", "{{input}}{{", "{{{input}}", "{{input/~}}", "{{input/~2}}", "{{}}"])
+    @Test(arguments: [
+        "{{", "a{{", "{{input", "a{{input}", "{{}}", "{{ input }}", "{{input.x}}", "{{input/~}}", "{{input/~2}}",
+        "{{/a}}",
+        "{{{{input}}}}", "{{{input}}}", "{{{input}}", "{{input}}{{",
+    ])
     func expression_isRefused_whereItIsMalformed(_ text: String) throws {
+        // It is nothing that a reader may take literally.
+        #expect(TemplateText.hasExpression(text))
         #expect(
             try fault(inLinks: #"{"then":{"return":{"a":"\#(text)"}}}"#)?.pointer.description == "/then/0/then/return/a"
         )

@@ -59,17 +59,6 @@ import Testing
         #expect(Array(text.unicodeScalars) == ["\u{600}", "{", "{"])
     }
 
-    @Test(arguments: [
-        "{{", "a{{", "{{input", "{{input}", "{{}}", "{{ input }}", "{{output}}", "{{input.x}}", "{{input/~}}", "{{/a}}",
-        "{{{{input}}}}", "{{{input}}}", "{{input}}{{", "{{INPUT}}",
-    ])
-    func text_isRefused_whereAnExpressionIsMalformed(_ text: String) {
-        let flaw = #expect(throws: TemplateText.Flaw.self) { try TemplateText(text) }
-        #expect(flaw?.reason.isEmpty == false)
-        // It is nothing that a reader may take literally.
-        #expect(TemplateText.hasExpression(text))
-    }
-
     @Test func escaped_standsForTheSameText() throws {
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<20_000 {
