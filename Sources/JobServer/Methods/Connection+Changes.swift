@@ -6,7 +6,7 @@ import JobProtocol
 /// The jobs that a call names.
 enum JobTarget: Sendable {
     case one(JobID)
-    case many([JobID])
+    case many(ArraySlice<JobID>)
     /// The jobs of a selection, by id.
     case selected(JobFilter)
 
@@ -29,9 +29,35 @@ enum JobTarget: Sendable {
             filter.order = .oldest
             self = .selected(filter)
         } else if let ids = try params.jobs(atMost: most) {
-            self = params.value("jobs") == nil ? .one(ids[0]) : .many(ids)
+            self = params.value("jobs") == nil ? .one(ids[0]) : .many(ids[...])
         } else {
             throw params.missing("job")
+        }
+    }
+
+    /// Takes the ids of the next `size` jobs; nil at the end. Jobs that are submitted after the first are not visited.
+    fileprivate mutating func next(_ size: Int, _ reader: any JobReader) throws -> [JobID]? {
+        switch self {
+        case .one(let id):
+            self = .many([])
+            return [id]
+        case .many(let ids):
+            self = .many(ids.dropFirst(size))
+            return ids.isEmpty ? nil : Array(ids.prefix(size))
+        case .selected(var filter):
+            if filter.after == nil {
+                var newest = JobFilter()
+                newest.owner = filter.owner
+                newest.limit = 1
+                let ids = filter.ids ?? 1...JobID.max
+                guard let last = try reader.ids(newest).first, ids.lowerBound <= last else { return nil }
+                filter.ids = ids.clamped(to: ids.lowerBound...last)
+            }
+            filter.limit = size
+            let ids = try reader.ids(filter)
+            filter.after = ids.last
+            self = .selected(filter)
+            return ids.isEmpty ? nil : ids
         }
     }
 }
@@ -62,9 +88,9 @@ extension Connection {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
         let id = try beginWait(call, jobs: named, timeout: nil)
         goOn(id) { [self] in
-            var pieces = JobPieces(target, size: Self.piece)
+            var rest = target
             var (done, skipped) = (0, 0)
-            while let ids = try await next(&pieces), isWaiting(id) {
+            while let ids = try await next(Self.piece, of: &rest), isWaiting(id) {
                 let counts = try await ask(
                     .changeAll(ids, action, onlyCounts: onlyCounts),
                     { if case .counted(let done, let skipped) = $0 { (done, skipped) } else { nil } })
@@ -75,15 +101,15 @@ extension Connection {
         }
     }
 
-    /// The ids of the next piece of jobs; nil at the end.
-    private func next(_ pieces: inout JobPieces) async throws -> [JobID]? {
-        let present = pieces
-        let (next, later) = try await look { lookup in
-            var pieces = present
-            return (try pieces.next(lookup.engine.reader), pieces)
+    /// The ids of the next `size` jobs; nil at the end.
+    private func next(_ size: Int, of target: inout JobTarget) async throws -> [JobID]? {
+        let present = target
+        let (ids, rest) = try await look { lookup in
+            var rest = present
+            return (try rest.next(size, lookup.engine.reader), rest)
         }
-        pieces = later
-        return next
+        target = rest
+        return ids
     }
 
     // MARK: - Waiting for many
@@ -94,17 +120,17 @@ extension Connection {
         let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
         goOn(id) { [self] in
             // All are found first, as waiting changes their states.
-            var pieces = JobPieces(.selected(filter), size: 1000)
+            var rest = JobTarget.selected(filter)
             var ids: [JobID] = []
             var charges: [BudgetCharge] = []
-            while isWaiting(id), let next = try await next(&pieces) {
+            while isWaiting(id), let next = try await next(1000, of: &rest) {
                 charges.append(try register(bytes: next.count * MemoryLayout<JobID>.size))
                 ids += next
             }
             defer { withExtendedLifetime(charges) {} }
             var counts: [JobState: Int] = [:]
-            pieces = JobPieces(.many(ids), size: Self.piece)
-            while isWaiting(id), let piece = try await next(&pieces) {
+            rest = .many(ids[...])
+            while isWaiting(id), let piece = try await next(Self.piece, of: &rest) {
                 for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
             }
             var answer = JSONObject()
@@ -132,48 +158,6 @@ extension Connection {
             }
         }
         return []
-    }
-}
-
-/// The jobs of a call in pieces.
-private struct JobPieces: Sendable {
-    private var rest: [JobID]
-    private var filter: JobFilter?
-    private let size: Int
-    /// Whether the newest job at the call is known.
-    private var isBounded = false
-
-    init(_ target: JobTarget, size: Int) {
-        self.size = size
-        switch target {
-        case .one(let id): (rest, filter) = ([id], nil)
-        case .many(let ids): (rest, filter) = (ids, nil)
-        case .selected(let filter): (rest, self.filter) = ([], filter)
-        }
-    }
-
-    /// The next piece; nil at the end. Jobs that are submitted after the first are not visited.
-    mutating func next(_ reader: any JobReader) throws -> [JobID]? {
-        guard var filter else {
-            let piece = Array(rest.prefix(size))
-            rest.removeFirst(piece.count)
-            return piece.isEmpty ? nil : piece
-        }
-        if !isBounded {
-            var newest = JobFilter()
-            newest.owner = filter.owner
-            newest.limit = 1
-            guard let last = try reader.ids(newest).first else { return nil }
-            let ids = filter.ids ?? 1...JobID.max
-            guard ids.lowerBound <= last else { return nil }
-            filter.ids = ids.clamped(to: ids.lowerBound...last)
-            isBounded = true
-        }
-        filter.limit = size
-        let ids = try reader.ids(filter)
-        filter.after = ids.last
-        self.filter = filter
-        return ids.isEmpty ? nil : ids
     }
 }
 

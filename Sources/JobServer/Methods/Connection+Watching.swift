@@ -50,7 +50,7 @@ extension Connection {
         switch try JobTarget(params, caller, atMost: Self.mostAwaited) {
         case .selected(let filter): return try waitForAll(call, filter, timeout: timeout)
         case .one(let id): (ids, isList) = ([id], false)
-        case .many(let many): (ids, isList) = (many, true)
+        case .many(let many): (ids, isList) = (Array(many), true)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
