@@ -4,12 +4,15 @@ import JobCore
 
 /// Invariants of each row that a round changed.
 extension Oracle {
-    func check(_ id: JobID, _ old: JobRow?, _ new: JobRow?, _ world: World) {
+    /// Counts a change; to be called for all of a round, before ``check(_:_:_:_:)`` excuses jobs.
+    func count(_ id: JobID, _ old: JobRow?, _ new: JobRow?) {
         if old == nil, let parent = new?.parent, excused.contains(parent.job) { excused.insert(id) }
-        if !excused.contains(id) {
-            if let old, !old.state.isTerminal { unfinished -= 1 }
-            if let new, !new.state.isTerminal { unfinished += 1 }
-        }
+        if excused.contains(id) { return }
+        if let old, !old.state.isTerminal { unfinished -= 1 }
+        if let new, !new.state.isTerminal { unfinished += 1 }
+    }
+
+    func check(_ id: JobID, _ old: JobRow?, _ new: JobRow?, _ world: World) {
         guard let new else { return removed(id, old, world) }
         checkForm(new, world)
         if new.state.isTerminal, old?.state.isTerminal != true { ended(new, world) }

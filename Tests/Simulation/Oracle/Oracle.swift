@@ -109,6 +109,7 @@ final class Oracle {
         for case .measured(_, let output) in inputs {
             finished.bytes = finished.bytes.saturatingAdding(output.size)
         }
+        for change in changes { count(change.id, change.before, change.after) }
         var keys: Set<CountKey> = []
         for change in changes {
             touched.insert(change.id)
