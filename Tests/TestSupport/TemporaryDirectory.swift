@@ -32,6 +32,17 @@ package final class TemporaryDirectory: Sendable {
         return path
     }
 
+    /// Writes a program for `/bin/sh` and returns its path. Another process writes it: a file that this one writes could still
+    /// be open in a child that another test is just starting, and such a file cannot be executed.
+    package func write(script: String, to name: String) throws -> String {
+        let path = path + "/" + name
+        let written = try SystemProgram([
+            "/bin/sh", "-c", #"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#, path, script,
+        ])
+        if written.status != 0 { throw SystemCallError(EIO) }
+        return path
+    }
+
     /// The entries of the directory, sorted.
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }

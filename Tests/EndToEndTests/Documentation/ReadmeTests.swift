@@ -150,8 +150,7 @@ import Testing
             Self.furnish(origin)
             try await Daemon.run(flags: ["--instance", "user"]) { daemon in
                 let directory = daemon.directory
-                let path = try directory.write("#!/bin/sh\necho made in $PWD\n", to: "make")
-                chmod(path, 0o755)
+                _ = try directory.write(script: "echo made in $PWD", to: "make")
                 try directory.write("\(origin.url("/work")) one\n\(origin.url("/done")) two\n", to: "list.txt")
                 let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
                 let environment = [

@@ -106,8 +106,7 @@ import Testing
             #expect(told.errorText.contains("deferctl: Job \(id) succeeded: the value"))
             let fifo = daemon.directory.path + "/told"
             try #require(mkfifo(fifo, 0o600) == 0)
-            let script = try daemon.directory.write("#!/bin/sh\necho \"$*\" > '\(fifo)'\n", to: "notify-send")
-            chmod(script, 0o700)
+            _ = try daemon.directory.write(script: "echo \"$*\" > '\(fifo)'", to: "notify-send")
             let reader = try ChildProcess(["/bin/cat", fifo])
             let process = try ChildProcess(
                 [BuiltProgram.deferctl, "--socket", daemon.socket, "watch", "--notify", "\(id)"],

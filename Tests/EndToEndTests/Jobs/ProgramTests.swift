@@ -265,9 +265,7 @@ import Testing
             #expect(try await run(["--no-such-option", "x"]).end() == .code(64))
             // A given directory makes it a command, whose path may look like a variable.
             #expect(try await run(["-C", "/", "greet"]).end() == .code(65))
-            let script = daemon.state + "/a=b"
-            try Data("#!/bin/sh\necho \"$0 $1\"\n".utf8).write(to: URL(filePath: script))
-            chmod(script, 0o700)
+            let script = try daemon.directory.write(script: #"echo "$0 $1""#, to: "a=b")
             #expect(try await run([script, "c d"]).outputText == "\(script) c d\n")
             let detached = try await run(["--detach", "printf", #"a\nb "c""#])
             let id = String(detached.outputText.dropLast())
