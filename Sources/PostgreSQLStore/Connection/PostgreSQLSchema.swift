@@ -149,7 +149,7 @@ enum PostgreSQLSchema {
 /// follow each other.
 struct NumberBlock {
     /// Numbers taken in advance by a node that is alone.
-    private static let size = 32
+    private static let size = 512
 
     let sequence: String
     private var free: Range<Int64> = 0..<0

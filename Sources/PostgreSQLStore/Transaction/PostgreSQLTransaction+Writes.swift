@@ -26,7 +26,7 @@ extension PostgreSQLTransaction {
     /// Sends all changes, in the order of the jobs' ids.
     func writeJobs() throws(StoreError) {
         let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
-        touched.formUnion(entries.map(\.row.id))
+        if turn?.hasOthers == true { touched.formUnion(entries.map(\.row.id)) }
         for entry in entries where entry.change != .delete { noteStart(entry.row) }
         // First of all, as a new job may have the key of a deleted one.
         try delete(entries.filter { $0.change == .delete }.map(\.row))
@@ -61,7 +61,7 @@ extension PostgreSQLTransaction {
         }
         try write("INSERT INTO jobs (\(JobColumns.selected), node) SELECT * FROM \(rows.table)", rows.parameters)
         try write("INSERT INTO documents (job, is_item, text) SELECT * FROM \(documents.table)", documents.parameters)
-        try insertTags(of: new.map(\.row))
+        try insertTags(of: new.filter { !$0.row.terms.tags.isEmpty }.map(\.row))
         try insert(files)
     }
 

@@ -2,7 +2,7 @@ extension Row {
     /// How long the command-line client takes.
     static var client: Row {
         Row(name: "client", title: "deferctl") { bench in
-            let deferctl = bench.daemon.replacing(/[^\/]*$/, with: "deferctl")
+            let deferctl = bench.daemon.replacing(/[^\/]+$/, with: "deferctl")
             let nginx = try Nginx(bench)
             defer { nginx.stop() }
             let daemon = try Deferd(bench)
