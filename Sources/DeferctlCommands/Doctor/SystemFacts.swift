@@ -1,5 +1,6 @@
 import Glibc
 import JobModel
+import Synchronization
 
 /// Who may connect to a socket, as the file system says.
 struct SocketFacts: Sendable, Equatable {
@@ -37,8 +38,15 @@ extension SocketFacts {
 }
 
 enum Accounts {
+    private static let names = Mutex<[uid_t: String]>([:])
+
+    /// The name is remembered, because the look-up may ask a server.
     static func userName(_ uid: uid_t) -> String {
-        getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
+        names.withLock { names in
+            let name = names[uid] ?? getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? String(uid)
+            names[uid] = name
+            return name
+        }
     }
 
     /// The name of the owner in a job object.
