@@ -169,6 +169,8 @@ static pid_t start(const struct deferd_guard_request *request, const int *descri
     block[size - 1] = 0;
     const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
     char **pointers = calloc((size_t)head->arguments + head->variables + 2, sizeof(char *));
+    // An unreadable block is refused as such.
+    if (pointers) failure.error = EINVAL;
     struct surroundings texts;
     pid_t guard = getpid(), child = -1;
     if (pointers && read_block(block, size, pointers, &texts)) {
