@@ -1,6 +1,6 @@
 /// An event that an administrator may want to know about, with its number; systemd/deferd.catalog explains them.
 ///
-/// Log entries contain its name (`event`) and its number (`MESSAGE_ID`). Both never change, because filters refer to them.
+/// Log entries contain its name (`event`) and its number (`MESSAGE_ID`). Neither ever changes, because filters refer to them.
 package enum CatalogEvent: String, Sendable, CaseIterable {
     case serving = "3ceaaf30814248ea91d93080f9b439fc"
     case stopped = "9dfb369bab134faea27655daa05f1119"
@@ -25,8 +25,10 @@ package enum CatalogEvent: String, Sendable, CaseIterable {
         "\(self)".reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : "\($1)" }
     }
 
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
+
     package init?(name: String) {
-        guard let event = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        guard let event = Self.byName[name] else { return nil }
         self = event
     }
 }
