@@ -112,7 +112,7 @@ final class OutputWriter: Sendable {
             if group.count % 9 == 0 { group.append(0) }
             let known = group.count % 9 - 1
             let next = rest.prefix(8 - known)
-            if stream == .err { group[group.count / 9 * 9] |= UInt8((1 << next.count - 1) << known) }
+            if stream == .err { group[group.count / 9 * 9] |= UInt8(((1 << next.count) - 1) << known) }
             group += next
             rest = rest.dropFirst(next.count)
         }

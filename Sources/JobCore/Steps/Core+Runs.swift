@@ -7,7 +7,7 @@ extension Core {
             // The row of a job that was taken over may name its files by now.
             return id.life == life ? drop(event) : drop(event, files: [])
         }
-        // Even if the job is held or removed.
+        // The host asked to be left alone, even if the job was held or removed meanwhile.
         if case .ended(let end) = event, let error = end.outcome.error { pause(for: error, of: live, round) }
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {

@@ -64,7 +64,5 @@ package enum ResultShape: Sendable, Equatable {
     }
 
     /// The shape of a value that a spec gives.
-    static func literalUnlessOpen(_ value: JSON) -> ResultShape {
-        value.hasExpression ? .unknown : .literal(value)
-    }
+    static func literalUnlessOpen(_ value: JSON) -> ResultShape { value.hasExpression ? .unknown : .literal(value) }
 }
