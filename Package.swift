@@ -50,6 +50,11 @@ let package = Package(
         .executable(name: "deferd", targets: ["deferd"]),
         .executable(name: "deferctl", targets: ["deferctl"]),
     ],
+    traits: [
+        // Without it, programs are linked statically without Foundation and the 34 MB of its tables of languages.
+        .trait(name: "OperationQueues", description: "DeferredKit's executor for Foundation's OperationQueue."),
+        .default(enabledTraits: ["OperationQueues"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.30.0"),
@@ -58,7 +63,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
-        .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
     ],
     targets: [
         .target(name: "DeferredKit", swiftSettings: ours + trials),
@@ -71,6 +75,7 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]),
         .target(name: "CTuning"),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CIDN", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(
             name: "LoopTasks", dependencies: ["DeferredKit", .product(name: "NIOCore", package: "swift-nio")],
@@ -78,7 +83,7 @@ let package = Package(
         .target(
             name: "DataSources",
             dependencies: [
-                "CCrypto", "CLinux", "CZlib", "DeferredKit", "JobModel", "LoopTasks",
+                "CCrypto", "CIDN", "CLinux", "CZlib", "DeferredKit", "JobModel", "LoopTasks",
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 log, system,
@@ -109,11 +114,13 @@ let package = Package(
             swiftSettings: ours
         ),
         .target(name: "JobClient", dependencies: ["JobModel", "JobProtocol", system] + nio, swiftSettings: ours),
+        .systemLibrary(name: "CYaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .target(name: "YAML", dependencies: ["CYaml", "JobModel"], swiftSettings: ours),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        .target(name: "Systemd", dependencies: ["CSystemd", log, system], swiftSettings: ours),
+        .target(name: "Systemd", dependencies: ["CSystemd", "JobModel", log, system], swiftSettings: ours),
         .target(
             name: "DeferctlCommands",
-            dependencies: ["JobClient", "JobModel", "JobProtocol", "Yams", arguments, system],
+            dependencies: ["JobClient", "JobModel", "JobProtocol", "YAML", arguments, system],
             swiftSettings: ours
         ),
         .executableTarget(
@@ -122,7 +129,7 @@ let package = Package(
                 // Builds the program that the target runs.
                 "deferd-guard",
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
-                "JobCore", "JobEngine", "JobStore", "Systemd", "Yams",
+                "JobCore", "JobEngine", "JobStore", "Systemd", "YAML",
                 arguments, log, services, system,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio + postgreSQL,

@@ -48,7 +48,7 @@ package struct EngineClock: Sendable {
     /// The system's clocks; the steady clock is `anchor`, from the store, plus the time since the boot.
     package static func system(steadyAnchor anchor: SteadyTime) -> EngineClock {
         EngineClock(
-            wall: { Timestamp(milliseconds: milliseconds(of: CLOCK_REALTIME)) },
+            wall: { .now },
             steady: { anchor.saturatingAdding(milliseconds(of: CLOCK_BOOTTIME)) },
             random: { Double.random(in: 0..<1) })
     }

@@ -1,18 +1,18 @@
-import Foundation
+import Glibc
+import JobModel
 import Logging
 
 /// A log message as a line: time in UTC, level, message, metadata.
-enum StandardErrorLine {
+package enum StandardErrorLine {
     static func text(
-        at time: Date = .now, level: Logger.Level, message: String, metadata: [(key: String, value: String)]
+        at time: Timestamp = .now, level: Logger.Level, message: String, metadata: [(key: String, value: String)]
     ) -> String {
         let fields = metadata.map { "\(escaped($0.key))=\(quoted($0.value))" }
-        let time = time.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-        return ([time, level.rawValue, escaped(message)] + fields).joined(separator: " ") + "\n"
+        return ([time.description, level.rawValue, escaped(message)] + fields).joined(separator: " ") + "\n"
     }
 
     /// Writes the line in one system call, so that lines of several threads do not mix. If standard error is gone, it is lost.
-    static func write(_ line: String) { try? FileHandle.standardError.write(contentsOf: Data(line.utf8)) }
+    package static func write(_ line: String) { _ = Glibc.write(STDERR_FILENO, line, line.utf8.count) }
 
     /// The text with escaped control characters: a message never makes a second line or moves a terminal's cursor.
     private static func escaped(_ text: String) -> String {

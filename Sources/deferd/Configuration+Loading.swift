@@ -1,10 +1,9 @@
 import ArgumentParser
 import DataSources
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobModel
 import JobServer
-import Yams
 
 extension Configuration {
     /// The settings on the command line.
@@ -49,7 +48,7 @@ extension Configuration {
         }
         for key in ConfigurationKey.all {
             guard let variable = key.variables.first(where: { environment[$0] != nil }) else { continue }
-            errors += configuration.apply(key, Node(environment[variable] ?? ""), from: variable)
+            errors += configuration.apply(key, ConfigurationValue(environment[variable] ?? ""), from: variable)
         }
         let overrides: [(String, String?, String)] = [
             ("socket.path", flags.socket.map(absolute), "--socket"),
@@ -59,7 +58,7 @@ extension Configuration {
         ]
         for case (let name, let text?, let flag) in overrides {
             guard let key = ConfigurationKey.named(name) else { continue }
-            errors += configuration.apply(key, Node(text), from: flag)
+            errors += configuration.apply(key, ConfigurationValue(text), from: flag)
         }
         if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]

@@ -1,5 +1,5 @@
 import DataSources
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobModel
 

@@ -1,8 +1,8 @@
-import Foundation
-import Yams
+import JobModel
+import YAML
 
 /// A value of the configuration as it was written in a file, or a text of a variable or a flag.
-typealias ConfigurationValue = Node
+typealias ConfigurationValue = YAMLNode
 
 extension ConfigurationValue {
     /// An entry of a map, with its line.
@@ -12,15 +12,19 @@ extension ConfigurationValue {
         var line: Int?
     }
 
+    init(_ text: String) { self.init(.scalar(text, isText: true)) }
+
     /// The entries of a map, in order; nil for any other value.
     var members: [Member]? {
-        mapping?.map { name, value in
-            Member(name: name.scalar?.string ?? "", value: value, line: (name.mark ?? mark)?.line)
-        }
+        guard case .map(let entries) = content else { return nil }
+        return entries.map { Member(name: $0.name, value: $0.value, line: $0.place.line) }
     }
 
     /// A single value, empty for null; nil for a list or a map.
-    var single: String? { scalar.map { ["null", "~"].contains($0.string) ? "" : $0.string } }
+    var single: String? {
+        guard case .scalar(let text, _) = content else { return nil }
+        return ["null", "~"].contains(text) ? "" : text
+    }
 
     func text() throws -> String {
         guard let text = single else { throw ConfigurationErrors("must be a single value") }
@@ -68,11 +72,11 @@ extension ConfigurationValue {
 
     /// A list; in a variable, its elements are separated by commas.
     func strings() throws -> [String] {
-        if let single { return single.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } }
-        guard let sequence else { throw ConfigurationErrors("must be a list") }
-        return try sequence.map { element in
-            guard let text = element.scalar?.string else {
-                throw ConfigurationErrors("must be a list of single values", line: mark?.line)
+        if let single { return single.split(separator: ",").map(\.trimmed) }
+        guard case .list(let values) = content else { throw ConfigurationErrors("must be a list") }
+        return try values.map { value in
+            guard case .scalar(let text, _) = value.content else {
+                throw ConfigurationErrors("must be a list of single values", line: place?.line)
             }
             return text
         }
@@ -91,9 +95,9 @@ extension ConfigurationValue {
     /// In a variable, the entries are `name=value`, separated by commas.
     func forEach(_ hint: String, _ body: (Member) throws -> Void) throws {
         let pairs = try single?.split(separator: ",").map { part in
-            let halves = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            let halves = part.split(separator: "=", maxSplits: 1).map(\.trimmed)
             guard halves.count == 2 else { throw ConfigurationErrors("must be name=value, separated by commas") }
-            return Member(name: halves[0], value: Node(halves[1]))
+            return Member(name: halves[0], value: ConfigurationValue(halves[1]))
         }
         guard let members = members ?? pairs else { throw ConfigurationErrors(hint) }
         var errors: [ConfigurationError] = []

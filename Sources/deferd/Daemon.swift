@@ -1,6 +1,5 @@
-import SystemPackage
 import DataSources
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobCore
 import JobEngine
@@ -14,6 +13,7 @@ import JobStore
 import Logging
 import NIOPosix
 import ServiceLifecycle
+import SystemPackage
 import Systemd
 import UnixSignals
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import DataSources
-import Foundation
+import FoundationEssentials
+import Glibc
 import JobModel
 import JobProtocol
 import Logging
@@ -62,7 +63,7 @@ struct Deferd: AsyncParsableCommand {
     private func checkConfiguration() throws {
         let configuration = try loadConfiguration(.current())
         for warning in configuration.warnings {
-            FileHandle.standardError.write(Data("deferd: warning: \(warning)\n".utf8))
+            StandardErrorLine.write("deferd: warning: \(warning)\n")
         }
         let instance = Instance(flags.instance, environment: ProcessInfo.processInfo.environment)
         let file = flags.config ?? instance.configurationFile
@@ -119,7 +120,7 @@ struct Deferd: AsyncParsableCommand {
             switch destination {
             case .journal:
                 logger.critical("\(message)", metadata: ["event": "\(CatalogEvent.startFailed.name)"])
-            case .standardError: FileHandle.standardError.write(Data("deferd: \(message)\n".utf8))
+            case .standardError: StandardErrorLine.write("deferd: \(message)\n")
             }
         }
         return ExitCode(status.rawValue)

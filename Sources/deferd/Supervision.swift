@@ -1,5 +1,5 @@
 import CTuning
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobCore
 import JobEngine

@@ -71,9 +71,32 @@ import Testing
             ])
         #expect(try read("a: 1\n---\nb: true\n") == [["a": 1], ["b": true]])
         #expect(try read("- a: 1\n- b: 2\n") == [["a": 1], ["b": 2]])
-        for text in ["a: [", "a: 1\na: 2\n", "- 1"] {
-            #expect(throws: CommandFailure.self, "\(text)") { try read(text) }
+        // Without quotes, what JSON does not read as a number is a text, such as a mode.
+        #expect(
+            try read("{a: 0022, b: -1.5, c: True, d: ~, e: , f: 1_0, g: 0x1F, h: !!str 5, i: .5}") == [
+                [
+                    "a": "0022", "b": -1.5, "c": true, "d": nil, "e": nil, "f": "1_0", "g": "0x1F", "h": "5", "i": ".5",
+                ]
+            ])
+        #expect(try read("a: &x {b: 1}\nc: *x\n") == [["a": ["b": 1], "c": ["b": 1]]])
+    }
+
+    @Test(
+        arguments: [
+            ("a: [", "line 2, column 1"), ("a: 1\nb: {c: 1, c: 2}\n", "line 2, column 11: \"b.c\" is there twice"),
+            ("- 1", "must be an object"), ("a: *x", "line 1, column 4: there is no complete value &x"),
+            ("a: &x [*x]", "there is no complete value &x"), ("[a]: 1", "line 1, column 1: the name in a map"),
+            (String(repeating: "[", count: 200_000), "more than 100 values inside each other"),
+            (
+                (1...30).reduce("a0: &a0 [1]\n") { "\($0)a\($1): &a\($1) [*a\($1 - 1), *a\($1 - 1)]\n" },
+                "more than 1048576 values"
+            ),
+        ])
+    func wrongYAML_isRefused_withItsPlace(text: String, reason: String) throws {
+        let failure = try #require(throws: CommandFailure.self) {
+            try YAMLSpecs.documents(Array(text.utf8), in: "specs.yaml").map { try $0.spec.get() }
         }
+        #expect(failure.message.contains(reason), "\(failure.message)")
     }
 
     @Test func mistakes_areShown_inTheText() throws {

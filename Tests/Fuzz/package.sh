@@ -36,7 +36,7 @@ package.targets = package.targets.filter { !\$0.isTest } + [
         swiftSettings: ours),
     fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]),
     fuzzer("sources", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
-    fuzzer("configuration", ["DataSources", "JobCore", "JobEngine", "JobModel", "JobServer", "Yams", arguments, log], path: "Configuration"),
+    fuzzer("configuration", ["DataSources", "JobCore", "JobEngine", "JobModel", "JobServer", "YAML", arguments, log], path: "Configuration"),
 ]
 PACKAGE
 } > "$scratch/Package.swift.new"

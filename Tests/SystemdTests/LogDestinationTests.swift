@@ -1,4 +1,5 @@
 import Foundation
+import JobModel
 import Logging
 import Testing
 
@@ -54,7 +55,7 @@ import Testing
 
     @Test func line_isOne_whenMessageAndMetadataHoldLineEnds() {
         let line = StandardErrorLine.text(
-            at: Date(timeIntervalSince1970: 1_767_323_045.006_9),
+            at: Timestamp(milliseconds: 1_767_323_045_006),
             level: .error,
             message: "first\nsecond \u{1B}[31mred",
             metadata: [("job", "7"), ("path", #"a "b" c"#), ("empty", ""), ("text", "x\ny")]

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import JobModel
 
 /// The name that a server gives to a file, as a name that is safe in any directory.
@@ -40,10 +40,9 @@ enum ServerName {
         }
         return parts.dropFirst().compactMap { part in
             guard let equals = part.firstIndex(of: "=") else { return nil }
-            func trimmed(_ text: Substring.UnicodeScalarView) -> String {
-                String(text).trimmingCharacters(in: .whitespaces)
-            }
-            return (trimmed(part[..<equals]).lowercased(), trimmed(part[part.index(after: equals)...]))
+            return (
+                String(part[..<equals]).trimmed.lowercased(), String(part[part.index(after: equals)...]).trimmed
+            )
         }
     }
 
@@ -72,7 +71,7 @@ enum ServerName {
         }
         var name = cut(String(String.UnicodeScalarView(visible.drop { $0 == "." || $0.properties.isWhitespace })))
         while name.hasSuffix(DownloadPath.partSuffix) { name.removeLast(DownloadPath.partSuffix.count) }
-        name = name.trimmingCharacters(in: .whitespaces)
+        name = name.trimmed
         return name.isEmpty ? nil : name
     }
 

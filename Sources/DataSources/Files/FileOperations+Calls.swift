@@ -1,5 +1,5 @@
 import CLinux
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobModel
 package import SystemPackage
@@ -120,13 +120,13 @@ extension FileOperations {
     }
 
     /// The path without symbolic links, as far as it exists. Blocks.
-    package static func resolved(_ path: String) -> String { NSString(string: path).resolvingSymlinksInPath }
+    package static func resolved(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().path }
 
     /// The kernel's id of the boot, or `DEFERD_BOOT` from a unit that hides it; empty if it is unknown.
     package static let systemBootID: String = {
         let passed = ProcessInfo.processInfo.environment["DEFERD_BOOT"].flatMap { $0.utf8.count < 16 ? nil : $0 }
         let id = passed ?? (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8))
-        return id?.trimmingCharacters(in: .newlines) ?? ""
+        return id?.trimmed ?? ""
     }()
 
     /// Asked anew each time, so that changes of groups apply at once. A user without an entry is in no group.

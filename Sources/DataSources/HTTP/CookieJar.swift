@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import JobModel
 
 /// The cookies that servers set in a chain of redirects (RFC 6265); they end with it.
@@ -20,7 +20,7 @@ struct CookieJar: Sendable {
     private var cookies: [Cookie] = []
 
     /// Takes the values of `Set-Cookie` in a response from `url`.
-    mutating func store(_ values: [String], from url: RequestURL, now: Timestamp = Self.now) {
+    mutating func store(_ values: [String], from url: RequestURL, now: Timestamp = .now) {
         for value in values {
             guard let (cookie, isExpired) = Self.cookie(value, url, now) else { continue }
             cookies.removeAll { ($0.name, $0.domain, $0.path) == (cookie.name, cookie.domain, cookie.path) }
@@ -28,8 +28,6 @@ struct CookieJar: Sendable {
             if cookies.count > Self.most { cookies.removeFirst() }
         }
     }
-
-    static var now: Timestamp { Timestamp(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)) }
 
     /// The value of `Cookie` in a request for `url`; nil if there is none.
     func header(for url: RequestURL) -> String? {
@@ -56,9 +54,8 @@ struct CookieJar: Sendable {
     private static func cookie(
         _ text: String, _ url: RequestURL, _ now: Timestamp
     ) -> (cookie: Cookie, isExpired: Bool)? {
-        func trimmed(_ text: some StringProtocol) -> String { text.trimmingCharacters(in: .whitespaces) }
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
-        let pair = parts[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(trimmed)
+        let pair = parts[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
         guard pair.count == 2, !pair[0].isEmpty, pair[0].utf8.count + pair[1].utf8.count <= longest,
             HeaderField.flaw(ofValue: text) == nil
         else { return nil }
@@ -67,7 +64,7 @@ struct CookieJar: Sendable {
         var path = target.lastIndex(of: "/").map { $0 == target.startIndex ? "/" : String(target[..<$0]) } ?? "/"
         var (isSecure, expires, maxAge) = (false, Timestamp?.none, Double?.none)
         for part in parts.dropFirst() {
-            let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(trimmed)
+            let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
             let value = words.count > 1 ? words[1] : ""
             switch words[0].lowercased() {
             case "domain" where !value.isEmpty:

@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import JobModel
 import NIOCore
 import Synchronization
@@ -144,8 +144,7 @@ extension IncomingResponse {
             .http,
             "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
             retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
-        let now = Timestamp(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-        let pause = field("Retry-After").flatMap { RetryAfter.seconds($0, now: now) }
+        let pause = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }
         error.retryAfter = pause.map { min($0, transfer.settings.http.retryAfter) }
         error.retryAfterHost = url.hostAndPort
         return error

@@ -1,4 +1,5 @@
-import Foundation
+import CIDN
+import Glibc
 import JobModel
 
 /// An absolute `scheme://host` URL, strictly parsed and written in one spelling.
@@ -53,7 +54,7 @@ package struct RequestURL: Sendable, Hashable {
         guard !authority.contains(where: { $0 == 0x5C || $0 == 0x20 || $0 == 0x22 }) else { return nil }
         var credentials: String?
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-            guard let decoded = Self.text(authority[..<at]).removingPercentEncoding else { return nil }
+            guard let decoded = PercentEncoding.decoded(Self.text(authority[..<at])) else { return nil }
             if !decoded.isEmpty { credentials = decoded.utf8.contains(UInt8(ascii: ":")) ? decoded : decoded + ":" }
             authority = authority[(at + 1)...]
         }
@@ -118,9 +119,11 @@ package struct RequestURL: Sendable, Hashable {
 
     /// The form of an international host name in DNS (`xn--`); nil if it has none.
     private static func ascii(_ host: String) -> String? {
-        // Decoding must not add a character that ends a host, as the parser would have missed it.
-        guard !host.contains(where: { "/?#@:[]%\\ ".contains($0) }) else { return nil }
-        return URL(string: "http://\(host)/")?.host
+        var name: UnsafeMutablePointer<UInt8>?
+        guard idn2_lookup_u8(host, &name, Int32(IDN2_NONTRANSITIONAL.rawValue)) == Int32(IDN2_OK.rawValue), let name
+        else { return nil }
+        defer { free(name) }
+        return String(cString: name)
     }
 
     /// Whether a host name with this last label can only be an address: decimal digits, or hexadecimal ones after `0x`.

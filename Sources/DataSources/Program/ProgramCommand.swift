@@ -1,5 +1,6 @@
 import CLinux
-import Foundation
+import FoundationEssentials
+import Glibc
 import JobModel
 import SystemPackage
 
@@ -17,7 +18,7 @@ struct ProgramCommand: Sendable {
     let output: Int
 
     init(_ spec: ProgramSpec, _ context: SourceContext, _ settings: SourceSettings) throws(JobError) {
-        var variables = ProgramSpec.usualEnvironment(home: NSHomeDirectory())
+        var variables = ProgramSpec.usualEnvironment(home: FileManager.default.homeDirectoryForCurrentUser.path)
         variables.merge(spec.environment ?? [:]) { $1 }
         let entry: ProgramSettings.Entry
         switch spec.subject {

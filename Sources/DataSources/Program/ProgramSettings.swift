@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import JobModel
 
 /// Which programs jobs may run, and where.

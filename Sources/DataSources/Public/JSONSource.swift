@@ -1,5 +1,5 @@
 public import DeferredKit
-public import Foundation
+public import FoundationEssentials
 import JobModel
 
 /// Makes one HTTP request for JSON and decodes a value in it.

@@ -1,5 +1,7 @@
 import DeferredKit
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 import JobModel
 import Synchronization
 

@@ -1,5 +1,6 @@
 import DeferredKit
-import Foundation
+import FoundationEssentials
+import Glibc
 import JobModel
 public import Logging
 import NIOCore

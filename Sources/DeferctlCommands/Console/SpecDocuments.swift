@@ -1,6 +1,6 @@
 import JobClient
 import JobModel
-import Yams
+import YAML
 
 /// The job specs in a file or an argument: one document, an array, or one spec per line; or documents in YAML.
 struct SpecDocuments: AsyncIteratorProtocol, Sendable {
@@ -75,64 +75,49 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
 enum YAMLSpecs {
     /// The specs of a file: its documents, or the elements of an only one.
     static func documents(_ bytes: [UInt8], in name: String) throws(CommandFailure) -> [SpecDocuments.Document] {
-        var values: [(json: JSON, marks: [[String]: TextPlace])] = []
-        do {
-            let parser = try Parser(yaml: String(decoding: bytes, as: UTF8.self))
-            while let node = try parser.nextRoot() {
-                var marks: [[String]: TextPlace] = [:]
-                values.append((json(node, at: [], &marks), marks))
-            }
-        } catch {
-            throw CommandFailure(.badData, "\(name) is not YAML: \(reason(error))")
+        let nodes: [YAMLNode]
+        do { nodes = try YAMLNode.documents(in: bytes) } catch {
+            let place = "line \(error.place.line), column \(error.place.column)"
+            throw CommandFailure(.badData, "\(name) is not YAML: \(place): \(error.reason).")
         }
-        let isOnly = values.count == 1
-        return values.enumerated().flatMap { index, value in
-            SpecDocuments.documents(
-                value.json, SpecText(name: name, bytes: bytes, marks: value.marks),
-                at: isOnly ? name : "document \(index + 1)", isOnly: isOnly)
+        return nodes.enumerated().flatMap { index, node in
+            var marks: [[String]: TextPlace] = [:]
+            let json = json(node, at: [], &marks)
+            return SpecDocuments.documents(
+                json, SpecText(name: name, bytes: bytes, marks: marks),
+                at: nodes.count == 1 ? name : "document \(index + 1)", isOnly: nodes.count == 1)
         }
     }
 
-    private static func reason(_ error: any Error) -> String {
-        switch error {
-        case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
-            YamlError.composer(_, let problem, let mark, _):
-            "line \(mark.line), column \(mark.column): \(problem)"
-        case YamlError.duplicatedKeysInMapping(let names, let context):
-            "the map at line \(context.mark.line) has \"\(names.sorted().first ?? "")\" twice; keep one of them."
-        default: "\(error)"
-        }
-    }
-
-    private static func json(_ node: Node, at path: [String], _ marks: inout [[String]: TextPlace]) -> JSON {
+    private static func json(_ node: YAMLNode, at path: [String], _ marks: inout [[String]: TextPlace]) -> JSON {
         // A mistake in a member is one of its name, too, which is marked already.
-        if marks[path] == nil { marks[path] = node.mark.map(TextPlace.init) }
-        switch node {
-        case .mapping(let mapping):
+        if marks[path] == nil { marks[path] = node.place }
+        switch node.content {
+        case .map(let entries):
             var object = JSONObject()
-            for (key, value) in mapping {
-                let name = key.scalar?.string ?? ""
-                marks[path + [name]] = key.mark.map(TextPlace.init)
-                object.append(name, json(value, at: path + [name], &marks))
+            for entry in entries {
+                marks[path + [entry.name]] = entry.place
+                object.append(entry.name, json(entry.value, at: path + [entry.name], &marks))
             }
             return .object(object)
-        case .sequence(let sequence):
-            return .array(sequence.enumerated().map { json($1, at: path + [String($0)], &marks) })
-        case .scalar(let scalar):
-            return switch node.tag.description {
-            case "tag:yaml.org,2002:null": .null
-            case "tag:yaml.org,2002:bool": node.bool.map(JSON.bool) ?? .string(scalar.string)
-            case "tag:yaml.org,2002:int": node.int?.json ?? .string(scalar.string)
-            case "tag:yaml.org,2002:float": node.float.flatMap { $0.isFinite ? $0.json : nil } ?? .string(scalar.string)
-            default: .string(scalar.string)
-            }
-        case .alias: return .null
+        case .list(let values):
+            return .array(values.enumerated().map { json($1, at: path + [String($0)], &marks) })
+        case .scalar(let text, isText: true): return .string(text)
+        case .scalar(let text, isText: false): return plain(text)
         }
     }
-}
 
-extension TextPlace {
-    fileprivate init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
+    /// A value without quotes: null, a boolean, a number as JSON writes it, or else a text.
+    private static func plain(_ text: String) -> JSON {
+        switch text {
+        case "", "~", "null", "Null", "NULL": return .null
+        case "true", "True", "TRUE": return true
+        case "false", "False", "FALSE": return false
+        default:
+            let isNumber = text.utf8.first == UInt8(ascii: "-") || text.first?.isNumber == true
+            return isNumber ? (try? JSON(parsing: Array(text.utf8))) ?? .string(text) : .string(text)
+        }
+    }
 }
 
 /// The text of a spec, in which mistakes are pointed out.

@@ -295,12 +295,3 @@ actor ProgressScreen {
         if !text.isEmpty { try? console.messages.write(text) }
     }
 }
-
-extension Timestamp {
-    /// The present time by the system's clock, which JobModel does not read.
-    static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
-    }
-}

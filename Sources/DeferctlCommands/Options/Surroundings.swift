@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Glibc
 import JobClient
 import JobModel
@@ -67,7 +67,7 @@ struct CommandOptions: ParsableArguments {
         var environment: [String: String] = [:]
         if isOwn {
             source["umask"] = .string(Surroundings.umask())
-            environment = ProgramSpec.usualEnvironment(home: NSHomeDirectory())
+            environment = ProgramSpec.usualEnvironment(home: FileManager.default.homeDirectoryForCurrentUser.path)
             if !usesCleanEnvironment {
                 let own = try Surroundings()
                 environment = own.environment

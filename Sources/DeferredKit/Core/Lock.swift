@@ -1,10 +1,25 @@
-import Foundation
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
+// Unchecked: the pointer is never changed, and the mutex is made for several threads.
 /// A mutex for critical sections longer than a few instructions.
 ///
 /// On Linux, the thread sanitizer does not support `Synchronization.Mutex` and warns.
-struct Lock: Sendable {
-    private let lock = NSLock()
+final class Lock: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    init() {
+        let status = pthread_mutex_init(mutex, nil)
+        precondition(status == 0, "no memory left for a mutex of DeferredKit")
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
 
     /// Runs `body` with the lock held. It must neither wait nor call foreign code, and must return the references that
     /// it drops, so that they are released after unlocking.
@@ -12,6 +27,8 @@ struct Lock: Sendable {
         #if DEFERRED_YIELDS
             Schedule.point()
         #endif
-        return lock.withLock(body)
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body()
     }
 }

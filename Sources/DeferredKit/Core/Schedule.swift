@@ -1,5 +1,5 @@
 #if DEFERRED_YIELDS
-    import Foundation
+    import Glibc
     import Synchronization
 
     /// Yields the thread at some locks and atomics, so that rare interleavings become common.

@@ -1,3 +1,10 @@
+extension StringProtocol {
+    /// The text without white space at its ends.
+    package var trimmed: String {
+        String(drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
+
 extension String {
     /// The maximum number of input bytes that an error repeats.
     package static let mostEchoed = 256

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A time in milliseconds since 1970-01-01T00:00:00Z, without leap seconds, within the years 0 to 9999.
 package struct Timestamp: Sendable, Hashable, Comparable {
     package let milliseconds: Int64
@@ -5,6 +7,13 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     /// Clamps the time to the range, so that differences always fit.
     package init(milliseconds: Int64) {
         self.milliseconds = min(max(milliseconds, Self.writable.lowerBound), Self.writable.upperBound)
+    }
+
+    /// The time of the system's clock. The core never reads it: times come to it with its inputs.
+    package static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
     package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }

@@ -68,6 +68,7 @@ import Testing
             ("programs:\n  a:\n    command: [/x]\n    variables: [A, LD_PRELOAD]\n", 4, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4, "programs"),
             ("limits: {line: 4096", nil, nil), ("\tlimits: 1", nil, nil), ("- a\n- b", 1, nil),
+            ("limits:\n  inFlight: 1\n---\nqueues: {}\n", 4, "second document"),
         ] as [(String, Int?, String?)])
     func check_saysWhere_whenConfigurationIsWrong(_ yaml: String, _ line: Int?, _ key: String?) async throws {
         let (end, output, errors) = try await check(yaml)

@@ -1,5 +1,10 @@
-import Foundation
 public import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 // Unchecked: Soundness.swift lists the lock of each field.
 /// A waiter for a Deferred: a link of the chain, a member of a list, a callback or an awaiting task.

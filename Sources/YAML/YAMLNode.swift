@@ -1,0 +1,31 @@
+package import JobModel
+
+/// A value of a YAML document.
+package struct YAMLNode: Sendable, Equatable {
+    package enum Content: Sendable, Equatable {
+        /// A single value as it is written; quotes, a block or a tag make it a text, whatever it looks like.
+        case scalar(String, isText: Bool)
+        case list([YAMLNode])
+        case map([Entry])
+    }
+
+    package struct Entry: Sendable, Equatable {
+        package let name: String
+        /// The place of the name.
+        package let place: TextPlace
+        package let value: YAMLNode
+    }
+
+    package let content: Content
+    /// Nil if it is not from a document.
+    package let place: TextPlace?
+
+    package init(_ content: Content, at place: TextPlace? = nil) { (self.content, self.place) = (content, place) }
+}
+
+/// Where a text is not YAML, and why.
+package struct YAMLError: Error {
+    package let place: TextPlace
+    /// A clause.
+    package let reason: String
+}
