@@ -31,7 +31,7 @@ package final class Engine: Sendable {
     package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
-    let backups = Backups()
+    let backups = Mutex(BackupState())
     let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()

@@ -1,9 +1,9 @@
+import DataSources
 import Dispatch
 import Glibc
 package import JobModel
 import Synchronization
 package import SystemPackage
-import DataSources
 
 /// A copy of the state at one moment, in a file without a name: the kernel removes it with its last descriptor, however the
 /// process ends.
@@ -14,28 +14,21 @@ package final class StateBackup: Sendable {
         case unreadable(Errno)
     }
 
-    private final class File: Sendable {
-        let descriptor: FileDescriptor
-
-        init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
-
-        deinit { try? descriptor.close() }
-    }
-
     /// How long a backup may stay unread if another one is requested: 60 s. It takes room on the disk until then.
     package static let longestPause: UInt64 = 60_000_000_000
 
     /// Its size in bytes.
     package let size: Int
     /// The file, nil once the backup was given up, and the time of the last read.
-    private let state: Mutex<(file: File?, lastRead: UInt64)>
+    private let state: Mutex<(file: OpenFile?, lastRead: UInt64)>
 
     /// Takes over the file at `path` and removes its name.
-    init(takingOver path: String, at now: UInt64) throws(StoreError) {
+    fileprivate init(takingOver path: String, at now: UInt64) throws(StoreError) {
         do {
-            let file = File(try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]))
+            let file = OpenFile(
+                try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]).rawValue, .real)
             unlink(path)
-            size = Int(try file.descriptor.seek(offset: 0, from: .end))
+            size = Int(try FileOperations.real.statusOfOpen(file.descriptor).size)
             state = Mutex((file, now))
         } catch {
             throw StoreError(.read, "The backup \(path) cannot be read (\(error)); make another one.")
@@ -55,7 +48,6 @@ package final class StateBackup: Sendable {
         }
     }
 
-    /// At most `length` bytes from `offset` on. Blocks.
     fileprivate func read(offset: Int, length: Int) throws(Failure) -> ResultPart {
         let file = state.withLock { state in
             state.lastRead = DispatchTime.now().uptimeNanoseconds
@@ -63,45 +55,18 @@ package final class StateBackup: Sendable {
         }
         guard let file else { throw .givenUp }
         do throws(Errno) {
-            return try ResultPart(
-                of: file.descriptor.rawValue, size: size, offset: offset, length: length, by: .real)
+            return try ResultPart(of: file.descriptor, size: size, offset: offset, length: length, by: .real)
         } catch {
             throw .unreadable(error)
         }
     }
 }
 
-/// Makes backups, one at a time.
-final class Backups: Sendable {
-    private struct State {
-        var isMaking = false
-        /// Nil once its client has released it.
-        weak var latest: StateBackup?
-    }
-
-    private let state = Mutex(State())
-    /// Not a thread for files, as a copy takes long.
-    private let queue = DispatchQueue(label: "deferd.backup", qos: .utility)
-
-    fileprivate func make(
-        at now: UInt64, _ copy: @escaping @Sendable () throws(StoreError) -> String
-    ) async throws(StoreError) -> StateBackup {
-        let mayBegin = state.withLock { state in
-            guard !state.isMaking, state.latest?.isOver(at: now) ?? true else { return false }
-            state.isMaking = true
-            return true
-        }
-        guard mayBegin else { throw StoreError(.locked, "Another backup is being made; wait for that to end.") }
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<StateBackup, StoreError>, Never>) in
-            queue.async {
-                continuation.resume(
-                    returning: Result { () throws(StoreError) in try StateBackup(takingOver: copy(), at: now) })
-            }
-        }
-        state.withLock { $0 = State(latest: try? result.get()) }
-        return try result.get()
-    }
+/// Backups are made one at a time.
+struct BackupState {
+    fileprivate var isMaking = false
+    /// Nil once its client has released it.
+    fileprivate weak var latest: StateBackup?
 }
 
 extension Engine {
@@ -109,12 +74,26 @@ extension Engine {
     package func backUp(
         at now: UInt64 = DispatchTime.now().uptimeNanoseconds
     ) async throws(StoreError) -> StateBackup {
-        try await backups.make(at: now) { [blobs, reader] () throws(StoreError) in
-            // Otherwise, a file that the copied rows name could be removed before it is copied.
-            blobs.hold()
-            defer { blobs.release() }
-            return try reader.copyState()
+        let mayBegin = backups.withLock { state in
+            guard !state.isMaking, state.latest?.isOver(at: now) ?? true else { return false }
+            state.isMaking = true
+            return true
         }
+        guard mayBegin else { throw StoreError(.locked, "Another backup is being made; wait for that to end.") }
+        let result: Result<StateBackup, StoreError> = await withCheckedContinuation { continuation in
+            // Not on a thread for files, as a copy takes long.
+            DispatchQueue.global(qos: .utility).async { [blobs, reader] in
+                // Otherwise, a file that the copied rows name could be removed before it is copied.
+                blobs.hold()
+                let copy = Result { () throws(StoreError) in
+                    try StateBackup(takingOver: reader.copyState(), at: now)
+                }
+                blobs.release()
+                continuation.resume(returning: copy)
+            }
+        }
+        backups.withLock { $0 = BackupState(latest: try? result.get()) }
+        return try result.get()
     }
 
     /// A part of a backup, for `owner`.
