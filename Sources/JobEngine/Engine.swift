@@ -27,7 +27,7 @@ package final class Engine: Sendable {
 
     package let reader: any JobReader
     /// The progress of running jobs.
-    package let board: Board
+    package let board = Board()
     package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
@@ -58,7 +58,6 @@ package final class Engine: Sendable {
         (self.store, self.life, self.logger) = (store, life, logger)
         blobs = BlobStore(path: path, life: life, archive: archive)
         current = Mutex(Current(settings, library))
-        board = Board { [inbox] in inbox.put(.task { $0.progressWasMade() }, of: nil) }
         room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in
             inbox.put(.input(.room(shortage: shortage)), of: nil)
         }

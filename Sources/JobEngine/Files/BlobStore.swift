@@ -103,33 +103,19 @@ package final class BlobStore: Sendable {
     }
 
     /// Moves a file that a source has written to the archive, if there is one. With `keepsFile`, the directory keeps it until
-    /// ``removeLocally(_:)``.
-    func archive(_ blob: BlobReference, keepsFile: Bool = false) throws(JobError) {
+    /// ``removeLocally(_:)``. If the source may still write it, its present bytes are stored as another file, `copy`.
+    func archive(
+        _ blob: BlobReference, as copy: BlobReference? = nil, keepsFile: Bool = false
+    ) throws(JobError) {
         guard let archive, blob.size > 0 else { return }
-        try Self.store(blob, in: archive) { () throws(StoreError) in
-            for part in 0..<blob.parts {
+        let copy = copy ?? blob
+        try Self.store(copy, in: archive) { () throws(StoreError) in
+            for part in 0..<copy.parts {
                 let bytes = try read(blob, offset: part * BlobReference.partSize, length: BlobReference.partSize).bytes
-                try archive.put(bytes, as: part, of: blob)
+                try archive.put(bytes, as: part, of: copy)
             }
         }
         if !keepsFile { removeLocally(blob) }
-    }
-
-    /// Copies what a running program has written to the archive, if there is one. It goes on writing.
-    func archiveOutputSoFar(of run: RunID) throws(JobError) {
-        let output = measured(run.output())
-        guard let archive, output.size > 0 else { return }
-        let copy = run.outputSoFar(size: output.size)
-        try Self.store(copy, in: archive) { () throws(StoreError) in
-            for index in 0..<copy.parts {
-                let part = try reading(output) { (file, _, files) throws(Errno) in
-                    try ResultPart(
-                        of: file, size: Int(output.size), offset: index * BlobReference.partSize,
-                        length: BlobReference.partSize, by: files)
-                }
-                if let part { try archive.put(part.bytes, as: index, of: copy) }
-            }
-        }
     }
 
     /// Stores a file in an archive, or nothing of it.
@@ -175,8 +161,8 @@ package final class BlobStore: Sendable {
     /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
         let part = try reading(blob) { (file, size, files) throws(Errno) in
-            guard size == blob.size else { throw Errno.ioError }
-            return try ResultPart(of: file, size: Int(size), offset: offset, length: length, by: files)
+            guard size >= blob.size else { throw Errno.ioError }
+            return try ResultPart(of: file, size: Int(blob.size), offset: offset, length: length, by: files)
         }
         guard let part else { throw failure(.noSuchFileOrDirectory) }
         return part

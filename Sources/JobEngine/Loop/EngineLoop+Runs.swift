@@ -33,7 +33,7 @@ final class EngineRun {
     let isDownload: Bool
     let progress: RunProgress
     /// What other nodes know of it.
-    var told: RunProgress.Standing?
+    var told: JSON?
     /// Whether the output of its program is being copied for other nodes, and whether it ever was.
     var isGivingOutput = false
     var hasGivenOutput = false
@@ -229,10 +229,10 @@ extension EngineLoop {
 
     private func start(_ transfer: Expansion.Transfer, _ order: RunOrder, _ run: EngineRun) {
         let (id, owner, room, progress) = (order.run, order.job.owner, order.room, run.progress)
-        let body = KeptBody(engine.blobs)
+        let bodyFile = engine.blobs.newFile()
         let type = transfer.parameters.type
         let began = engine.clock.steady()
-        var context = context(of: run, transfer, order, body: body)
+        var context = context(of: run, transfer, order, bodyFile)
         context.queueRate = queueRates[run.live.queue]
         if case .download(let download) = transfer.parameters {
             run.writtenRate = download.rate
@@ -246,16 +246,19 @@ extension EngineLoop {
             let outcome = outcome.mapError(JobError.init(source:))
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
             engine.metrics.ended(type, outcome, milliseconds: elapsed)
+            let body = progress.bodySize.map {
+                BlobReference(life: bodyFile.life, number: bodyFile.number, size: $0)
+            }
             let finish = { @Sendable in
                 engine.work(id, of: owner) {
                     let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
                     let (end, obstacle) = engine.end(
-                        outcome, room: room, body: body.reference, bytes: progress.bytes, output: output,
+                        outcome, room: room, body: body, bytes: progress.bytes, output: output,
                         url: transfer.url)
                     return (obstacle, { $0.end(id, end) })
                 }
             }
-            let isShort = body.reference == nil && progress.output == nil && progress.bytes <= Self.shortResult
+            let isShort = body == nil && progress.output == nil && progress.bytes <= Self.shortResult
             // A result is little longer than what was transferred for it.
             let isSmall = isShort && (progress.bytes > 0 || ((try? outcome.get())?.size ?? 0) <= Self.shortResult)
             if isSmall { return finish() }
@@ -280,7 +283,7 @@ extension EngineLoop {
     }
 
     private func context(
-        of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder, body: KeptBody
+        of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder, _ bodyFile: BlobReference
     ) -> SourceContext {
         let (id, job, owner, progress, engine) = (order.run, order.job, order.job.owner, run.progress, engine)
         let save = { @Sendable (event: @escaping @Sendable (SaveID) -> RunEvent) -> Deferred<Void, any Error> in
@@ -295,7 +298,7 @@ extension EngineLoop {
         }
         var context = SourceContext(
             job: job.id, link: job.link, attempt: job.attempt, owner: job.owner,
-            bodyPath: engine.blobs.path(of: body.file),
+            bodyPath: engine.blobs.path(of: bodyFile),
             saveCheckpoint: { checkpoint in
                 let text = checkpoint?.utf8
                 return save { .checkpoint(text, $0) }
@@ -317,7 +320,7 @@ extension EngineLoop {
         context.reportOutput = { progress.wrote($0) }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
-        context.keptBody = { body.keep($0) }
+        context.keptBody = { progress.keptBody($0) }
         context.timeout = order.timeout
         context.memory = run.memory
         context.checkpoint = transfer.checkpoint

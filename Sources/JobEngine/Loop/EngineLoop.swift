@@ -47,7 +47,8 @@ final class EngineLoop {
     /// The inputs of a round whose fate the store will tell; the core keeps its effects.
     var doubtful: [CoreInput]?
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
-    var reporting = ProgressReporting()
+    /// By length in milliseconds.
+    var intervals: [Int: ProgressInterval] = [:]
     /// When a round must ask for the news of other nodes; nil if there can be none.
     var nextPoll: SteadyTime?
     /// When other nodes may be told of progress next, and the lists of which they are to be told.
@@ -105,8 +106,7 @@ final class EngineLoop {
             if suspectTick != nil { return round(alone: .tick) }
             feed(.tick)
         }
-        if reporting.next == nil, !core.progressIntervals.isEmpty, !engine.board.rest() { progressWasMade() }
-        if let next = reporting.next, next <= now.steady { reportProgress(at: now.steady) }
+        reportProgress(at: now.steady)
         if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
         if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
@@ -141,7 +141,7 @@ final class EngineLoop {
         let steady = [
             [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
                 .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
-            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, reporting.next, nextPoll,
+            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, nextProgress, nextPoll,
         ]
         return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }

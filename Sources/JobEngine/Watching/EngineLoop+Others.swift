@@ -37,10 +37,9 @@ extension EngineLoop {
             listsToTell.remove(job)
         }
         for run in runs.values {
-            let news = run.progress.standing
-            guard news != run.told, news != nil || run.progress.isProgram else { continue }
-            guard add(run.progress.record) else { break }
-            run.told = news
+            guard let record = run.progress.record, record != run.told else { continue }
+            guard add(record) else { break }
+            run.told = record
         }
         sharing.tell(messages.filter { !$0.isEmpty }.map { "[\($0)]" })
     }
@@ -61,7 +60,8 @@ extension EngineLoop {
         guard let run = runs[id], !run.isGivingOutput else { return }
         (run.isGivingOutput, run.hasGivenOutput) = (true, true)
         engine.library.threads(for: 0).start { [engine] in
-            try? engine.blobs.archiveOutputSoFar(of: id)
+            let output = engine.blobs.measured(id.output())
+            try? engine.blobs.archive(output, as: id.outputSoFar(size: output.size), keepsFile: true)
             engine.inbox.put(
                 .task { loop in
                     loop.runs[id]?.isGivingOutput = false
@@ -107,22 +107,10 @@ extension RunID {
 }
 
 extension RunProgress {
-    /// What is told of it last: the progress, and the bytes that its program has written.
-    struct Standing: Equatable {
-        let completed: Int64?
-        let total: Int64?
-        let output: Int64?
-    }
-
-    /// Nil before there is something to tell.
-    var standing: Standing? {
+    /// What other nodes are told of it; nil before there is something to tell.
+    fileprivate var record: JSON? {
         let (latest, output) = (latest, output)
-        guard latest != nil || output != nil else { return nil }
-        return Standing(completed: latest?.completed, total: latest?.total, output: output)
-    }
-
-    fileprivate var record: JSON {
-        let latest = latest
+        guard latest != nil || output != nil || isProgram else { return nil }
         return [
             job.json, run.json, link.json, attempt.json, isProgram.json, latest?.completed.json ?? .null,
             latest?.total?.json ?? .null, latest?.unit.rawValue.json ?? .null, output?.json ?? .null,

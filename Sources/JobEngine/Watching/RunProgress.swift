@@ -15,6 +15,7 @@ package final class RunProgress: Sendable {
         /// The bytes that its program has written, and whether that is news since ``takeNews()``.
         var output: Int64?
         var hasNewOutput = false
+        var bodySize: Int64?
     }
 
     /// The news of a run since they were last taken.
@@ -22,9 +23,8 @@ package final class RunProgress: Sendable {
         var reports = 0
         var hasOutput = false
 
-        mutating func add(_ later: News) {
-            reports += later.reports
-            hasOutput = hasOutput || later.hasOutput
+        func adding(_ later: News) -> News {
+            News(reports: reports + later.reports, hasOutput: hasOutput || later.hasOutput)
         }
     }
 
@@ -56,14 +56,12 @@ package final class RunProgress: Sendable {
     }
 
     func report(_ update: ProgressUpdate) {
-        let isFirst = state.withLock { state in
+        state.withLock { state in
             state.latest = Progress(
                 completed: update.completed, total: update.total, unit: state.unit,
                 rate: state.rate.measure(update.completed, at: .now()))
             state.reports += 1
-            return state.reports == 1
         }
-        if isFirst { board.changed(self) }
     }
 
     /// Sets the unit of later reports.
@@ -79,17 +77,24 @@ package final class RunProgress: Sendable {
     package var output: Int64? { state.withLock(\.output) }
 
     func wrote(_ size: Int64) {
-        let isFirst = state.withLock { state in
+        state.withLock { state in
             state.output = size
-            return !exchange(&state.hasNewOutput, with: true)
+            state.hasNewOutput = true
         }
-        if isFirst { board.changed(self) }
         board.wakeReaders(of: job, at: size)
     }
 
-    func takeNews() -> News {
+    /// The size of the response body that its source has put into a file; nil if it did not.
+    var bodySize: Int64? { state.withLock(\.bodySize) }
+
+    func keptBody(_ size: Int64) { state.withLock { $0.bodySize = size } }
+
+    /// Nil if there are none.
+    func takeNews() -> News? {
         state.withLock { state in
-            News(reports: exchange(&state.reports, with: 0), hasOutput: exchange(&state.hasNewOutput, with: false))
+            guard state.reports > 0 || state.hasNewOutput else { return nil }
+            return News(
+                reports: exchange(&state.reports, with: 0), hasOutput: exchange(&state.hasNewOutput, with: false))
         }
     }
 }
