@@ -1,4 +1,5 @@
 import DataSources
+import DeferredKit
 import Dispatch
 import JobModel
 import Logging
@@ -31,10 +32,7 @@ extension EngineLoop {
             engine.board.put(list, of: job)
             if store.sharing?.hasOthers == true { listsToTell.insert(job) }
         case .prepare(let preparation): prepare(preparation)
-        case .removeFiles(let work):
-            engine.removeParts(work) { [inbox = engine.inbox] in
-                inbox.put(.input(.cleaned(work.id)), of: work.owner)
-            }
+        case .removeFiles(let work): engine.removeParts(work)
         case .measure(let job, let output):
             engine.library.threads(for: 0).start { [engine] in
                 let output = engine.blobs.measured(output)
@@ -100,19 +98,17 @@ extension Engine {
     /// How long the engine waits for files to be removed: a file system may not answer.
     private static let patience = DispatchTimeInterval.seconds(1)
 
-    /// Removes the files that a piece of work names, and calls `done` once they are gone or that has taken too long.
-    fileprivate func removeParts(_ work: WorkRow, _ done: @escaping @Sendable () -> Void) {
-        let isDone = Atomic(false)
-        let end = { @Sendable in
-            if !isDone.exchange(true, ordering: .relaxed) { done() }
-        }
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.patience, execute: end)
+    /// Removes the files that a piece of work names, and tells the core once they are gone or that has taken too long.
+    fileprivate func removeParts(_ work: WorkRow) {
+        let end = Promise<Void, Never>()
+        end.deferred.upon { [inbox] _ in inbox.put(.input(.cleaned(work.id)), of: work.owner) }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.patience) { end.succeed(()) }
         // Owned by nothing: it ends by itself, whether the engine still waits for it or not.
         Task(executorPreference: library.executor) { [library] in
             for checkpoint in JSON(stored: work.payload).array ?? [] {
                 await library.discard(checkpoint, of: work.job, owner: work.owner)
             }
-            end()
+            end.succeed(())
         }
     }
 

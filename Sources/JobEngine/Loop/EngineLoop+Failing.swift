@@ -8,127 +8,121 @@ import Synchronization
 
 /// Handles rounds that were not committed.
 extension EngineLoop {
-    /// Milliseconds between two probes of a failing store.
-    private static let probePause: Int64 = 1000
-    /// Milliseconds before an input that could not be stored by itself is tried again.
-    private static let postponement: Int64 = 10_000
+    /// Milliseconds between two probes of a failing store, and before an input that could not be stored by itself comes again.
+    private static let pause: Int64 = 1000
 
     /// Called when a round was not committed: its requests fail, and its other inputs come again, one by one, once the store
-    /// works. Until its fate is settled, a crash could bring it back, so its requests are answered after the next commit.
-    func undone(_ handled: [CoreInput], isAlone: Bool, _ error: StoreError, isSettled: Bool) {
+    /// works.
+    func undone(_ inputs: [CoreInput], isAlone: Bool, _ error: StoreError) {
         engine.logger.warning("A round was not stored: \(error.message)")
         core.undone()
-        for case .request(let id, _, _) in handled {
-            if isSettled { fail(id, error) } else { unsettled.append(id) }
-        }
-        if probe(error), isAlone, let input = handled.first {
+        for case .request(let id, _, _) in inputs { fail(id, error) }
+        if probe(), isAlone, let input = inputs.first {
             failAlone(input, error)
         } else {
-            replay.prepend(contentsOf: handled.filter { !$0.isRequest })
+            replay.prepend(contentsOf: inputs.filter { !$0.isRequest })
         }
     }
 
-    /// Keeps the inputs of a round whose fate the store will tell later. Its requests stay unanswered until then.
-    func doubt(_ handled: [CoreInput], _ error: StoreError) {
-        doubtful = handled
-        beginFailing(error)
+    /// Called when the fate of a round is unknown: a crash could bring it back, so its requests stay unanswered until the store
+    /// tells it.
+    func doubt(_ inputs: [CoreInput], isAlone: Bool, _ error: StoreError) {
+        doubtful = Doubt(inputs: inputs, isAlone: isAlone, error: error)
+        settle()
     }
 
-    /// Asks for the fate of such a round; returns whether it was told.
-    private func settle(_ handled: [CoreInput], _ error: StoreError) -> Bool {
-        switch store.settle() {
-        case nil, .unknown:
-            beginFailing(error)
-            return false
-        case .committed:
-            doubtful = nil
+    /// Asks for the fate of such a round, and acts on it.
+    private func settle() {
+        guard let doubt = doubtful else { return }
+        guard let fate = fate(of: doubt) else { return beginFailing(doubt.error) }
+        doubtful = nil
+        if case .committed = fate {
             goOn()
-            committed(handled)
-        case .undone(let error):
-            doubtful = nil
-            undone(handled, isAlone: false, error, isSettled: true)
+            committed(doubt.inputs)
+        } else {
+            undone(doubt.inputs, isAlone: doubt.isAlone, doubt.error)
         }
-        return true
+    }
+
+    private func fate(of doubt: Doubt) -> RoundEnd? {
+        if store.tellsFates { return store.settle() }
+        let end = store.round { (transaction) throws(StoreError) in _ = try transaction.nextNumber() }
+        return if case .committed = end { .undone(doubt.error) } else { nil }
     }
 
     private func fail(_ id: RequestID, _ error: StoreError) {
         answer(id, .failed(CoreError(.storage, error.message)))
     }
 
-    /// Tests whether the store works, by a round that rebuilds the core's memory from the rows.
+    /// Tests whether the store works; returns whether it does.
     @discardableResult
-    private func probe(_ error: StoreError) -> Bool {
+    private func probe() -> Bool {
+        if case .committed = rebuild() { true } else { false }
+    }
+
+    /// Rebuilds the core's memory from the rows, in a round that starts jobs and ends the failure unless it has an input.
+    private func rebuild(with input: CoreInput? = nil) -> RoundEnd {
         let now = now
         let end = store.round { (transaction) throws(StoreError) in
             // A round that only reads would not test the disk.
             _ = try transaction.nextNumber()
             try reopen(transaction)
-            try core.close(at: now, in: transaction)
+            if let input {
+                try core.handle(input, at: now, in: transaction)
+                try core.closeWithoutStarts(in: transaction)
+            } else {
+                try core.close(at: now, in: transaction)
+            }
         }
+        let inputs = input.map { [$0] } ?? []
         switch end {
         case .committed:
-            goOn()
-            let effects = core.committed()
-            wasCommitted()
-            publish()
-            for id in unsettled { fail(id, error) }
-            unsettled = []
-            for effect in effects { carryOut(effect) }
-            return true
-        case .unknown(let new) where store.tellsFates:
-            doubt([], new)
-            return false
-        case .undone(let new), .unknown(let new):
+            if input == nil { goOn() }
+            committed(inputs)
+        case .unknown(let error):
+            doubtful = Doubt(inputs: inputs, isAlone: false, error: error)
+            beginFailing(error)
+        case .undone(let error):
             core.undone()
-            beginFailing(new)
-            return false
+            if input == nil { beginFailing(error) }
         }
+        return end
     }
 
     private var isFailing: Bool { if case .failing = phase { true } else { false } }
 
     private func goOn() {
-        if isFailing { log(.notice, "Storing works again.", .storageWorks) }
+        if isFailing { engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks)) }
         phase = core.phase == .serving ? .serving : .stopping
     }
 
     private func beginFailing(_ error: StoreError) {
         if !isFailing {
-            log(.error, "Nothing can be stored; no new jobs until that works again: \(error.message)", .storageFailed)
+            let text = "Nothing can be stored; no new jobs until that works again: \(error.message)"
+            engine.logger.log(CoreLog(.error, text, event: .storageFailed))
         }
-        phase = .failing(error, nextProbe: now.steady.saturatingAdding(Self.probePause))
+        phase = .failing(error, nextProbe: now.steady.saturatingAdding(Self.pause))
         // The core may know more than is stored, so nothing else is published.
         engine.published.withLock { $0.storageFailure = error.message }
         engine.changes.continuation.yield()
     }
 
-    private func log(_ level: CoreLog.Level, _ message: String, _ event: CatalogEvent) {
-        engine.logger.log(CoreLog(level, message, event: event))
-    }
-
     /// One turn of the loop while the store fails, which refuses requests without a round.
     func fail(_ error: StoreError, until next: SteadyTime) {
         if next <= now.steady {
-            if let doubtful {
-                if settle(doubtful, error) { return }
-            } else if probe(error) {
-                return
-            }
+            if doubtful == nil { probe() } else { settle() }
+            guard isFailing else { return }
         }
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
-            if case .unsubscribe(let id) = input {
-                core.unsubscribe(id)
-                continue
+            switch input {
+            case .unsubscribe(let id): core.unsubscribe(id)
+            case .request(let id, let request, _):
+                // A full disk has room for removals, and they make more.
+                if !request.isRemoval || doubtful != nil || !remove(input) { answer(id, .failed(refusal)) }
+            default: kept.append(input)
             }
-            guard case .request(let id, let request, _) = input else {
-                kept.append(input)
-                continue
-            }
-            // A full disk has room for removals, and they make more.
-            if request.isRemoval, doubtful == nil, remove(input, id) { continue }
-            answer(id, .failed(refusal))
         }
         upcoming = kept
         giveUp(at: now.steady)
@@ -149,54 +143,32 @@ extension EngineLoop {
     private static let mostPieces = 100
 
     /// Removes a job while nothing else can be stored; returns false if the request must be refused.
-    private func remove(_ request: CoreInput, _ id: RequestID) -> Bool {
-        switch carryOutWhileFailing(request) {
+    private func remove(_ request: CoreInput) -> Bool {
+        switch rebuild(with: request) {
         case .committed: break
         case .undone: return false
-        case .unknown:
-            if doubtful == nil { unsettled.append(id) }
-            return true
+        case .unknown: return true
         }
         // The children of the job are removed in pieces.
         for _ in 0..<Self.mostPieces where core.wantsTick {
-            guard case .committed = carryOutWhileFailing(.tick) else { break }
+            guard case .committed = rebuild(with: .tick) else { break }
         }
         return true
     }
 
-    private func carryOutWhileFailing(_ input: CoreInput) -> RoundEnd {
-        let now = now
-        let end = store.round { (transaction) throws(StoreError) in
-            try reopen(transaction)
-            try core.handle(input, at: now, in: transaction)
-            try core.closeWithoutStarts(in: transaction)
-        }
-        switch end {
-        case .committed:
-            let effects = core.committed()
-            wasCommitted()
-            for effect in effects { carryOut(effect) }
-        case .unknown where store.tellsFates: doubtful = [input]
-        case .undone, .unknown: core.undone()
-        }
-        return end
-    }
-
-    /// Called when an input that was alone in its round could not be stored: its run or request fails, and others are tried again
+    /// Called when an input that was alone in its round could not be stored: its run or request fails, and others come again
     /// later.
     private func failAlone(_ input: CoreInput, _ error: StoreError) {
         engine.logger.error("An input was not stored: \(error.message)")
         switch input {
-        case .run(_, .checkpoint(_, let id)), .run(_, .download(_, _, let id)):
-            saves.removeValue(forKey: id)?(.failure(error))
-        default: break
-        }
-        switch input {
         case .run(let id, let event):
+            switch event {
+            case .checkpoint(_, let save), .download(_, _, let save): saves.removeValue(forKey: save)?(.failure(error))
+            default: break
+            }
             if !fail(id, JobError(.storage, error.message)), case .ended = event { postpone(input) }
-        case .prepared(let preparation, _) where preparation.request != nil:
-            if let request = preparation.request { fail(request, error) }
-        case .tick: suspectTick = now.steady.saturatingAdding(Self.probePause)
+        case .prepared(let preparation, _):
+            if let request = preparation.request { fail(request, error) } else { postpone(input) }
         // The daemon stops even if that cannot be stored.
         case .stop: giveUpStop()
         default: postpone(input)
@@ -204,7 +176,7 @@ extension EngineLoop {
     }
 
     private func postpone(_ input: CoreInput) {
-        postponed.append((now.steady.saturatingAdding(Self.postponement), input))
+        postponed.append((now.steady.saturatingAdding(Self.pause), input))
     }
 
     private func giveUpStop() {

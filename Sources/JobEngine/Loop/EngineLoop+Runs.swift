@@ -77,13 +77,11 @@ extension EngineLoop {
         runs[id] = run
         engine.board.begin(run.progress, of: order.job)
         if order.isShort { return expanded(order, Expansion(order: order, engine: engine).run()) }
-        engine.library.threads(for: owner).start { [engine] in
-            engine.work(id, of: owner) {
-                let result = engine.result(of: order)
-                var error: JobError?
-                if case .ended(let end) = result { error = end.outcome.error }
-                return (error, { $0.expanded(order, result) })
-            }
+        engine.work(id, of: owner) { [engine] in
+            let result = engine.result(of: order)
+            var error: JobError?
+            if case .ended(let end) = result { error = end.outcome.error }
+            return (error, { $0.expanded(order, result) })
         }
     }
 
@@ -120,18 +118,15 @@ extension EngineLoop {
 
     func makeChildren(_ id: RunID, from index: Int) {
         guard let run = runs[id], case .makingChildren(let children) = run.state else { return }
-        let owner = run.live.owner
-        engine.library.threads(for: owner).start { [engine] in
-            engine.work(id, of: owner) {
-                let (event, obstacle) = children.children(from: index)
-                return (
-                    obstacle,
-                    { loop in
-                        guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(event) }
-                        loop.feed(.run(id, event))
-                    }
-                )
-            }
+        engine.work(id, of: run.live.owner) {
+            let (event, obstacle) = children.children(from: index)
+            return (
+                obstacle,
+                { loop in
+                    guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(event) }
+                    loop.feed(.run(id, event))
+                }
+            )
         }
     }
 
@@ -159,7 +154,7 @@ extension EngineLoop {
         }
     }
 
-    /// Gives up sources that have not ended in time, and feeds inputs whose postponement is over.
+    /// Gives up sources that have not ended in time, and repeats inputs whose postponement is over.
     func giveUp(at now: SteadyTime) {
         while let first = patience.first, first.end <= now {
             patience.removeFirst()
@@ -167,7 +162,7 @@ extension EngineLoop {
         }
         while let first = postponed.first, first.end <= now {
             postponed.removeFirst()
-            feed(first.input)
+            replay.append(first.input)
         }
     }
 
@@ -249,21 +244,16 @@ extension EngineLoop {
             let body = progress.bodySize.map {
                 BlobReference(life: bodyFile.life, number: bodyFile.number, size: $0)
             }
-            let finish = { @Sendable in
-                engine.work(id, of: owner) {
-                    let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
-                    let (end, obstacle) = engine.end(
-                        outcome, room: room, body: body, bytes: progress.bytes, output: output,
-                        url: transfer.url)
-                    return (obstacle, { $0.end(id, end) })
-                }
-            }
             let isShort = body == nil && progress.output == nil && progress.bytes <= Self.shortResult
             // A result is little longer than what was transferred for it.
             let isSmall = isShort && (progress.bytes > 0 || ((try? outcome.get())?.size ?? 0) <= Self.shortResult)
-            if isSmall { return finish() }
             // Writing a long result takes milliseconds and maybe a file.
-            engine.library.threads(for: owner).start(finish)
+            engine.work(id, of: owner, blocks: !isSmall) {
+                let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
+                let (end, obstacle) = engine.end(
+                    outcome, room: room, body: body, bytes: progress.bytes, output: output, url: transfer.url)
+                return (obstacle, { $0.end(id, end) })
+            }
         }
     }
 
@@ -340,13 +330,18 @@ extension EngineLoop {
 }
 
 extension Engine {
-    /// Does a part of a run that reads or writes rows and files, then tells the loop. If that fails because the database is
-    /// away, it is done again each second, unless the run is to stop: nothing is wrong with the job, and some sources cannot be
-    /// repeated.
+    /// Does a part of a run that reads or writes rows and files, on a thread for files if it `blocks`, then tells the loop. If that
+    /// fails because the database is away, it is done again each second, unless the run is to stop: nothing is wrong with the
+    /// job, and some sources cannot be repeated.
     fileprivate func work(
-        _ id: RunID, of owner: UInt32, isFirst: Bool = true,
+        _ id: RunID, of owner: UInt32, blocks: Bool = true, isFirst: Bool = true,
         _ body: @escaping @Sendable () -> (error: JobError?, tell: @Sendable (EngineLoop) -> Void)
     ) {
+        if blocks {
+            return library.threads(for: owner).start { [self] in
+                work(id, of: owner, blocks: false, isFirst: isFirst, body)
+            }
+        }
         let (error, tell) = body()
         let obstacle = blobs.isArchived && error?.kind == .storage && error?.isRetryable == true ? error : nil
         inbox.put(
@@ -356,7 +351,7 @@ extension Engine {
                     logger.warning("A job waits for the database.", metadata: ["error": "\(obstacle.message)"])
                 }
                 DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + 1) { [self] in
-                    library.threads(for: owner).start { [self] in work(id, of: owner, isFirst: false, body) }
+                    work(id, of: owner, isFirst: false, body)
                 }
             }, of: owner)
     }

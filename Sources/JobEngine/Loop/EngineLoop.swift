@@ -22,30 +22,32 @@ final class EngineLoop {
         case over
     }
 
+    struct Doubt {
+        let inputs: [CoreInput]
+        let isAlone: Bool
+        let error: StoreError
+    }
+
     let core: Core
     let store: any JobStore
     let engine: Engine
     var phase = Phase.serving
     /// Inputs that were taken and are not handled yet.
     var upcoming: Deque<CoreInput> = []
-    /// Inputs of rounds that were not committed, which come again before all others, each in a round of its own.
+    /// Inputs that could not be stored, which come again before all others, each in a round of its own.
     var replay: Deque<CoreInput> = []
-    /// When a tick is tried again, in a round of its own, after one could not be stored by itself.
-    var suspectTick: SteadyTime?
+    /// Inputs that could not be stored by themselves, and when each comes again, in order.
+    var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
 
     var runs: [RunID: EngineRun] = [:]
     /// Runs whose source is given up unless it ends by then, in order.
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
-    /// Inputs that could not be stored by themselves, and when each is tried again, in order.
-    var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
     /// What limits the transfers of each queue.
     var queueRates: [String: RateLimiter] = [:]
     var saves: [SaveID: Save] = [:]
     var requests: [RequestID: Reply] = [:]
-    /// Requests of rounds whose fate is unknown until a later round is committed.
-    var unsettled: [RequestID] = []
-    /// The inputs of a round whose fate the store will tell; the core keeps its effects.
-    var doubtful: [CoreInput]?
+    /// A round whose fate is unknown; the core keeps its effects.
+    var doubtful: Doubt?
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     /// By length in milliseconds.
     var intervals: [Int: ProgressInterval] = [:]
@@ -102,10 +104,8 @@ final class EngineLoop {
         take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         let now = now
         giveUp(at: now.steady)
-        if mustTick(at: now) {
-            if suspectTick != nil { return round(alone: .tick) }
-            feed(.tick)
-        }
+        if !replay.isEmpty { return }
+        if !isTickPostponed, core.wantsTick(at: now) { feed(.tick) }
         reportProgress(at: now.steady)
         if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
         if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
@@ -130,20 +130,20 @@ final class EngineLoop {
     /// Adds an input to this round or the next.
     func feed(_ input: CoreInput) { upcoming.append(input) }
 
-    private func mustTick(at now: CoreMoment) -> Bool {
-        if let suspectTick, suspectTick > now.steady { return false }
-        return core.wantsTick(at: now)
+    private var isTickPostponed: Bool {
+        postponed.contains { if case .tick = $0.input { true } else { false } }
     }
 
     /// How long nothing is to be done, if nothing comes.
     private func milliseconds(until now: CoreMoment) -> Int64? {
-        let tick = core.nextTick
-        let steady = [
-            [tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) }]
-                .compactMap(\.self).min().map { max($0, suspectTick ?? $0) },
-            core.wantsTick ? suspectTick : nil, patience.first?.end, postponed.first?.end, nextProgress, nextPoll,
-        ]
-        return steady.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
+        var times = [patience.first?.end, postponed.first?.end, nextProgress, nextPoll]
+        if !isTickPostponed {
+            let tick = core.nextTick
+            times += [
+                tick.steady, tick.wall.map { now.steady.saturatingAdding($0.milliseconds - now.wall.milliseconds) },
+            ]
+        }
+        return times.compactMap(\.self).min().map { max(1, $0.saturatingSubtracting(now.steady)) }
     }
 
     // MARK: - A round
@@ -164,9 +164,8 @@ final class EngineLoop {
         }
         switch end {
         case .committed: committed(handled)
-        case .undone(let error): undone(handled, isAlone: input != nil, error, isSettled: true)
-        case .unknown(let error) where store.tellsFates: doubt(handled, error)
-        case .unknown(let error): undone(handled, isAlone: input != nil, error, isSettled: false)
+        case .undone(let error): undone(handled, isAlone: input != nil, error)
+        case .unknown(let error): doubt(handled, isAlone: input != nil, error)
         }
     }
 
@@ -218,7 +217,8 @@ final class EngineLoop {
 
     func committed(_ inputs: [CoreInput]) {
         let effects = core.committed()
-        wasCommitted()
+        mustTellAgain = false
+        if let sharing = store.sharing { tellNodes(sharing) }
         publish()
         for case .run(let id, .ended) in inputs { forgetEnded(id) }
         for effect in effects { carryOut(effect) }
@@ -227,7 +227,6 @@ final class EngineLoop {
             case .run(let id, .timer), .run(let id, .job):
                 // It is over, unless it was told to end, and so has to say that it did.
                 if runs[id]?.isWaitingInCore == true { forget(id) }
-            case .tick: suspectTick = nil
             case .stop:
                 phase = .stopping
                 stopped(true)
@@ -236,10 +235,7 @@ final class EngineLoop {
         }
     }
 
-    /// Called after each commit.
-    func wasCommitted() {
-        mustTellAgain = false
-        guard let sharing = store.sharing else { return }
+    private func tellNodes(_ sharing: any SharedStore) {
         engine.setPrograms(ofOthers: sharing.otherPrograms)
         tellOthers(sharing)
         let pause = sharing.announce() ?? sharing.pollPause

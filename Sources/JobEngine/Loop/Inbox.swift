@@ -74,7 +74,7 @@ final class Inbox: Sendable {
         }
     }
 
-    /// Waits for an entry, so many milliseconds at most; nil waits for ever. One thread waits.
+    /// Waits for an entry, so many milliseconds at most; nil waits for ever. May return early. One thread waits.
     func wait(_ milliseconds: Int64?) {
         let mustWait = state.withLock { state in
             state.isWaiting = state.turns.isEmpty
@@ -83,12 +83,7 @@ final class Inbox: Sendable {
         guard mustWait else { return }
         // Longer waits end once in between.
         let limit = milliseconds.map { DispatchTime.now() + .milliseconds(Int(max(0, min($0, 3_600_000)))) }
-        guard signal.wait(timeout: limit ?? .distantFuture) == .timedOut else { return }
-        let isSignalled = state.withLock { state in
-            defer { state.isWaiting = false }
-            return !state.isWaiting
-        }
-        if isSignalled { signal.wait() }
+        _ = signal.wait(timeout: limit ?? .distantFuture)
     }
 }
 
