@@ -42,14 +42,10 @@ extension Engine {
         }
     }
 
-    /// The end of a run that needed no source.
-    func end(_ outcome: Outcome, room: Int64) -> RunEnd {
-        end(outcome, room: room, body: nil, bytes: 0, output: nil, url: nil).end
-    }
-
     /// The end of a run with this outcome, which has received so many bytes, and why its files could not be stored.
     func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
+        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil,
+        url: String? = nil
     ) -> (end: RunEnd, obstacle: JobError?) {
         var archived: BlobReference?
         do throws(JobError) {

@@ -37,62 +37,48 @@ package final class EngineMetrics: Sendable {
 
     /// The metrics as families with samples.
     package func families(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) -> [JSON] {
-        let totals = status.totals()
-        var families = [
-            Self.gauge("jobs", "Jobs that are stored, by state.", Self.samples(of: status.jobs(), [:])),
-            Self.gauge(
-                "queue_jobs", "Jobs that are not finished, by queue and state.",
-                status.queues.map(\.settings.name).flatMap { name in
-                    Self.samples(of: status.jobs(queue: name).filter { !$0.key.isTerminal }, ["queue": name.json])
-                }),
-            Self.gauge(
-                "queue_slots", "Jobs of the queue that may run at a time.",
-                status.queues.map { Self.sample($0.settings.concurrency.json, ["queue": $0.settings.name.json]) }),
-            Self.gauge(
-                "queue_suspended", "1 where the queue is suspended, else 0.",
-                status.queues.map {
-                    Self.sample($0.settings.isSuspended ? 1 : 0, ["queue": $0.settings.name.json])
-                }),
-            Self.family(
-                "jobs_submitted", "counter", "Jobs that were submitted since the start.",
-                [Self.sample(totals.submitted.json)]),
-            Self.family(
-                "jobs_finished", "counter", "Jobs that ended since the start, by the state they ended in.",
-                Self.samples(
-                    of: [.succeeded: totals.succeeded, .failed: totals.failed, .cancelled: totals.cancelled], [:])),
-            Self.family(
-                "jobs_retried", "counter", "Attempts that were put off to another since the start.",
-                [Self.sample(totals.retried.json)]),
-            Self.family(
-                "received_bytes", "counter", "Bytes of bodies that were transferred since the start.", unit: "bytes",
-                [Self.sample(totals.bytesReceived.json)]),
-            Self.gauge("connections", "Connections that are open.", [Self.sample(connections.json)]),
-            Self.gauge("watches", "Watches that are open.", [Self.sample(status.watches().json)]),
-            Self.gauge("uptime_seconds", "The time since the start.", unit: "seconds", [Self.sample(uptime.json)]),
-            Self.gauge(
-                "storage_failed", "1 while nothing can be stored, else 0.",
-                [Self.sample(status.storageFailure == nil ? 0 : 1)]),
-        ]
-        if let freeBytes {
-            families.append(
-                Self.gauge(
-                    "storage_free_bytes", "Room on the disk of the state.", unit: "bytes",
-                    [Self.sample(freeBytes.json)]))
-        }
-        return families + runs
-    }
-
-    private var runs: [JSON] {
+        let (totals, queues) = (status.totals(), status.queues.map(\.settings))
+        let ended = [JobState.succeeded: totals.succeeded, .failed: totals.failed, .cancelled: totals.cancelled]
         let attempts = attempts.withLock(\.self).sorted { $0.key.rawValue < $1.key.rawValue }
-        return [
-            Self.family(
-                "runs", "counter", "Attempts of sources that ended, by type and by \"succeeded\" or kind of error.",
+        let families: [JSON?] = [
+            gauge("jobs", "Jobs that are stored, by state.", samples(of: status.jobs())),
+            gauge(
+                "queue_jobs", "Jobs that are not finished, by queue and state.",
+                queues.flatMap { queue in
+                    samples(
+                        of: status.jobs(queue: queue.name).filter { !$0.key.isTerminal }, ["queue": queue.name.json])
+                }),
+            gauge(
+                "queue_slots", "Jobs of the queue that may run at a time.",
+                queues.map { sample($0.concurrency.json, ["queue": $0.name.json]) }),
+            gauge(
+                "queue_suspended", "1 where the queue is suspended, else 0.",
+                queues.map { sample($0.isSuspended ? 1 : 0, ["queue": $0.name.json]) }),
+            counter("jobs_submitted", "Jobs that were submitted since the start.", [sample(totals.submitted.json)]),
+            counter(
+                "jobs_finished", "Jobs that ended since the start, by the state they ended in.", samples(of: ended)),
+            counter(
+                "jobs_retried", "Attempts that were put off to another since the start.", [sample(totals.retried.json)]),
+            counter(
+                "received_bytes", "Bytes of bodies that were transferred since the start.", unit: "bytes",
+                [sample(totals.bytesReceived.json)]),
+            gauge("connections", "Connections that are open.", [sample(connections.json)]),
+            gauge("watches", "Watches that are open.", [sample(status.watches().json)]),
+            gauge("uptime_seconds", "The time since the start.", unit: "seconds", [sample(uptime.json)]),
+            gauge(
+                "storage_failed", "1 while nothing can be stored, else 0.",
+                [sample(status.storageFailure == nil ? 0 : 1)]),
+            freeBytes.map {
+                gauge("storage_free_bytes", "Room on the disk of the state.", unit: "bytes", [sample($0.json)])
+            },
+            counter(
+                "runs", "Attempts of sources that ended, by type and by \"succeeded\" or kind of error.",
                 attempts.flatMap { type, attempts in
                     attempts.results.sorted { $0.key < $1.key }.map { result, count in
-                        Self.sample(count.json, ["result": result.json, "source": type.rawValue.json])
+                        sample(count.json, ["result": result.json, "source": type.rawValue.json])
                     }
                 }),
-            Self.family(
+            family(
                 "run_seconds", "summary", "The time that attempts of sources took, by type.", unit: "seconds",
                 attempts.map { type, attempts in
                     [
@@ -101,31 +87,34 @@ package final class EngineMetrics: Sendable {
                     ]
                 }),
         ]
+        return families.compactMap(\.self)
     }
+}
 
-    private static func gauge(_ name: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
-        family(name, "gauge", help, unit: unit, samples)
-    }
+private func gauge(_ name: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
+    family(name, "gauge", help, unit: unit, samples)
+}
 
-    private static func family(
-        _ name: String, _ type: String, _ help: String, unit: String? = nil, _ samples: [JSON]
-    ) -> JSON {
-        .object([
-            "name": "deferd_\(name)".json, "type": type.json, "help": help.json, "unit": unit?.json,
-            "samples": .array(samples),
-        ])
-    }
+private func counter(_ name: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
+    family(name, "counter", help, unit: unit, samples)
+}
 
-    private static func sample(_ value: JSON, _ labels: JSONObject = [:]) -> JSON {
-        .object(["labels": labels.members.isEmpty ? nil : .object(labels), "value": value])
-    }
+private func family(_ name: String, _ type: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
+    .object([
+        "name": "deferd_\(name)".json, "type": type.json, "help": help.json, "unit": unit?.json,
+        "samples": .array(samples),
+    ])
+}
 
-    /// A sample for each state.
-    private static func samples(of counts: [JobState: Int], _ labels: JSONObject) -> [JSON] {
-        counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { state, count in
-            var labels = labels
-            labels["state"] = state.rawValue.json
-            return sample(count.json, labels)
-        }
+private func sample(_ value: JSON, _ labels: JSONObject = [:]) -> JSON {
+    .object(["labels": labels.members.isEmpty ? nil : .object(labels), "value": value])
+}
+
+/// A sample for each state.
+private func samples(of counts: [JobState: Int], _ labels: JSONObject = [:]) -> [JSON] {
+    counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { state, count in
+        var labels = labels
+        labels["state"] = state.rawValue.json
+        return sample(count.json, labels)
     }
 }

@@ -19,8 +19,7 @@ package struct Admission: Sendable {
 
     /// The node to which a job's program is left; nil if this one has it, or no other one.
     func otherNode(for program: ProgramSpec, of job: JobID) -> String? {
-        let name: String? = if case .named(let name) = program.subject { name } else { nil }
-        return nodes(havingWhatIsNotHere: name).map { $0[Int(job % Int64($0.count))] }
+        nodes(havingWhatIsNotHere: program.subject.name).map { $0[Int(job % Int64($0.count))] }
     }
 
     private func nodes(havingWhatIsNotHere program: String?) -> [String]? {
@@ -42,22 +41,16 @@ package struct Admission: Sendable {
 
     /// Admits a client's spec.
     package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
-        do {
-            return try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in
-                try reader.spec(json)
-            }
-        } catch {
-            throw CoreError(error)
-        }
+        do { return try read(json, from: caller) } catch { throw CoreError(error) }
     }
 
     /// The mistakes of a spec that was not admitted.
     package func mistakes(in json: JSON, from caller: Caller) -> [SpecError] {
-        SpecMistakes.all(in: json) { (json) throws(SpecError) in
-            _ = try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in
-                try reader.spec(json)
-            }
-        }
+        SpecMistakes.all(in: json) { (json) throws(SpecError) in _ = try read(json, from: caller) }
+    }
+
+    private func read(_ json: JSON, from caller: Caller) throws(SpecError) -> Admitted {
+        try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in try reader.spec(json) }
     }
 
     /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
@@ -159,21 +152,17 @@ package struct Admission: Sendable {
             url = try allow(upload.url, "url", by: policy.check)
             try allow(upload.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
         case .program(let program):
-            switch program.subject {
-            case .named(let name) where isOpen && TemplateText.hasExpression(name): break
+            let name = program.subject.name
+            if isOpen, let name, TemplateText.hasExpression(name) { break }
             // The other node checks the rest.
-            case .named(let name) where nodes(havingWhatIsNotHere: name) != nil: break
-            case .named(let name):
-                do { try policy.check(program: name) } catch { throw refused(error, "program") }
-                for variable in program.environment?.keys.sorted() ?? [] {
-                    do { try policy.check(variable: variable, of: name) } catch {
-                        throw SpecError(
-                            place.appending("environment").appending(variable), error.message, isForbidden: true)
-                    }
+            if nodes(havingWhatIsNotHere: name) != nil { break }
+            do { try policy.check(program: name) } catch { throw refused(error, name == nil ? "command" : "program") }
+            guard let name else { break }
+            for variable in program.environment?.keys.sorted() ?? [] {
+                do { try policy.check(variable: variable, of: name) } catch {
+                    throw SpecError(
+                        place.appending("environment").appending(variable), error.message, isForbidden: true)
                 }
-            case .command where nodes(havingWhatIsNotHere: nil) != nil: break
-            case .command:
-                do { try policy.check(program: nil) } catch { throw refused(error, "command") }
             }
         case .list, .each, .value, .error, .timer, .job: break
         }
@@ -256,6 +245,11 @@ extension JSON {
         value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
         return value ^ value >> 31
     }
+}
+
+extension ProgramSpec.Subject {
+    /// Nil for a command.
+    fileprivate var name: String? { if case .named(let name) = self { name } else { nil } }
 }
 
 extension CoreError {

@@ -1,3 +1,4 @@
+import DataSources
 import Glibc
 
 /// Reads files that other users may have made: only regular ones, up to a limit.
@@ -17,16 +18,9 @@ package enum RegularFile {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw .unreadable }
         guard status.st_size <= limit else { throw .tooLong }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 8192)
-        // The file may have grown since.
-        while bytes.count <= limit {
-            let count = read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .unreadable }
-            if count == 0 { return bytes }
-            bytes += buffer[..<count]
+        guard let all = try? ResultPart(of: file, size: Int(status.st_size), offset: 0, length: limit, by: .real) else {
+            throw .unreadable
         }
-        throw .tooLong
+        return all.bytes
     }
 }

@@ -28,7 +28,6 @@ final class RoomWatch: Sendable {
 
     /// Looks for the first time; returns after `changed` was called.
     func begin() async {
-        guard state.withLock({ $0.minimum > 0 }) else { return }
         await withCheckedContinuation { continuation in
             queue.async {
                 self.look()
@@ -40,7 +39,7 @@ final class RoomWatch: Sendable {
     /// Called when jobs are submitted, with the monotonic time in nanoseconds.
     func submitted(at now: UInt64) {
         let isDue = state.withLock { state in
-            guard state.minimum > 0, now >= state.nextLook else { return false }
+            guard now >= state.nextLook else { return false }
             state.nextLook = .max
             return true
         }

@@ -44,16 +44,15 @@ struct Expansion: Sendable {
         guard let (action, written) = step(in: spec) else {
             throw JobError(.internal, "Link \(row.link) has no step; this is a defect of the daemon.")
         }
-        let isWritten = row.link == 0
         switch action {
-        case "return": return .ended(engine.end(.success(try expansion(spec).value(written)), room: order.room))
-        case "throw": return .ended(RunEnd(.failure(Self.error(try expansion(spec).value(written)))))
+        case "return": return ended(try expansion().value(written))
+        case "throw": return .ended(RunEnd(.failure(Self.error(try expansion().value(written)))))
         default: break
         }
-        let source = isWritten ? written : try expansion(spec).source(written)
+        let source = row.link == 0 ? written : try expansion().source(written)
         let (parameters, host) = try engine.admission.parameters(source, written: written, owner: row.owner)
         switch parameters {
-        case .value(let value): return .ended(engine.end(.success(value), room: order.room))
+        case .value(let value): return ended(value)
         case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
         case .timer(let seconds): return .timer(seconds)
         case .job(let job): return .job(job)
@@ -72,6 +71,10 @@ struct Expansion: Sendable {
                     parameters: parameters, host: host, url: url(of: source, written), connections: connections,
                     checkpoint: try checkpoint()))
         }
+    }
+
+    private func ended(_ value: JSON) -> Result {
+        .ended(engine.end(.success(value), room: order.room).end)
     }
 
     /// The longest URL that is kept, in bytes.
@@ -131,7 +134,7 @@ struct Expansion: Sendable {
 
     // MARK: - Expressions
 
-    private func expansion(_ spec: JSON) throws(JobError) -> TemplateExpansion {
+    private func expansion() throws(JobError) -> TemplateExpansion {
         var about = JSONObject()
         about.append("id", JSON(Int(row.id)))
         about.append("attempt", JSON(row.attempt))

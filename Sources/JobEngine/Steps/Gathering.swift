@@ -20,47 +20,48 @@ struct Gathering: Sendable {
 
     private func text() throws(JobError) -> [UInt8] {
         if let decided = list.decided { return try text(decidedBy: decided) }
-        var result = Text(limit: engine.limits.body)
+        var result = Array("[".utf8)
         var error = JobError(.list, "None of the \(list.made) children succeeded; see failures.")
         var size = 0
         error.failures = []
-        try result.append("[")
         var index = 0
         while index < list.made {
             for child in try children(from: index, limit: Self.page) {
                 if list.mode == .first {
                     error.add(failure: Self.failure(of: child), listed: &size)
                 } else {
-                    if index > 0 { try result.append(",") }
+                    if index > 0 { result += ",".utf8 }
                     try append(child, to: &result)
                 }
                 index += 1
             }
         }
         if list.mode == .first { throw error }
-        try result.append("]")
-        return result.bytes
+        return result + "]".utf8
     }
 
-    private func append(_ child: ChildOutcome, to result: inout Text) throws(JobError) {
+    private func append(_ child: ChildOutcome, to result: inout [UInt8]) throws(JobError) {
         switch (list.mode, child.carried) {
         case (.settled, .success(let value)?):
-            try result.append(#"{"ok":true,"value":"#)
+            result += #"{"ok":true,"value":"#.utf8
             try append(value, to: &result)
-            try result.append("}")
+            result += "}".utf8
         case (.settled, _):
-            try result.append(#"{"ok":false,"error":"#)
-            try result.append(Self.failure(of: child).json.utf8)
-            try result.append("}")
+            result += #"{"ok":false,"error":"#.utf8
+            try append(.inline(Self.failure(of: child).json.utf8), to: &result)
+            result += "}".utf8
         case (_, .success(let value)?): try append(value, to: &result)
-        default: try result.append("null")
+        default: result += "null".utf8
         }
     }
 
-    private func append(_ value: StoredValue, to result: inout Text) throws(JobError) {
+    private func append(_ value: StoredValue, to result: inout [UInt8]) throws(JobError) {
+        let limit = engine.limits.body
         // Checked before a long file is read.
-        try result.admit(value.size)
-        try result.append(try engine.blobs.text(of: value))
+        guard Int64(result.count).saturatingAdding(value.size) <= Int64(limit) else {
+            throw JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
+        }
+        result += try engine.blobs.text(of: value)
     }
 
     /// The outcome of a list that one child has decided.
@@ -73,11 +74,9 @@ struct Gathering: Sendable {
             error.cause = cause
             throw error
         }
-        var result = Text(limit: engine.limits.body)
-        try result.append(#"{"index":\#(index),"value":"#)
+        var result = Array(#"{"index":\#(index),"value":"#.utf8)
         try append(value, to: &result)
-        try result.append("}")
-        return result.bytes
+        return result + "}".utf8
     }
 
     /// Children from an index on: at least one, and without gaps.
@@ -104,26 +103,5 @@ struct Gathering: Sendable {
         error.job = child.job
         error.index = child.index
         return error
-    }
-}
-
-/// A JSON text of limited size.
-private struct Text {
-    let limit: Int
-    private(set) var bytes: [UInt8] = []
-
-    init(limit: Int) { self.limit = limit }
-
-    mutating func append(_ text: String) throws(JobError) { try append(Array(text.utf8)) }
-
-    mutating func append(_ text: [UInt8]) throws(JobError) {
-        try admit(Int64(text.count))
-        bytes += text
-    }
-
-    /// Throws if there is no room for so many bytes.
-    func admit(_ count: Int64) throws(JobError) {
-        guard Int64(bytes.count).saturatingAdding(count) > Int64(limit) else { return }
-        throw JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
     }
 }

@@ -8,19 +8,16 @@ package final class JobEvent: Sendable {
     package let state: JobState
     /// The version of the row, which tells whether the event or a snapshot is newer.
     package let version: Int64
-    private enum Form {
-        case change(JobChange, inlineResult: Int)
-        case text([UInt8])
-    }
-
+    private let inlineResult: Int
     /// The text replaces the change, so that the result is not in memory twice.
-    private let form: Mutex<Form>
+    private let form: Mutex<(change: JobChange?, text: [UInt8])>
 
     package init(_ change: JobChange, inlineResult: Int) {
         job = change.row.id
         state = change.row.state
         version = change.row.version
-        form = Mutex(.change(change, inlineResult: inlineResult))
+        self.inlineResult = inlineResult
+        form = Mutex((change, []))
     }
 
     /// Whether this is the last event of the job.
@@ -29,15 +26,12 @@ package final class JobEvent: Sendable {
     /// The text of the event, which the first subscriber writes for all others, on its own thread.
     package func text(_ write: (JobView) -> [UInt8]) -> [UInt8] {
         form.withLock { form in
-            switch form {
-            case .text(let text): return text
-            case .change(let change, let inlineResult):
-                let text = write(
-                    JobView(
-                        change.row, document: change.document, template: change.template, inlineResult: inlineResult))
-                form = .text(text)
-                return text
+            if let change = form.change {
+                let view = JobView(
+                    change.row, document: change.document, template: change.template, inlineResult: inlineResult)
+                form = (nil, write(view))
             }
+            return form.text
         }
     }
 }
