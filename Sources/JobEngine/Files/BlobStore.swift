@@ -19,20 +19,17 @@ package final class BlobStore: Sendable {
     /// Nil if it could not be opened; then nothing can be stored in it.
     let directory: OpenFile?
     private let archive: (any BlobArchive)?
-    private let files: FileOperations
+    private let files = FileOperations.real
     /// Lower numbers are those of runs, whose files have the output of their programs.
     private let lastNumber = Atomic<Int64>(1 << 40)
     /// Files to remove once a backup is complete; nil if none is being made.
     private let held = Mutex<[String]?>(nil)
 
-    package init(
-        path: String, life: Int64, archive: (any BlobArchive)? = nil, files: FileOperations = .real
-    ) {
+    package init(path: String, life: Int64, archive: (any BlobArchive)? = nil) {
         self.path = path
         present = Atomic(life)
         self.archive = archive
-        self.files = files
-        directory = (try? files.openDirectory(path)).map { OpenFile($0, files) }
+        directory = (try? files.openDirectory(path)).map { OpenFile($0, .real) }
     }
 
     /// The life of new files.
@@ -87,8 +84,7 @@ package final class BlobStore: Sendable {
     }
 
     private func write(_ bytes: [UInt8], as name: String) throws(Errno) {
-        guard let directory = directory?.descriptor else { throw Errno.noSuchFileOrDirectory }
-        let temporary = name + Self.unfinished
+        let (directory, temporary) = (try opened(), name + ".part")
         let file = try files.openBeneath(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
         do throws(Errno) {
             defer { files.close(file) }
@@ -100,6 +96,11 @@ package final class BlobStore: Sendable {
             try? files.unlink(directory, temporary)
             throw error
         }
+    }
+
+    private func opened() throws(Errno) -> Int32 {
+        guard let directory else { throw .noSuchFileOrDirectory }
+        return directory.descriptor
     }
 
     /// Moves a file that a source has written to the archive, if there is one. With `keepsFile`, the directory keeps it until
@@ -144,7 +145,7 @@ package final class BlobStore: Sendable {
             return new
         }
         do throws(Errno) {
-            guard let directory = directory?.descriptor else { throw Errno.noSuchFileOrDirectory }
+            let directory = try opened()
             try files.link(directory, blob.name, new.name)
             try files.sync(directory)
         } catch {
@@ -155,8 +156,6 @@ package final class BlobStore: Sendable {
         }
         return new
     }
-
-    private static let unfinished = ".part"
 
     /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {

@@ -9,9 +9,6 @@ import Synchronization
 /// Called once with the answer to a request.
 typealias Reply = @Sendable (CoreAnswer) -> Void
 
-/// Told once something that a source asked for is stored, or is not.
-typealias Save = @Sendable (Result<Void, any Error>) -> Void
-
 /// Carries out what the core wants done, once its round is committed.
 extension EngineLoop {
     func carryOut(_ effect: CoreEffect) {
@@ -46,7 +43,7 @@ extension EngineLoop {
         case .queues(let queues):
             engine.published.withLock { $0.queues = queues }
             setRates(of: queues)
-        case .saved(let id): saves.removeValue(forKey: id)?(.success(()))
+        case .saved(let id): saves.removeValue(forKey: id)?.succeed(())
         case .readZones(let names): readZones(names)
         case .log(let entry): engine.logger.log(entry)
         }

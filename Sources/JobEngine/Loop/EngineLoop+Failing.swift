@@ -163,7 +163,7 @@ extension EngineLoop {
         switch input {
         case .run(let id, let event):
             switch event {
-            case .checkpoint(_, let save), .download(_, _, let save): saves.removeValue(forKey: save)?(.failure(error))
+            case .checkpoint(_, let save), .download(_, _, let save): saves.removeValue(forKey: save)?.fail(error)
             default: break
             }
             if !fail(id, JobError(.storage, error.message)), case .ended = event { postpone(input) }

@@ -224,10 +224,10 @@ extension EngineLoop {
 
     private func start(_ transfer: Expansion.Transfer, _ order: RunOrder, _ run: EngineRun) {
         let (id, owner, room, progress) = (order.run, order.job.owner, order.room, run.progress)
-        let bodyFile = engine.blobs.newFile()
-        let type = transfer.parameters.type
+        // Not all of the transfer, whose body may be long.
+        let (type, url) = (transfer.parameters.type, transfer.url)
         let began = engine.clock.steady()
-        var context = context(of: run, transfer, order, bodyFile)
+        var context = context(of: run, transfer, order)
         context.queueRate = queueRates[run.live.queue]
         if case .download(let download) = transfer.parameters {
             run.writtenRate = download.rate
@@ -241,9 +241,7 @@ extension EngineLoop {
             let outcome = outcome.mapError(JobError.init(source:))
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
             engine.metrics.ended(type, outcome, milliseconds: elapsed)
-            let body = progress.bodySize.map {
-                BlobReference(life: bodyFile.life, number: bodyFile.number, size: $0)
-            }
+            let body = progress.body
             let isShort = body == nil && progress.output == nil && progress.bytes <= Self.shortResult
             // A result is little longer than what was transferred for it.
             let isSmall = isShort && (progress.bytes > 0 || ((try? outcome.get())?.size ?? 0) <= Self.shortResult)
@@ -251,7 +249,7 @@ extension EngineLoop {
             engine.work(id, of: owner, blocks: !isSmall) {
                 let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
                 let (end, obstacle) = engine.end(
-                    outcome, room: room, body: body, bytes: progress.bytes, output: output, url: transfer.url)
+                    outcome, room: room, body: body, bytes: progress.bytes, output: output, url: url)
                 return (obstacle, { $0.end(id, end) })
             }
         }
@@ -264,31 +262,28 @@ extension EngineLoop {
     func setRates(of queues: [QueueStatus]) {
         for queue in queues {
             let (name, rate) = (queue.settings.name, queue.settings.byteRate)
-            if let limiter = queueRates[name] {
-                limiter.set(bytesPerSecond: rate)
-            } else {
-                queueRates[name] = RateLimiter(bytesPerSecond: rate)
-            }
+            let limiter = queueRates[name] ?? RateLimiter(bytesPerSecond: nil)
+            limiter.set(bytesPerSecond: rate)
+            queueRates[name] = limiter
         }
     }
 
-    private func context(
-        of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder, _ bodyFile: BlobReference
-    ) -> SourceContext {
+    private func context(of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder) -> SourceContext {
         let (id, job, owner, progress, engine) = (order.run, order.job, order.job.owner, run.progress, engine)
+        let body = engine.blobs.newFile()
         let save = { @Sendable (event: @escaping @Sendable (SaveID) -> RunEvent) -> Deferred<Void, any Error> in
             let promise = Promise<Void, any Error>()
             engine.inbox.put(
                 .task { loop in
                     let save = engine.nextID()
-                    loop.saves[save] = { promise.resolve($0) }
+                    loop.saves[save] = promise
                     loop.feed(.run(id, event(save)))
                 }, of: owner)
             return promise.deferred
         }
         var context = SourceContext(
             job: job.id, link: job.link, attempt: job.attempt, owner: job.owner,
-            bodyPath: engine.blobs.path(of: bodyFile),
+            bodyPath: engine.blobs.path(of: body),
             saveCheckpoint: { checkpoint in
                 let text = checkpoint?.utf8
                 return save { .checkpoint(text, $0) }
@@ -310,7 +305,7 @@ extension EngineLoop {
         context.reportOutput = { progress.wrote($0) }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
-        context.keptBody = { progress.keptBody($0) }
+        context.keptBody = { progress.keep(BlobReference(life: body.life, number: body.number, size: $0)) }
         context.timeout = order.timeout
         context.memory = run.memory
         context.checkpoint = transfer.checkpoint

@@ -44,7 +44,8 @@ final class EngineLoop {
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
     /// What limits the transfers of each queue.
     var queueRates: [String: RateLimiter] = [:]
-    var saves: [SaveID: Save] = [:]
+    /// Sources that wait until something is stored.
+    var saves: [SaveID: Promise<Void, any Error>] = [:]
     var requests: [RequestID: Reply] = [:]
     /// A round whose fate is unknown; the core keeps its effects.
     var doubtful: Doubt?

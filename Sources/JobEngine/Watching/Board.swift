@@ -1,5 +1,4 @@
 package import DeferredKit
-import Dispatch
 import JobCore
 package import JobModel
 import Synchronization
@@ -239,7 +238,7 @@ extension Board.State {
             countsBytes
             ? Progress(completed: bytes, total: total)
             : Progress(completed: Int64(list.ended), total: Int64(list.total), unit: .jobs)
-        sum.rate = lists[job]?.rate.measure(sum.completed, at: .now())
+        sum.rate = lists[job]?.rate.measure(sum.completed)
         return sum
     }
 }

@@ -9,7 +9,7 @@ package import JobModel
 extension EngineLoop {
     /// Milliseconds between two reports to other nodes.
     private static let reportPause: Int64 = 1000
-    /// The longest message in bytes, which PostgreSQL limits to 8,000, and the most messages at once.
+    /// The longest message in bytes, which PostgreSQL limits to 8,000, and the most messages at once; more is lost.
     private static let most = (bytes: 7900, messages: 64)
     /// Seconds for which output of another node is waited for.
     private static let outputPatience = 2.0
@@ -19,29 +19,21 @@ extension EngineLoop {
         let now = now.steady
         guard sharing.hasOthers, now >= nextReport else { return }
         nextReport = now.saturatingAdding(Self.reportPause)
-        var messages = [""]
-        /// Returns false if there is no room for the record, which is told the next time.
-        func add(_ record: JSON) -> Bool {
-            let text = record.description
-            let last = messages.count - 1
-            if messages[last].utf8.count + text.utf8.count > Self.most.bytes {
-                guard messages.count < Self.most.messages else { return false }
-                messages.append(text)
-            } else {
-                messages[last] += (messages[last].isEmpty ? "" : ",") + text
-            }
-            return true
-        }
-        for job in listsToTell {
-            if let list = engine.board.list(of: job), !add(list.record) { break }
-            listsToTell.remove(job)
-        }
+        var records = exchange(&listsToTell, with: []).compactMap { engine.board.list(of: $0)?.record }
         for run in runs.values {
             guard let record = run.progress.record, record != run.told else { continue }
-            guard add(record) else { break }
+            records.append(record)
             run.told = record
         }
-        sharing.tell(messages.filter { !$0.isEmpty }.map { "[\($0)]" })
+        var messages: [String] = []
+        for record in records.map(\.description) {
+            if let last = messages.last, last.utf8.count + record.utf8.count < Self.most.bytes {
+                messages[messages.count - 1] = last + "," + record
+            } else {
+                messages.append(record)
+            }
+        }
+        sharing.tell(messages.prefix(Self.most.messages).map { "[\($0)]" })
     }
 
     /// Takes in what another node tells; an empty text means that the store has news.
@@ -72,12 +64,10 @@ extension EngineLoop {
 
     /// Asks the node of a run to store what its program has written.
     fileprivate func want(_ run: RunID, _ promise: Promise<Void, Never>) {
-        let isAsked = outputWaits[run]?.isEmpty == false
+        if outputWaits[run] == nil { store.sharing?.tell([(["wanted": run.json] as JSON).description]) }
         outputWaits[run, default: []].append(promise)
-        if !isAsked { store.sharing?.tell([(["wanted": run.json] as JSON).description]) }
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.outputPatience) { [engine] in
-            promise.succeed(())
-            engine.inbox.put(.task { $0.outputWaits[run]?.removeAll { $0.deferred === promise.deferred } }, of: nil)
+            if promise.succeed(()) { engine.inbox.put(.task { $0.outputWaits[run] = nil }, of: nil) }
         }
     }
 }

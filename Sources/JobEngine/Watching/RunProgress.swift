@@ -15,7 +15,7 @@ package final class RunProgress: Sendable {
         /// The bytes that its program has written, and whether that is news since ``takeNews()``.
         var output: Int64?
         var hasNewOutput = false
-        var bodySize: Int64?
+        var body: BlobReference?
     }
 
     /// The news of a run since they were last taken.
@@ -59,7 +59,7 @@ package final class RunProgress: Sendable {
         state.withLock { state in
             state.latest = Progress(
                 completed: update.completed, total: update.total, unit: state.unit,
-                rate: state.rate.measure(update.completed, at: .now()))
+                rate: state.rate.measure(update.completed))
             state.reports += 1
         }
     }
@@ -84,10 +84,10 @@ package final class RunProgress: Sendable {
         board.wakeReaders(of: job, at: size)
     }
 
-    /// The size of the response body that its source has put into a file; nil if it did not.
-    var bodySize: Int64? { state.withLock(\.bodySize) }
+    /// The file into which its source has put the response body; nil if it did not.
+    var body: BlobReference? { state.withLock(\.body) }
 
-    func keptBody(_ size: Int64) { state.withLock { $0.bodySize = size } }
+    func keep(_ body: BlobReference) { state.withLock { $0.body = body } }
 
     /// Nil if there are none.
     func takeNews() -> News? {
@@ -104,24 +104,21 @@ struct RateMeter {
     /// The minimum number of nanoseconds between two measurements.
     private static let window: UInt64 = 250_000_000
 
-    private var measuredAt: UInt64?
-    private var measured: Int64 = 0
+    private var last: (time: UInt64, completed: Int64)?
     private var rate: Double?
 
     /// The rate in units per second; nil before the second measurement.
-    mutating func measure(_ completed: Int64, at time: DispatchTime) -> Double? {
-        let now = time.uptimeNanoseconds
-        guard let before = measuredAt, completed >= measured, now >= before else {
-            measuredAt = now
-            measured = completed
+    mutating func measure(_ completed: Int64) -> Double? {
+        let now = DispatchTime.now().uptimeNanoseconds
+        guard let last, completed >= last.completed, now >= last.time else {
+            self.last = (now, completed)
             rate = nil
             return nil
         }
-        guard now - before >= Self.window else { return rate }
-        let present = Double(completed - measured) / (Double(now - before) / 1e9)
+        guard now - last.time >= Self.window else { return rate }
+        let present = Double(completed - last.completed) / (Double(now - last.time) / 1e9)
         rate = rate.map { 0.6 * $0 + 0.4 * present } ?? present
-        measuredAt = now
-        measured = completed
+        self.last = (now, completed)
         return rate
     }
 }
