@@ -106,6 +106,30 @@ import Testing
         }
     }
 
+    @Test func removalOfFiles_comesAgain_whenTheLifeIsOverMeanwhile() async throws {
+        let store = TestStore()
+        _ = store.round { transaction throws(StoreError) in
+            _ = try transaction.add(WorkRow(id: 0, kind: .removeParts, job: 1, owner: 7))
+        }
+        store.faults.withLock { $0.failingWorkEnds = 1 }
+        // After the round that fails, the first round is the probe, and the second has the end of the work alone.
+        let later = Mutex(0)
+        store.inRound.withLock { hook in
+            hook = { [unowned store] in
+                guard store.faults.withLock({ $0.failingWorkEnds == 0 }) else { return }
+                let number = later.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == 2 { store.begin(life: 2, wasStopped: false) }
+            }
+        }
+        try await TestEngine.with(store: store) { _ in
+            await store.until { $0.workCount == 0 }
+            #expect(store.life == 2)
+        }
+    }
+
     /// A crash could still bring the round back, so no request of it is told that it failed.
     @Test func unknownEnd_isTold_onceALaterRoundIsCommitted() async throws {
         try await TestEngine.with(hasRealClock: false) { test in

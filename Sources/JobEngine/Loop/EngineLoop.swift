@@ -101,7 +101,10 @@ final class EngineLoop {
     }
 
     private func serve() {
-        if let input = replay.popFirst() { return round(alone: input) }
+        if let input = replay.popFirst() {
+            upcoming.prepend(input)
+            return round(isAlone: true)
+        }
         take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         let now = now
         giveUp(at: now.steady)
@@ -149,24 +152,18 @@ final class EngineLoop {
 
     // MARK: - A round
 
-    /// Runs a round: of this input alone, or of what is upcoming and what comes meanwhile.
-    private func round(alone input: CoreInput? = nil) {
+    /// Runs a round: of the next input alone, or of what is upcoming and what comes meanwhile.
+    private func round(isAlone: Bool = false) {
         var handled: [CoreInput] = []
         let end = store.round { (transaction) throws(StoreError) in
             try open(transaction)
-            if let input {
-                handled = [input]
-                try transaction.load(Core.keys(of: input))
-                try handle(input, transaction)
-            } else {
-                try handleUpcoming(&handled, transaction)
-            }
+            try handleUpcoming(atMost: isAlone ? 1 : Self.most.inputs, &handled, transaction)
             try core.close(at: now, in: transaction)
         }
         switch end {
         case .committed: committed(handled)
-        case .undone(let error): undone(handled, isAlone: input != nil, error)
-        case .unknown(let error): doubt(handled, isAlone: input != nil, error)
+        case .undone(let error): undone(handled, isAlone: isAlone, error)
+        case .unknown(let error): doubt(handled, isAlone: isAlone, error)
         }
     }
 
@@ -191,21 +188,23 @@ final class EngineLoop {
         if mustTellAgain { try core.tellAgain(at: now, in: transaction) }
     }
 
-    private func handleUpcoming(_ handled: inout [CoreInput], _ transaction: any JobTransaction) throws(StoreError) {
+    private func handleUpcoming(
+        atMost most: Int, _ handled: inout [CoreInput], _ transaction: any JobTransaction
+    ) throws(StoreError) {
         let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
         var bytes = 0
         while !upcoming.isEmpty {
-            try transaction.load(upcoming.flatMap(Core.keys))
+            try transaction.load(upcoming.prefix(most - handled.count).flatMap(Core.keys))
             while let input = upcoming.popFirst() {
                 handled.append(input)
                 bytes += input.size
                 try handle(input, transaction)
-                guard handled.count < Self.most.inputs, bytes < Self.most.bytes,
-                    DispatchTime.now().uptimeNanoseconds < end
-                else { return }
+                guard handled.count < most, bytes < Self.most.bytes, DispatchTime.now().uptimeNanoseconds < end else {
+                    return
+                }
             }
             // What came meanwhile is committed with the rest.
-            take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
+            take(entries: most - handled.count, bytes: Self.most.bytes)
         }
     }
 
