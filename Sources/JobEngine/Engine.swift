@@ -42,7 +42,6 @@ package final class Engine: Sendable {
     let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let current: Mutex<Current>
     private let lastID = Atomic<Int64>(0)
-    private let life: Int64
     // Only the engine's thread uses it, from ``start(_:)`` on.
     private nonisolated(unsafe) let store: any JobStore
     private let room: RoomWatch
@@ -55,7 +54,7 @@ package final class Engine: Sendable {
         logger: Logger
     ) {
         (self.reader, self.library, self.clock) = (reader, library, clock)
-        (self.store, self.life, self.logger) = (store, life, logger)
+        (self.store, self.logger) = (store, logger)
         blobs = BlobStore(path: path, life: life, archive: archive)
         current = Mutex(Current(settings, library))
         room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in
@@ -80,7 +79,7 @@ package final class Engine: Sendable {
             let isStarted = Self.startThread(stack: 1 << 20) { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
-                let core = Core(settings: settings.core, life: life, at: now, upSince: upSince)
+                let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
                 let loop = EngineLoop(core: core, store: store, engine: self)
                 let result = loop.begin(start)
                 continuation.resume(returning: result)
@@ -98,11 +97,7 @@ package final class Engine: Sendable {
     private func sweep() {
         library.threads(for: getuid()).start { [blobs, reader, logger] in
             do throws(StoreError) {
-                let removed = try blobs.sweep(reader)
-                if removed > 0 {
-                    logger.notice(
-                        "Files of an earlier daemon were left over.", metadata: ["removed": "\(removed)"])
-                }
+                try blobs.sweep(reader)
             } catch {
                 logger.warning("Files of earlier daemons were not looked at: \(error.message)")
             }

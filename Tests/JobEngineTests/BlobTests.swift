@@ -17,7 +17,7 @@ import Testing
             kept = try await test.run(["source": ["type": "value", "value": Self.long]]).carried?.blob
         }
         for name in ["1-77", "1-78.part", "2-1", "other"] { try directory.write("x", to: "blobs/" + name) }
-        #expect(try BlobStore(path: directory.path + "/blobs", life: 2).sweep(store) == 2)
+        try BlobStore(path: directory.path + "/blobs", life: 2).sweep(store)
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path + "/blobs")
         #expect(Set(names) == [try #require(kept).name, "2-1", "other"])
     }

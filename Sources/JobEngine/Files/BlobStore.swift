@@ -248,12 +248,13 @@ package final class BlobStore: Sendable {
 
     // MARK: - Sweeping
 
-    /// Removes files of earlier lives to which no row refers; returns their number. Archives the others, such as the output of
+    /// Removes files of earlier lives to which no row refers. Archives the others, such as the output of
     /// a run that another daemon took over. A row may refer to a file of this life at any moment.
-    func sweep(_ reader: any JobReader) throws(StoreError) -> Int {
-        let (life, archived) = (life, try archive?.removeUnused() ?? 0)
+    func sweep(_ reader: any JobReader) throws(StoreError) {
+        let life = life
+        _ = try archive?.removeUnused()
         var found = names(before: life)
-        guard !found.isEmpty else { return archived }
+        guard !found.isEmpty else { return }
         var after: BlobReference?
         repeat {
             let used = try reader.blobs(beforeLife: life, after: after, limit: 1000)
@@ -261,7 +262,6 @@ package final class BlobStore: Sendable {
             after = used.count == 1000 ? used.last : nil
         } while after != nil
         remove(Array(found))
-        return archived + found.count
     }
 
     /// The names of files of earlier lives.
