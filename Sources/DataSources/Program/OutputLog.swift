@@ -7,11 +7,9 @@
 enum OutputLog {
     enum Stream: Int, Sendable { case out, err }
 
-    /// The most bytes of output in a unit.
     private static let longestUnit: Int64 = 32 << 10
 
     struct Head: BitwiseCopyable {
-        /// The most bytes of output that readers get.
         var limit: UInt64
         /// The bytes of output that were written, and those that were dropped after them for lack of room.
         var size: UInt64 = 0
@@ -25,7 +23,6 @@ enum OutputLog {
 
         /// The bytes of output for which room is made at a time, and within which a write stays.
         var unit: Int64 { min(OutputLog.longestUnit, (beginning + 7) / 8 * 8) }
-        /// The bytes that a unit takes in the file.
         var unitSpace: Int64 { unit / 8 * 9 }
 
         /// Whether the numbers can be those of a log.

@@ -36,7 +36,6 @@ final class OutputWriter: Sendable {
     /// The bytes of output so far, of both streams.
     var size: Int64 { state.withLock { Int64($0.head.size + $0.head.dropped) } }
 
-    /// The end of the output, as text.
     var tail: String {
         let tail = state.withLock(\.tail)
         // It may begin in the middle of a character.
@@ -44,7 +43,6 @@ final class OutputWriter: Sendable {
         return String(decoding: tail[start...], as: UTF8.self)
     }
 
-    /// A reader of the log; nil if nothing was kept.
     var reader: OutputReader? { state.withLock(\.file).map { OutputReader($0.descriptor, transfer.files) } }
 
     /// Appends output. Blocks.

@@ -7,14 +7,12 @@ import Synchronization
 
 /// Reads what a program writes to its pipes, in the order in which it arrives, on an event loop.
 final class PipeReader: Sendable {
-    /// Bytes of one of the pipes.
     struct Chunk: Sendable {
         let pipe: Int
         var bytes: ByteBuffer
     }
 
     private struct State {
-        /// The pipes that have not ended.
         var open: [Int: any Channel] = [:]
         var pending: [Chunk] = []
         var waiter: Promise<[Chunk]?, JobError>?

@@ -5,7 +5,6 @@ import SystemPackage
 
 /// One run of a `program` source: starts the program, reads its output, and makes a result or an error of its end.
 struct ProgramAttempt: Sendable {
-    /// The spec without its input.
     let spec: ProgramSpec
     let input: Handover<ProgramSpec.Input>
     let command: ProgramCommand
@@ -15,18 +14,11 @@ struct ProgramAttempt: Sendable {
     private var directory: String { transfer.settings.programs.directory }
 
     func run() async throws(JobError) -> JSON {
-        let connection = try await host.connect(in: directory, transfer.control)
+        let run = ProgramRun(by: try await host.connect(in: directory, transfer.control))
         let longInput = try await longInput()
         // The file stays until the program's group has ended.
         defer { withExtendedLifetime(longInput) {} }
-        let run = host.makeRun()
-        let pipes: (output: Int32, errors: Int32)
-        do throws(JobError) {
-            pipes = try await start(run, connection, longInput)
-        } catch {
-            host.forget(run)
-            throw error
-        }
+        let pipes = try await start(run, longInput)
         let reader = await PipeReader.open([pipes.output, pipes.errors], on: transfer.loop)
         let output = ProgramOutput(of: self)
         async let isRead: Void = output.read(reader)
@@ -37,7 +29,7 @@ struct ProgramAttempt: Sendable {
             failure = error
         }
         // A stopped job, too, ends only with the program's group.
-        host.stop(run, by: transfer.clock)
+        run.stop(by: transfer.clock)
         await run.end.deferred.get()
         transfer.loop.execute { reader.cut() }
         await isRead
@@ -54,14 +46,14 @@ struct ProgramAttempt: Sendable {
     }
 
     private func start(
-        _ run: ProgramRun, _ connection: ProgramGuard, _ longInput: BodyFile?
+        _ run: ProgramRun, _ longInput: BodyFile?
     ) async throws(JobError) -> (output: Int32, errors: Int32) {
         let ownDirectory = command.directory == nil ? "\(directory)/\(host.directoryName(of: run))" : nil
         do throws(Errno) {
             return try await transfer.ownFiles.run { () throws(Errno) in
                 let bytes = longInput == nil ? input.take()?.bytes : nil
-                return try connection.start(
-                    run.id, command, in: ownDirectory, input: bytes, inputFile: longInput?.descriptor)
+                return try run.guardian.start(
+                    run, command, in: ownDirectory, input: bytes, inputFile: longInput?.descriptor)
             }
         } catch {
             // The guard is gone, as its reports are about to say, or it is stopped.
@@ -81,11 +73,11 @@ struct ProgramAttempt: Sendable {
     /// Waits for the end of the program and of its group; throws why it failed.
     private func end(of run: ProgramRun, _ reader: PipeReader) async throws(JobError) {
         let (loop, control) = (transfer.loop, transfer.control)
-        run.ending.deferred.upon { [host, transfer] _ in
+        run.ending.deferred.upon { [transfer] _ in
             loop.execute {
                 // Later output comes from other processes of the group.
                 reader.cut()
-                if run.hasRemains { host.stop(run, by: transfer.clock) }
+                if run.hasRemains { run.stop(by: transfer.clock) }
             }
         }
         // The program may go on after it closed its output.

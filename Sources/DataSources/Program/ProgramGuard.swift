@@ -1,29 +1,30 @@
 import CLinux
+import DeferredKit
 import Glibc
 import JobModel
 import LoopTasks
 import NIOCore
+import Synchronization
 import SystemPackage
 
 /// The process that starts programs, and that survives the daemon to end them: `deferd-guard`.
 final class ProgramGuard: Sendable {
-    /// The socket for requests.
     private let socket: Int32
+    private let loop: any EventLoop
+    private let runs = Mutex<[UInt64: ProgramRun]>([:])
 
-    private init(socket: Int32) { self.socket = socket }
+    private init(socket: Int32, loop: any EventLoop) { (self.socket, self.loop) = (socket, loop) }
 
     deinit { close(socket) }
 
-    /// Starts the guard `program`, which takes over `lock`.
-    ///
-    /// `received` is called with each group of reports, and `ended` after the last.
+    /// Starts the guard `program`, which takes over `lock`; `ended` is called when it has ended.
     static func start(
         _ program: String, lock: Int32, on executor: LoopExecutor, queue: FileQueue,
-        received: @escaping @Sendable ([deferd_guard_report]) -> Void, ended: @escaping @Sendable () -> Void
+        ended: @escaping @Sendable () -> Void
     ) async throws(JobError) -> ProgramGuard {
         let started: (connection: ProgramGuard, reports: Int32, process: pid_t)
         do throws(Errno) {
-            started = try await queue.run { () throws(Errno) in try start(program, lock) }
+            started = try await queue.run { () throws(Errno) in try start(program, lock, executor.loop) }
         } catch {
             throw JobError(
                 .internal,
@@ -36,24 +37,25 @@ final class ProgramGuard: Sendable {
             var pending = ByteBuffer()
             while let chunks = await reader.next() {
                 for chunk in chunks { pending.writeImmutableBuffer(chunk.bytes) }
-                received(reports(in: &pending))
+                started.connection.receive(&pending)
             }
             reap(started.process, on: executor.loop)
             ended()
+            started.connection.endRuns()
         }
         return started.connection
     }
 
     /// Blocks until the guard runs.
     private static func start(
-        _ program: String, _ lock: Int32
+        _ program: String, _ lock: Int32, _ loop: any EventLoop
     ) throws(Errno) -> (connection: ProgramGuard, reports: Int32, process: pid_t) {
         defer { close(lock) }
         var sockets: [Int32] = [-1, -1]
         _ = try FileOperations.call {
             socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &sockets)
         }
-        let connection = ProgramGuard(socket: sockets[0])
+        let connection = ProgramGuard(socket: sockets[0], loop: loop)
         defer { close(sockets[1]) }
         // A stopped guard must not block file threads for ever.
         var patience = timeval(tv_sec: 5, tv_usec: 0)
@@ -89,7 +91,8 @@ final class ProgramGuard: Sendable {
     ///
     /// Its input is a file, so that no thread waits for a program that does not read.
     func start(
-        _ id: UInt64, _ command: ProgramCommand, in ownDirectory: String?, input bytes: [UInt8]?, inputFile: Int32?
+        _ run: ProgramRun, _ command: ProgramCommand, in ownDirectory: String?, input bytes: [UInt8]?,
+        inputFile: Int32?
     ) throws(Errno) -> (output: Int32, errors: Int32) {
         var opened: [Int32] = []
         defer { for descriptor in opened { close(descriptor) } }
@@ -116,11 +119,13 @@ final class ProgramGuard: Sendable {
         let (output, errors) = (try pipe(), try pipe())
         if let ownDirectory { _ = try FileOperations.call { mkdir(ownDirectory, 0o700) } }
         var request = deferd_guard_request(
-            kind: DEFERD_GUARD_START.rawValue, signal: 0, id: id, size: UInt64(block.count))
+            kind: DEFERD_GUARD_START.rawValue, signal: 0, id: run.id, size: UInt64(block.count))
         let descriptors = [blockFile, input, output.write, errors.write]
+        runs.withLock { $0[run.id] = run }
         do throws(Errno) {
             _ = try FileOperations.call { deferd_guard_send(socket, &request, descriptors, descriptors.count, 0) }
         } catch {
+            forget(run)
             if let ownDirectory { rmdir(ownDirectory) }
             throw error
         }
@@ -129,19 +134,53 @@ final class ProgramGuard: Sendable {
         return (output.read, errors.read)
     }
 
-    /// Sends a signal to a program's group; false if the guard is busy.
-    func send(_ signal: Int32, to id: UInt64) -> Bool {
+    private func forget(_ run: ProgramRun) { runs.withLock { $0[run.id] = nil } }
+
+    /// Sends a signal to a program's group, again if the guard is busy.
+    func send(_ signal: Int32, to id: UInt64) {
+        guard runs.withLock({ $0[id] != nil }) else { return }
         var request = deferd_guard_request(kind: DEFERD_GUARD_SIGNAL.rawValue, signal: signal, id: id, size: 0)
-        return deferd_guard_send(socket, &request, nil, 0, Int32(MSG_DONTWAIT)) == 0 || errno != EAGAIN
+        guard deferd_guard_send(socket, &request, nil, 0, Int32(MSG_DONTWAIT)) != 0, errno == EAGAIN else { return }
+        loop.scheduleTask(in: .milliseconds(50)) { self.send(signal, to: id) }
     }
 
-    /// Removes complete reports from what the guard wrote.
-    private static func reports(in bytes: inout ByteBuffer) -> [deferd_guard_report] {
-        defer { bytes.discardReadBytes() }
-        var reports: [deferd_guard_report] = []
+    // MARK: - Reports
+
+    var hasRuns: Bool { runs.withLock { !$0.isEmpty } }
+
+    /// Takes complete reports from what the guard wrote.
+    private func receive(_ bytes: inout ByteBuffer) {
         while let report = bytes.readBytes(length: MemoryLayout<deferd_guard_report>.size) {
-            reports.append(report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) })
+            receive(report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) })
         }
-        return reports
+        bytes.discardReadBytes()
     }
+
+    private func receive(_ report: deferd_guard_report) {
+        guard let run = runs.withLock({ $0[report.id] }) else { return }
+        let kind = deferd_guard_report_kind(rawValue: report.kind)
+        switch kind {
+        case DEFERD_GUARD_STARTED: run.process.withLock { $0 = report.value }
+        case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
+            forget(run)
+            run.end(with: .refused(report.value, isDirectory: kind == DEFERD_GUARD_NO_DIRECTORY))
+        case DEFERD_GUARD_EXITED: run.ending.succeed(.exited(Int(report.value)))
+        case DEFERD_GUARD_SIGNALLED: run.ending.succeed(.signalled(Int(report.value)))
+        case DEFERD_GUARD_ENDED:
+            forget(run)
+            run.end.succeed(())
+        default: break
+        }
+    }
+
+    private func endRuns() {
+        for run in runs.withLock({ exchange(&$0, with: [:]) }).values {
+            // The program was killed with the guard, but not the rest of its group.
+            if let process = run.process.withLock(\.self) { kill(-process, SIGKILL) }
+            run.end(with: .lost)
+        }
+    }
+
+    /// Closes the connection, so that the guard ends all programs and itself.
+    func end() { shutdown(socket, Int32(SHUT_RDWR)) }
 }

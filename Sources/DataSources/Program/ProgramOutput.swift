@@ -16,11 +16,7 @@ final class ProgramOutput: Sendable {
     init(of attempt: ProgramAttempt) {
         self.attempt = attempt
         log = OutputWriter(limit: attempt.command.output, attempt.transfer)
-        if case .named = attempt.spec.subject {
-            readsProgress = true
-        } else {
-            readsProgress = attempt.spec.reportsProgress
-        }
+        readsProgress = if case .named = attempt.spec.subject { true } else { attempt.spec.reportsProgress }
     }
 
     /// Writes the output to the log until it ends.

@@ -15,7 +15,6 @@ struct ProgressLines {
     private(set) var result: [UInt8] = []
     /// The beginning of a line that may become either.
     private var open: [UInt8] = []
-    /// Whether the current line is part of the result.
     private var isResult = false
 
     /// Adds output; returns the last progress in it.
@@ -34,7 +33,6 @@ struct ProgressLines {
         return latest
     }
 
-    /// Removes and returns the result so far.
     mutating func drain() -> [UInt8] {
         defer { result = [] }
         return result
@@ -51,7 +49,6 @@ struct ProgressLines {
         return nil
     }
 
-    /// Makes the current line part of the result.
     private mutating func giveUp() {
         isResult = true
         result += open
