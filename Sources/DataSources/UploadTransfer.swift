@@ -9,17 +9,9 @@ struct UploadTransfer: Sendable {
     func run() async throws(JobError) -> JSON {
         let (file, rules) = (try await opened(), transfer.rules)
         let frame = spec.form.map { MultipartFrame($0, filename: $0.filename ?? file.name) }
-        let body = OutgoingFile(
-            size: file.status.size, in: frame, queue: transfer.userFiles, limiter: transfer.context.queueRate,
-            checksum: spec.checksum,
-            report: transfer.report,
-            read: { (offset, buffer) throws(JobError) in try file.read(at: offset, into: buffer) },
-            check: { (digest) throws(JobError) in
-                try file.checkUnchanged()
-                try check(digest, of: file)
-            })
+        let body = OutgoingFile(.upload(file), size: file.status.size, in: frame, checksum: spec.checksum, transfer)
         // An empty file has no last byte to hold back.
-        if let digest = body.digest { try check(digest, of: file) }
+        if let digest = body.digest { try body.check(digest) }
         var request = OutgoingRequest(
             try rules.access.url(spec.url), method: spec.method.rawValue, headers: spec.headers,
             body: .file(body), coding: .asSent, idleTimeout: spec.idleTimeout)
@@ -52,10 +44,5 @@ struct UploadTransfer: Sendable {
             if let file = try ReadableFile(path.name, in: directory, path, files, queue) { return file }
             throw JobError(.invalid, "\"\(path.absolute())\" is not a regular file; give the path of one.")
         }
-    }
-
-    private func check(_ digest: FileDigest, of file: ReadableFile) throws(JobError) {
-        guard let mismatch = digest.mismatch else { return }
-        throw JobError(.checksum, "\"\(file.path)\" \(mismatch); check the file and the checksum.")
     }
 }

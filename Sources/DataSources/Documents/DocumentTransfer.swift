@@ -3,7 +3,6 @@ import NIOCore
 
 /// One request of a source `url` or `json`, and how its response is received.
 struct DocumentTransfer: Sendable {
-    /// The request without its body.
     let spec: HTTPRequestSpec
     let body: Handover<[UInt8]>
     let transfer: Transfer
@@ -12,7 +11,6 @@ struct DocumentTransfer: Sendable {
     /// for long, and parsing it would block the event loop.
     static let longestInMemory = 64 << 10
 
-    /// Receives status, headers and body.
     func response() async throws(JobError) -> DocumentResponse {
         let (response, isNotModified) = try await open(accepting: "*/*")
         defer { response.close() }
@@ -68,11 +66,7 @@ struct DocumentTransfer: Sendable {
         let size = body.look { $0?.count ?? 0 }
         guard size > Self.longestInMemory else { return body.take().map(OutgoingRequest.Body.bytes) }
         let file = try await BodyFile.moving({ [body] in body.take() ?? [] }, ofSize: size, for: "body", transfer)
-        return .file(
-            OutgoingFile(size: Int64(size), queue: transfer.ownFiles, limiter: transfer.context.queueRate) {
-                (offset, buffer) throws(JobError) in
-                try file.read(at: offset, into: buffer)
-            })
+        return .file(OutgoingFile(.body(file), size: Int64(size), transfer))
     }
 
     private static func value(
@@ -104,7 +98,6 @@ struct DocumentResponse: Sendable {
     let isNotModified: Bool
     let body: ResponseBody
 
-    /// The result of the source `url`.
     var json: JSON {
         var result: JSONObject = [
             "status": response.status.json, "headers": .object(response.fields), "mediaType": mediaType?.json ?? .null,

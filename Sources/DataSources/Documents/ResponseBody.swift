@@ -41,9 +41,7 @@ extension Transfer {
     }
 
     /// Keeps the file with the body that `receive` writes, if it is in the file.
-    func keeping(
-        _ receive: (BodyFile) async throws(JobError) -> ResponseBody
-    ) async throws(JobError) -> ResponseBody {
+    func keeping(_ receive: (BodyFile) async throws(JobError) -> ResponseBody) async throws(JobError) -> ResponseBody {
         let file = BodyFile(self, isNamed: true)
         do throws(JobError) {
             let body = try await receive(file)

@@ -52,7 +52,6 @@ package struct AnswerParser {
     private let isHead: Bool
     private var state = State.status
     private var buffer = ByteBuffer()
-    /// The beginning of an incomplete line.
     private var line: [UInt8] = []
     /// The bytes that count towards the limit.
     private var size = 0
@@ -180,7 +179,6 @@ package struct AnswerParser {
         head.headers.add(name: text, bytes: Array(Self.trimmed(line[(colon + 1)...])))
     }
 
-    /// Decides how the body is framed.
     private mutating func endHead() throws(Failure) -> Event {
         size = 0
         guard head.status >= 200 else {
@@ -219,7 +217,7 @@ package struct AnswerParser {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let bytes = bytes.drop(while: isBlank)
         return bytes[..<(bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? bytes.startIndex)]
     }

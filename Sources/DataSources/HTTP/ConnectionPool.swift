@@ -34,7 +34,6 @@ final class ConnectionPool: Sendable {
     private let state = Mutex(State())
     private let timers: (any EventLoop)?
 
-    /// Measures idleness by `timers`, or else by the loop of each connection.
     init(timers: (any EventLoop)? = nil) { self.timers = timers }
 
     /// Takes an idle connection out of the pool. Called on its event loop.
@@ -46,8 +45,7 @@ final class ConnectionPool: Sendable {
             return mayBeStale || clock(entry.connection).now - entry.start <= Self.fresh
         }
         while let connection = take(where: isWanted) {
-            if connection.channel.isActive, !connection.hasInput { return connection }
-            connection.channel.close(promise: nil)
+            if connection.channel.isActive { return connection }
         }
         return nil
     }

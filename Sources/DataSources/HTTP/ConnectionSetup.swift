@@ -11,18 +11,13 @@ where InboundIn == ByteBuffer, InboundOut == ByteBuffer {
 
 extension ConnectionStep {
     func handlerRemoved(context: ChannelHandlerContext) {
-        // No effect if the step is done.
+        // The connection has ended; no effect if the step is done.
         promise.fail(TransferError.closed)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         promise.fail(error)
         context.close(promise: nil)
-    }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        promise.fail(TransferError.closed)
-        context.fireChannelInactive()
     }
 }
 
@@ -100,7 +95,6 @@ final class HandshakeHandler: ConnectionStep {
 /// NIOSSL also accepts the address of the connection, whatever name was asked for, so a false name server or a proxy
 /// could impersonate every server.
 enum ServerIdentity {
-    /// Whether a certificate is for `host`.
     static func of(_ certificate: NIOSSLCertificate, includes host: RequestURL.Host) -> Bool {
         certificate._subjectAlternativeNames().contains { name in
             switch host {

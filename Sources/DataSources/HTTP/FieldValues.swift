@@ -16,7 +16,6 @@ enum HTTPDate {
         return String(decoding: text.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Reads any of the three forms.
     static func time(_ text: String) -> Timestamp? {
         for form in forms {
             var seconds: Int64 = 0

@@ -40,9 +40,8 @@ package struct HTTPFields: Sendable, Sequence {
     /// The members of all lists with a name, in lower case; empty members do not count.
     func list(_ name: String) -> [String] {
         values(name).flatMap { $0.split(separator: UInt8(ascii: ",")) }.compactMap { member in
-            let member = member.drop { $0 == 0x20 || $0 == 0x09 }
-            let end = member.lastIndex { $0 != 0x20 && $0 != 0x09 }
-            return end.map { Self.text(Array(member[...$0])).lowercased() }
+            let member = AnswerParser.trimmed(member)
+            return member.isEmpty ? nil : Self.text(Array(member)).lowercased()
         }
     }
 
@@ -52,12 +51,10 @@ package struct HTTPFields: Sendable, Sequence {
 
     mutating func add(_ others: HTTPFields) { fields += others.fields }
 
-    /// Adds bytes to the last value.
     mutating func extendLast(_ bytes: some Sequence<UInt8>) {
         if !fields.isEmpty { fields[fields.count - 1].bytes += bytes }
     }
 
-    /// Writes the fields as a request has them.
     func write(to buffer: inout ByteBuffer) {
         for (name, _, bytes) in fields {
             buffer.writeString(name)

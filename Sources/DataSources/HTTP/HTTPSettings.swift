@@ -12,7 +12,6 @@ package struct HTTPSettings: Sendable, Equatable {
     package var lowSpeed = LowSpeed()
     /// The most seconds for which a `Retry-After` keeps requests from a host.
     package var retryAfter = 3600.0
-    /// The most redirects of one transfer.
     package var redirects = 10
     /// The retries of idempotent requests, which the core schedules.
     package var retry = RetryPolicy.standard
@@ -26,7 +25,6 @@ package struct HTTPSettings: Sendable, Equatable {
     package var clientCertificates: [ClientCertificate] = []
     /// Header fields for requests to some hosts, whose secrets jobs do not know.
     package var credentials: [HostCredential] = []
-    /// The `User-Agent` of requests without their own.
     package var userAgent = "deferd/1.0"
 
     package init() {}

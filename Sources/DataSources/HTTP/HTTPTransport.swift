@@ -24,7 +24,8 @@ final class HTTPTransport: Sendable {
         request.fill("User-Agent", settings.userAgent)
         request.authorize(by: settings.credentials, for: transfer.owner)
         var cookies = CookieJar()
-        for followed in 0... {
+        var followed = 0
+        while true {
             try policy.check(request.url)
             request.proxy = connector.proxy(for: request.url).flatMap { $0.forwards(request.url) ? $0 : nil }
             let response = try await exchange(request, transfer)
@@ -43,8 +44,8 @@ final class HTTPTransport: Sendable {
             cookies.store(response.head.headers["Set-Cookie"], from: request.url)
             request = request.following(UInt(response.status), to: url)
             request.cookies = cookies.header(for: url)
+            followed += 1
         }
-        preconditionFailure("The loop ends by returning or throwing.")
     }
 
     private func exchange(_ request: OutgoingRequest, _ transfer: Transfer) async throws(JobError) -> IncomingResponse {
@@ -53,39 +54,28 @@ final class HTTPTransport: Sendable {
         try transfer.control.check()
         let key = ConnectionPool.Key(
             loop: ObjectIdentifier(transfer.loop), origin: request.url.origin, owner: transfer.owner)
-        // A server may close an idle connection at the moment of its reuse.
-        if let idle = pool.connection(key, mayBeStale: request.canBeSentTwice),
-            let response = try await exchange(request, head, on: idle, isReused: true, transfer)
-        {
-            return response
-        }
-        let connection = try await connector.connect(to: request.url, key, transfer)
-        if let response = try await exchange(request, head, on: connection, isReused: false, transfer) {
-            return response
-        }
-        preconditionFailure("Only a reused connection can turn out to be closed.")
-    }
-
-    /// Nil if a reused connection turned out to be closed, and the request can be sent again.
-    private func exchange(
-        _ request: OutgoingRequest, _ head: ByteBuffer, on connection: ServerConnection, isReused: Bool,
-        _ transfer: Transfer
-    ) async throws(JobError) -> IncomingResponse? {
-        let stream = ResponseStream(
-            request.url, transfer.control, loop: transfer.loop,
-            idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
-            settings.lowSpeed.seconds > 0 && !request.isPart ? Pace(settings.lowSpeed) : nil)
-        connection.begin(request, head, stream, longestHeader: limits.header)
-        do {
-            let head = try await stream.open()
-            if request.proxy != nil, head.status == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
-            return try IncomingResponse(
-                head: head, stream: stream, transfer,
-                decodingUpTo: request.coding == .decoded ? limits.body : nil, hasOwnCodings: request.hasOwnCodings)
-        } catch {
-            stream.close()
-            if isReused, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) { return nil }
-            throw JobError(transport: error, to: request.url)
+        var idle = pool.connection(key, mayBeStale: request.canBeSentTwice)
+        while true {
+            let connection = if let idle { idle } else { try await connector.connect(to: request.url, key, transfer) }
+            let stream = ResponseStream(
+                request.url, transfer.control, loop: transfer.loop,
+                idleTimeout: .seconds(saturating: request.idleTimeout ?? settings.idleTimeout),
+                settings.lowSpeed.seconds > 0 && !request.isPart ? Pace(settings.lowSpeed) : nil)
+            connection.begin(request, head, stream, longestHeader: limits.header)
+            do {
+                let head = try await stream.open()
+                if request.proxy != nil, head.status == 407 { throw TransferError.proxy(ProxyAddress.unauthorized) }
+                return try IncomingResponse(
+                    head: head, stream: stream, transfer,
+                    decodingUpTo: request.coding == .decoded ? limits.body : nil, hasOwnCodings: request.hasOwnCodings)
+            } catch {
+                stream.close()
+                // A server may close an idle connection at the moment of its reuse.
+                guard idle != nil, stream.isUntouched, request.canBeSentTwice, JobError.isClosed(error) else {
+                    throw JobError(transport: error, to: request.url)
+                }
+                idle = nil
+            }
         }
     }
 }

@@ -12,7 +12,6 @@ package final class Inflater {
         case truncated, surplus, tooLarge
     }
 
-    /// The most bytes decoded at a time.
     private static let piece = 64 << 10
     /// zlib's largest window, plus 32 to accept both gzip and zlib's own format.
     private static let windowBits: Int32 = 15 + 32

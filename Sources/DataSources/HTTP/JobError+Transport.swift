@@ -7,11 +7,8 @@ import SystemPackage
 
 /// How a transfer fails, apart from errors of the network and the parser.
 enum TransferError: Error, Equatable {
-    /// The server closed the connection.
     case closed
-    /// The server was silent for too long.
     case idle
-    /// The server was slower than the settings allow.
     case slow(HTTPSettings.LowSpeed)
     /// The proxy did not connect, for a reason given as a clause.
     case proxy(String)
@@ -114,14 +111,12 @@ extension JobError {
             code)
     }
 
-    /// Connecting took longer than `http.connectTimeout`.
     init(connectTimeout url: RequestURL) {
         self.init(
             .connect, "Connecting to \(url.hostAndPort) took too long; try again later, or raise http.connectTimeout.",
             retryable: true)
     }
 
-    /// The body of the response exceeds the limit.
     init(longBodyOf url: RequestURL) {
         self.init(
             .tooLarge,

@@ -3,119 +3,150 @@ import JobModel
 import NIOCore
 import Synchronization
 
-/// A file that requests send, each time from its first byte.
+/// A file that requests send, each time from its first byte: that of an upload, or a long body.
 ///
-/// If the file must be checked, the last block is held back until then. A form surrounds it with a frame.
+/// The last block of an upload is held back until the file is checked. A form surrounds it with a frame.
 final class OutgoingFile: Sendable {
+    enum Source: Sendable {
+        case upload(ReadableFile)
+        case body(BodyFile)
+    }
+
+    /// The progress of one request; an earlier one may still read.
+    final class Sending: Sendable {
+        let digest: FileDigest
+        let bytes = Mutex<(read: Int64, sent: Int64)>((0, 0))
+
+        init(for checksum: Checksum?) { digest = FileDigest(for: checksum) }
+    }
+
     /// Small enough to show that the server is not idle, large enough to be worth the change of threads.
     static let block = 64 << 10
 
-    private struct State {
-        /// The number of the current request; an earlier one may still read and report.
-        var request = 0
-        var offset: Int64 = 0
-        var sent: Int64 = 0
-        var hash: FileDigest
-    }
-
-    /// The size of the body: of the file and its frame.
+    /// The size of the request's body: of the file and its frame.
     let size: Int64
     private let fileSize: Int64
-    private let frame: MultipartFrame?
-    private let queue: FileQueue
-    private let limiter: RateLimiter?
+    private let (before, after): ([UInt8], [UInt8])
+    private let source: Source
     private let checksum: Checksum?
-    private let report: @Sendable (ProgressUpdate) -> Void
-    private let read: @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void
-    private let check: (@Sendable (_ digest: FileDigest) throws(JobError) -> Void)?
-    private let state: Mutex<State>
+    private let transfer: Transfer
+    private let latest: Mutex<Sending>
 
-    /// `read` fills a buffer from an offset on; `check` throws if the file with this digest must not be sent. Both
-    /// block.
     init(
-        size: Int64, in frame: MultipartFrame? = nil, queue: FileQueue, limiter: RateLimiter?,
-        checksum: Checksum? = nil,
-        report: @escaping @Sendable (ProgressUpdate) -> Void = { _ in },
-        read: @escaping @Sendable (_ offset: Int64, UnsafeMutableRawBufferPointer) throws(JobError) -> Void,
-        check: (@Sendable (_ digest: FileDigest) throws(JobError) -> Void)? = nil
+        _ source: Source, size: Int64, in frame: MultipartFrame? = nil, checksum: Checksum? = nil,
+        _ transfer: Transfer
     ) {
-        self.size = size + Int64((frame?.before.count ?? 0) + (frame?.after.count ?? 0))
-        fileSize = size
-        self.frame = frame
-        self.queue = queue
-        self.limiter = limiter
-        self.checksum = checksum
-        self.report = report
-        self.read = read
-        self.check = check
-        state = Mutex(State(hash: FileDigest(for: checksum)))
+        (before, after) = (frame?.before ?? [], frame?.after ?? [])
+        self.size = size + Int64(before.count + after.count)
+        (fileSize, self.source, self.checksum, self.transfer) = (size, source, checksum, transfer)
+        latest = Mutex(Sending(for: checksum))
     }
 
     /// Whether this is the file of an upload, and not only the body of a request.
-    var isUpload: Bool { check != nil }
+    var isUpload: Bool { if case .upload = source { true } else { false } }
 
-    /// The digest of the file, once all of it is checked and sent.
-    var digest: FileDigest? { state.withLock { $0.sent == size ? $0.hash : nil } }
+    /// The digest of an upload's file, once all of it is checked and sent.
+    var digest: FileDigest? { latest.withLock { $0.bytes.withLock(\.sent) == size ? $0.digest : nil } }
 
-    /// Begins from the first byte; returns the number of the request.
-    func begin() -> Int {
-        report(ProgressUpdate(completed: 0, total: size))
-        return state.withLock { state in
-            state = State(request: state.request + 1, hash: FileDigest(for: checksum))
-            return state.request
-        }
+    func begin() -> Sending {
+        let sending = Sending(for: checksum)
+        latest.withLock { $0 = sending }
+        if isUpload { transfer.report(ProgressUpdate(completed: 0, total: size)) }
+        return sending
     }
 
     /// Reads the next block for a request on a file thread; nil at the end. Called after the last block was returned.
-    func next(_ request: Int, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {
+    func next(_ sending: Sending, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {
         let promise = loop.makePromise(of: ByteBuffer?.self)
-        queue.start {
-            let block = Result { try self.readBlock(request) }
+        (isUpload ? transfer.userFiles : transfer.ownFiles).start { [self] in
+            let block = Result { try readBlock(sending) }
             let size = (try? block.get())?.readableBytes ?? 0
-            guard let pause = self.limiter?.take(size, at: loop.now) else { return promise.completeWith(block) }
+            let pause = transfer.context.queueRate?.take(size, at: loop.now)
+            guard let pause else { return promise.completeWith(block) }
             loop.scheduleTask(in: pause) { promise.completeWith(block) }
         }
         return promise.futureResult
     }
 
-    /// Counts bytes that the network has taken.
-    func sent(_ count: Int, _ request: Int) {
-        let sent = state.withLock { state -> Int64? in
-            guard state.request == request else { return nil }
-            state.sent += Int64(count)
-            return state.sent
+    func count(_ count: Int, sentBy sending: Sending) {
+        let sent = sending.bytes.withLock { bytes in
+            bytes.sent += Int64(count)
+            return bytes.sent
         }
-        if let sent { report(ProgressUpdate(completed: sent, total: size)) }
+        if isUpload { transfer.report(ProgressUpdate(completed: sent, total: size)) }
     }
 
     /// Blocks.
-    private func readBlock(_ request: Int) throws(JobError) -> ByteBuffer? {
-        let (present, offset, hash) = state.withLock { ($0.request, $0.offset, $0.hash) }
-        guard present == request, offset < size else { return nil }
-        let position = offset - Int64(frame?.before.count ?? 0)
+    private func readBlock(_ sending: Sending) throws(JobError) -> ByteBuffer? {
+        let offset = sending.bytes.withLock(\.read)
+        guard offset < size else { return nil }
+        let position = offset - Int64(before.count)
         let block =
             switch position {
-            case ..<0: ByteBuffer(bytes: frame?.before ?? [])
-            case ..<fileSize: try readFile(at: position, hash)
-            default: ByteBuffer(bytes: frame?.after ?? [])
+            case ..<0: ByteBuffer(bytes: before)
+            case ..<fileSize: try readFile(at: position, sending.digest)
+            default: ByteBuffer(bytes: after)
             }
         let end = offset + Int64(block.readableBytes)
-        if end == size { try check?(hash) }
-        state.withLock { if $0.request == request { $0.offset = end } }
+        if end == size, case .upload(let file) = source {
+            try file.checkUnchanged()
+            try check(sending.digest)
+        }
+        sending.bytes.withLock { $0.read = end }
         return block
     }
 
-    private func readFile(at position: Int64, _ hash: FileDigest) throws(JobError) -> ByteBuffer {
-        let count = Int(min(Int64(min(Self.block, limiter?.largestPiece ?? .max)), fileSize - position))
+    private func readFile(at position: Int64, _ digest: FileDigest) throws(JobError) -> ByteBuffer {
+        let most = min(Self.block, transfer.context.queueRate?.largestPiece ?? .max)
+        let count = Int(min(Int64(most), fileSize - position))
         var buffer = ByteBuffer()
         var outcome = Result<Void, JobError>.success(())
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
             let block = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
-            outcome = Result { () throws(JobError) in try read(position, block) }
-            if isUpload { hash.update(UnsafeRawBufferPointer(block)) }
+            outcome = Result { () throws(JobError) in
+                switch source {
+                case .upload(let file): try file.read(at: position, into: block)
+                case .body(let file): try file.read(at: position, into: block)
+                }
+            }
+            if isUpload { digest.update(UnsafeRawBufferPointer(block)) }
             return count
         }
         try outcome.get()
         return buffer
+    }
+
+    /// Throws if an upload's file has another digest than its checksum.
+    func check(_ digest: FileDigest) throws(JobError) {
+        guard case .upload(let file) = source, let mismatch = digest.mismatch else { return }
+        throw JobError(.checksum, "\"\(file.path)\" \(mismatch); check the file and the checksum.")
+    }
+}
+
+/// What surrounds a file in a body of the type multipart/form-data (RFC 7578).
+struct MultipartFrame: Sendable {
+    let contentType: String
+    let before: [UInt8]
+    let after: [UInt8]
+
+    init(_ form: UploadSpec.Form, filename: String) {
+        // No file contains it by accident.
+        let boundary =
+            "deferd-\(String(UInt64.random(in: .min ... .max), radix: 16))\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        func head(_ name: String, _ rest: String = "") -> String {
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(Self.escaped(name))\"\(rest)\r\n\r\n"
+        }
+        let fields = form.fields.map { head($0.name) + $0.value + "\r\n" }.joined()
+        let file = "; filename=\"\(Self.escaped(filename))\"\r\nContent-Type: application/octet-stream"
+        before = Array((fields + head(form.field, file)).utf8)
+        after = Array("\r\n--\(boundary)--\r\n".utf8)
+        contentType = "multipart/form-data; boundary=\(boundary)"
+    }
+
+    private static let escapes: [Unicode.Scalar: String] = ["\"": "%22", "\r": "%0D", "\n": "%0A"]
+
+    /// A name as browsers write it.
+    private static func escaped(_ name: String) -> String {
+        name.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 }

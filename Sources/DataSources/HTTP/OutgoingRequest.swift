@@ -29,7 +29,6 @@ struct OutgoingRequest: Sendable {
     let hasOwnCodings: Bool
     /// Whether this is one of several requests that fetch one file, so that its own speed does not matter.
     var isPart = false
-    /// The cookies of the chain of redirects.
     var cookies: String?
     /// The proxy that is asked for the URL, unless it only forwards bytes.
     var proxy: ProxyAddress?
@@ -64,7 +63,6 @@ struct OutgoingRequest: Sendable {
         if !headers.contains(name: name) { headers.add(name: name, value: value) }
     }
 
-    /// Sets a field, replacing an earlier value.
     mutating func set(_ name: String, _ value: String) { headers.replaceOrAdd(name: name, value: value) }
 
     /// Adds the configured fields for the request's origin and user, unless the job has its own.

@@ -80,7 +80,6 @@ struct ProxyHandshake {
         case greeting, password, request
     }
 
-    /// The longest answer of a proxy.
     static let limit = 16 << 10
 
     private let proxy: ProxyAddress
@@ -95,7 +94,6 @@ struct ProxyHandshake {
         port = url.port
     }
 
-    /// The first bytes to send.
     var greeting: [UInt8] {
         switch proxy.kind {
         case .socks: return proxy.credentials == nil ? [5, 1, 0] : [5, 2, 0, 2]

@@ -18,13 +18,11 @@ final class ResponseStream: Sendable {
 
     private struct State {
         var head: ResponseHead?
-        /// How it ended, once it has.
         var end: Result<Void, any Error>?
         var blocks: [ByteBuffer] = []
         var buffered = 0
         /// Whether something happened since the reader last looked.
         var isChanged = false
-        /// The reader, while it waits.
         var reader: Promise<Void, JobError>?
         var connection: ServerConnection?
         /// The bytes that are not counted in the pace yet.
@@ -145,17 +143,13 @@ final class ResponseStream: Sendable {
 
     func receive(_ head: ResponseHead) {
         update { state in
-            guard state.head == nil, state.end == nil else { return }
             state.head = head
             state.moved += 1
         }
     }
 
-    /// Receives a part of the body.
     func receive(_ buffer: ByteBuffer) {
-        guard buffer.readableBytes > 0 else { return }
         update { state in
-            guard state.head != nil, state.end == nil else { return }
             state.append(buffer)
             state.moved += buffer.readableBytes
         }
@@ -163,13 +157,8 @@ final class ResponseStream: Sendable {
 
     func receive(_ error: any Error) { update { $0.end = $0.end ?? .failure(error) } }
 
-    func finish() {
-        update { state in
-            if state.head != nil { state.end = state.end ?? .success(()) }
-        }
-    }
+    func finish() { update { $0.end = $0.end ?? .success(()) } }
 
-    /// Changes the state and wakes the reader.
     private func update(_ change: (inout State) -> Void) {
         let reader = state.withLock { state in
             change(&state)

@@ -1,4 +1,3 @@
-import Glibc
 import NIOCore
 import Synchronization
 
@@ -13,7 +12,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     private struct State {
         var stream: ResponseStream?
         var parser = AnswerParser(limit: 0, isHead: false)
-        /// Whether the whole request is sent.
         var isSent = false
         /// Whether the server answered with an error before the whole request was sent.
         var isRefused = false
@@ -27,20 +25,11 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
     let key: ConnectionPool.Key
     private let pool: ConnectionPool
     private let state = Mutex(State())
-    /// Found once, as that takes long.
-    private let socket = Mutex<NIOBSDSocket.Handle?>(nil)
 
     init(on channel: any Channel, _ key: ConnectionPool.Key, _ pool: ConnectionPool) {
         self.channel = channel
         self.key = key
         self.pool = pool
-    }
-
-    /// Whether bytes, or the end of the connection, wait in the socket of an active channel.
-    var hasInput: Bool {
-        guard let socket = socket.withLock(\.self) else { return false }
-        var byte: UInt8 = 0
-        return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0 || errno != EAGAIN
     }
 
     // MARK: - Exchanges
@@ -61,7 +50,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// Whether the request of `stream` is still to be sent.
     private func isSending(_ stream: ResponseStream) -> Bool {
         state.withLock { $0.stream === stream && !$0.isRefused }
     }
@@ -79,15 +67,14 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// Sends the blocks of a file.
-    private func send(_ file: OutgoingFile, _ request: Int, _ stream: ResponseStream) {
-        file.next(request, on: channel.eventLoop).whenComplete { result in
+    private func send(_ file: OutgoingFile, _ sending: OutgoingFile.Sending, _ stream: ResponseStream) {
+        file.next(sending, on: channel.eventLoop).whenComplete { result in
             guard self.isSending(stream) else { return }
             switch result {
             case .success(let block?):
                 self.send(block, stream) {
-                    file.sent(block.readableBytes, request)
-                    self.send(file, request, stream)
+                    file.count(block.readableBytes, sentBy: sending)
+                    self.send(file, sending, stream)
                 }
             case .success(nil): self.finishSending(stream)
             case .failure(let error): self.fail(error)
@@ -132,13 +119,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
 
     // MARK: - Events of the channel
 
-    func handlerAdded(context: ChannelHandlerContext) {
-        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            $0
-        }
-        socket.withLock { $0 = found }
-    }
-
     func read(context: ChannelHandlerContext) {
         guard let stream = state.withLock({ $0.stream }), !stream.hasRoom else { return context.read() }
         state.withLock { $0.mustRead = true }
@@ -160,7 +140,6 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         }
     }
 
-    /// The next event of the running exchange.
     private func nextEvent() throws(AnswerParser.Failure) -> (AnswerParser.Event, ResponseStream)? {
         try state.withLock { (state) throws(AnswerParser.Failure) in
             guard let stream = state.stream, let event = try state.parser.next() else { return nil }

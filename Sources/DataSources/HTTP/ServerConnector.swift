@@ -28,13 +28,11 @@ final class ServerConnector: Sendable {
         exceptions = try ProxyExceptions(settings.noProxy)
     }
 
-    /// The proxy through which `url` is asked for.
     func proxy(for url: RequestURL) -> ProxyAddress? {
         guard let proxy, !exceptions.include(url.host) else { return nil }
         return proxy
     }
 
-    /// Opens a connection to the server of `url`, ready for a request.
     func connect(
         to url: RequestURL, _ key: ConnectionPool.Key, _ transfer: Transfer
     ) async throws(JobError) -> ServerConnection {
@@ -42,13 +40,6 @@ final class ServerConnector: Sendable {
         let addresses = try await addresses(of: url, transfer, deadline)
         let channel = try await open(addresses, url, transfer, deadline)
         do throws(JobError) {
-            // Checked again, as this is the address of the actual connection.
-            if proxy(for: url) == nil {
-                guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else {
-                    throw JobError(.connect, "The connection to \(url.hostText) ended as it began.", retryable: true)
-                }
-                try policy.check(address)
-            }
             return try await setUp(channel, url, key, transfer, deadline)
         } catch {
             channel.close(promise: nil)
@@ -58,7 +49,6 @@ final class ServerConnector: Sendable {
 
     // MARK: - Addresses
 
-    /// The most addresses of a name that are tried.
     private static let mostAddresses = 16
 
     /// The allowed addresses of the server of `url`, or those of the proxy.

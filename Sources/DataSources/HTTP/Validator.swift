@@ -4,7 +4,6 @@ import JobModel
 struct Validator: Sendable, Hashable {
     /// Whether it is a strong entity tag, quotes included; otherwise it is `Last-Modified`, as the server wrote it.
     let isTag: Bool
-    /// The value of `If-Range`.
     let text: String
 
     /// Whether a partial response is of this version: it must repeat a tag, but need not repeat a date.

@@ -30,7 +30,6 @@ struct AccessPolicy: Sendable {
         }
     }
 
-    /// Reads a URL; throws if it is not allowed.
     func url(_ text: String) throws(JobError) -> RequestURL {
         guard let url = RequestURL(text) else {
             throw JobError(
@@ -113,7 +112,6 @@ struct HostPattern: Sendable {
 /// The addresses with a prefix: `169.254.0.0/16`.
 struct AddressBlock: Sendable, Hashable {
     private let prefix: IPAddress
-    /// The bits of the prefix.
     private let mask: SIMD16<UInt8>
 
     /// Reads a block; a single address without a length.

@@ -1,7 +1,7 @@
 /// Where sources may connect to: the configuration's `policy`.
 ///
-/// Addresses are checked before a connection is attempted and again on the actual connection, whatever name, redirect
-/// or spelling led to them.
+/// The addresses of a name are checked, and only checked ones are connected to, whatever name, redirect or spelling led
+/// to them.
 public struct PolicySettings: Sendable, Equatable {
     /// The allowed schemes; `http` and `https`.
     public var schemes = ["http", "https"]

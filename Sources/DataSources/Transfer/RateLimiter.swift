@@ -6,7 +6,6 @@ import Synchronization
 /// Limits the bytes per second of a download over all of its connections, or of all transfers of a queue.
 package final class RateLimiter: Sendable {
     private struct State {
-        /// Bytes per second; nil for no limit.
         var rate: Double?
         /// The bytes that were taken, and those of them that are due.
         var taken = 0.0
@@ -20,6 +19,13 @@ package final class RateLimiter: Sendable {
             due = rate.map { min(taken, due + max(0, elapsed) * $0) } ?? taken
             guard let rate, due < place else { return nil }
             return .seconds(saturating: (place - due) / rate)
+        }
+
+        /// Takes `count` bytes; returns the place of the last of them.
+        mutating func take(_ count: Int, at now: NIODeadline) -> Double {
+            _ = pause(until: 0, at: now)
+            taken += Double(count)
+            return taken
         }
     }
 
@@ -37,21 +43,13 @@ package final class RateLimiter: Sendable {
 
     /// Takes `count` bytes; returns how long it takes until they are due, if the limit stays.
     func take(_ count: Int, at now: NIODeadline) -> TimeAmount? {
-        state.withLock { state in
-            _ = state.pause(until: 0, at: now)
-            state.taken += Double(count)
-            return state.pause(until: state.taken, at: now)
-        }
+        state.withLock { $0.pause(until: $0.take(count, at: now), at: now) }
     }
 
     /// Waits until `count` more bytes are due. A transfer that is interrupted meanwhile keeps these bytes, and gets no others.
     func wait(for count: Int, _ control: TransferControl) async throws(JobError) {
         try control.check()
-        let place = state.withLock { state in
-            _ = state.pause(until: 0, at: control.clock.now)
-            state.taken += Double(count)
-            return state.taken
-        }
+        let place = state.withLock { $0.take(count, at: control.clock.now) }
         while let pause = state.withLock({ $0.pause(until: place, at: control.clock.now) }) {
             do throws(JobError) {
                 // The limit may change meanwhile.
