@@ -7,9 +7,7 @@ package struct SourceContext: Sendable {
     package let link: Int
     /// Counted from 1.
     package let attempt: Int
-    /// How often a lost attempt was repeated.
     package var restarts = 0
-    /// The uid of the job's owner.
     package let owner: UInt32
     /// The groups of the process that submitted the job; nil for the owner's groups in the system's databases.
     package var groups: CallerGroups?
@@ -35,7 +33,6 @@ package struct SourceContext: Sendable {
     package var mayResume = true
     /// Limits a download instead of what its spec says.
     package var rate: RateLimiter?
-    /// Limits all transfers of the job's queue.
     package var queueRate: RateLimiter?
     /// Gets what stops the transfer without cancelling it, once it has begun.
     package var control = Handover<TransferControl>()
@@ -51,9 +48,7 @@ package struct SourceContext: Sendable {
     package var countsIn: @Sendable (Progress.Unit) -> Void = { _ in }
     /// Saves a checkpoint; succeeds once it is durable.
     package let saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error>
-    /// Finds the record of the last download to an absolute path.
     package let lastDownload: @Sendable (String) -> Deferred<JSON?, any Error>
-    /// Stores the record of a download to an absolute path.
     package let recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
 
     package init(

@@ -57,47 +57,34 @@ package final class SourceLibrary: Sendable {
 
     // MARK: - Sources
 
-    /// Starts the source that `parameters` describe; not `list`, `each` and `job`, which the engine carries out itself.
+    /// Starts the source that `parameters` describe, if that is not one which the engine carries out itself.
     package func start(_ parameters: SourceParameters, _ context: SourceContext) -> Deferred<JSON, any Error> {
         switch parameters {
-        case .url(let spec): response(spec, context, \.json)
-        case .json(let spec, let pointer): value(spec, at: pointer, context)
+        case .url(let spec):
+            document(spec, context) { document async throws(JobError) in try await document.response().json }
+        case .json(let spec, let pointer):
+            document(spec, context) { document async throws(JobError) in try await document.value(at: pointer) }
         case .download(let spec): download(spec, context)
         case .upload(let spec):
             start(context) { transfer async throws(JobError) in
                 try await UploadTransfer(spec: spec, transfer: transfer).run()
             }
-        case .value(let value): .succeeded(value)
-        case .error(let kind, let message): .failed(JobError(kind, message))
-        case .timer(let seconds): timer(seconds)
         case .program(let spec): program(spec, context)
-        case .list, .each, .job: preconditionFailure("The engine carries these out itself.")
+        case .value, .error, .timer, .list, .each, .job: preconditionFailure("The engine carries these out itself.")
         }
     }
 
-    /// Requests a document; `make` makes the output of its status, headers and body.
-    func response<Output: Sendable>(
-        _ spec: HTTPRequestSpec, _ context: SourceContext, _ make: @escaping @Sendable (DocumentResponse) -> Output
+    /// Requests a document; `receive` makes the output of it.
+    func document<Output: Sendable>(
+        _ spec: HTTPRequestSpec, _ context: SourceContext,
+        _ receive: @escaping @Sendable (DocumentTransfer) async throws(JobError) -> Output
     ) -> Deferred<Output, any Error> {
-        let (spec, body) = Self.split(spec)
-        return start(context) { transfer async throws(JobError) in
-            make(try await DocumentTransfer(spec: spec, body: body, transfer: transfer).response())
-        }
-    }
-
-    /// Requests JSON; succeeds with the value at `pointer`.
-    func value(_ spec: HTTPRequestSpec, at pointer: JSONPointer, _ context: SourceContext) -> Deferred<JSON, any Error>
-    {
-        let (spec, body) = Self.split(spec)
-        return start(context) { transfer async throws(JobError) in
-            try await DocumentTransfer(spec: spec, body: body, transfer: transfer).value(at: pointer)
-        }
-    }
-
-    private static func split(_ spec: HTTPRequestSpec) -> (HTTPRequestSpec, Handover<[UInt8]>) {
         var rest = spec
         rest.body = nil
-        return (rest, Handover(spec.body))
+        let body = Handover(spec.body)
+        return start(context) { [rest] transfer async throws(JobError) in
+            try await receive(DocumentTransfer(spec: rest, body: body, transfer: transfer))
+        }
     }
 
     /// Fetches a file into `directories`, by default those of the settings.
@@ -129,16 +116,6 @@ package final class SourceLibrary: Sendable {
             $0
         }
         return work.erased()
-    }
-
-    /// Succeeds with `null` after some seconds.
-    private func timer(_ seconds: Double) -> Deferred<JSON, any Error> {
-        let promise = Promise<JSON, any Error>()
-        let timer = (shared.timers ?? group.next()).scheduleTask(in: .seconds(saturating: seconds)) {
-            _ = promise.succeed(.null)
-        }
-        promise.deferred.upon { _ in timer.cancel() }
-        return promise.deferred
     }
 
     // MARK: - Threads for the engine
@@ -182,9 +159,8 @@ package final class SourceLibrary: Sendable {
 
     /// Removes the files of an unfinished download whose job is not running and will not retry.
     package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
-        defer { shared.reservations.endWaiting(of: job) }
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
-        await shared.discardPart(of: checkpoint, owner: owner, below: rules.directories)
+        await shared.discardPart(of: checkpoint, job, owner: owner, below: rules.directories)
     }
 
     // MARK: - End
@@ -244,11 +220,12 @@ struct SharedServices: Sendable {
 }
 
 extension SharedServices {
-    /// Removes the `.part` that a checkpoint describes, if it still exists.
+    /// Removes the `.part` that a checkpoint of a job describes, and the reservation for the job's next attempt.
     func discardPart(
-        of checkpoint: DownloadCheckpoint, owner: UInt32, below directories: DownloadDirectories
+        of checkpoint: DownloadCheckpoint, _ job: JobID, owner: UInt32, below directories: DownloadDirectories
     ) async {
         guard let path = try? checkpoint.path(of: owner, below: directories) else { return }
+        defer { reservations.endWaiting(for: path.key(path.name), of: job) }
         do throws(Errno) {
             try await userFiles.of(owner).run { [files] () throws(Errno) in
                 try DownloadTarget.discardPart(path, checkpoint, files)

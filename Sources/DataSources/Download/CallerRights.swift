@@ -20,7 +20,6 @@ final class CallerRights: Sendable {
         groups = Mutex(path.groups?.ids)
     }
 
-    /// Whether the user has all of `rights` on an open file.
     func permit(_ rights: AccessList.Rights, on file: Int32) throws(Errno) -> Bool {
         guard user != 0 else { return true }
         let status = try files.statusOfOpen(file)

@@ -1,6 +1,5 @@
 import DeferredKit
 import JobModel
-import Logging
 import SystemPackage
 
 /// One attempt at a download, from its path to its result.
@@ -14,7 +13,6 @@ final class DownloadAttempt: Sendable {
     let opened = Handover<(source: String, response: IncomingResponse)>()
 
     private var context: SourceContext { transfer.context }
-    private var reservations: FileReservations { transfer.shared.reservations }
 
     init(_ spec: DownloadSpec, below directories: DownloadDirectories, _ transfer: Transfer) {
         self.spec = spec
@@ -30,20 +28,17 @@ final class DownloadAttempt: Sendable {
     func run() async throws(JobError) -> JSON {
         defer { opened.take()?.response.close() }
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let target: DownloadTarget
-        do {
-            // The reservation of an earlier attempt is for this attempt only.
-            defer { reservations.endWaiting(of: context.job) }
-            let (path, directory) = try await begin(checkpoint)
-            await endForgottenWait(for: path)
-            // What an earlier run of this attempt, before a crash of the daemon, has brought.
-            if let result = await resultOfEarlierRun(path, in: directory) { return result }
-            target = try await onFileThread { [self] _ throws(JobError) in
-                try DownloadTarget(
-                    path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                    writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link),
-                    transfer)
-            }
+        let (path, directory) = try await begin(checkpoint)
+        await endForgottenWait(for: path)
+        // What an earlier run of this attempt, before a crash of the daemon, has brought.
+        if let result = await resultOfEarlierRun(path, in: directory) {
+            if let checkpoint { await discardPart(of: checkpoint) }
+            return result
+        }
+        let target = try await onFileThread { [self] _ throws(JobError) in
+            try DownloadTarget(
+                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
+                writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link), transfer)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -77,7 +72,7 @@ final class DownloadAttempt: Sendable {
             path.name = if let earlier { earlier } else { try await nameFromServer() }
         }
         let directory = try await onFileThread { [path] (files) throws(JobError) in
-            try TargetDirectory.make(path, files)
+            try TargetDirectory.opened(path, for: [.write, .execute], makingMissing: true, files)
         }
         return (path, directory)
     }
@@ -107,15 +102,17 @@ final class DownloadAttempt: Sendable {
     }
 
     private func discardPart(of checkpoint: DownloadCheckpoint) async {
-        await transfer.shared.discardPart(of: checkpoint, owner: context.owner, below: directories)
+        await transfer.shared.discardPart(
+            of: checkpoint, context.job, owner: context.owner, below: directories)
     }
 
     /// Frees a file that is kept for another job if that job ended without running again.
     private func endForgottenWait(for path: DownloadPath) async {
-        guard let other = reservations.waiting(for: path.key(path.name), besides: context.job),
+        let (reservations, key) = (transfer.shared.reservations, path.key(path.name))
+        guard let other = reservations.waiting(for: key, besides: context.job),
             await !context.isUnfinished(other.job, other.link)
         else { return }
-        reservations.endWaiting(of: other.job)
+        reservations.endWaiting(for: key, of: other.job)
     }
 
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
@@ -129,17 +126,11 @@ final class DownloadAttempt: Sendable {
         }
         let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
         switch try await fetch.run(unlessUnchanged: record) {
-        case .unchanged(let record, let url):
-            let digest = try await digest(of: target, known: record.sha256)
-            return .object(
-                result(
-                    path: target.absolutePath, size: record.size, status: 304, etag: record.etag,
-                    lastModified: record.lastModified, sha256: digest, url: url.description))
+        case .unchanged(let url): return try await existing(target, status: 304, url: url.description)
         case .received(let result, let source): return try await finish(target, result, from: source)
         }
     }
 
-    /// Asks for the file, or part of it.
     func open(
         _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
     ) async throws(JobError) -> IncomingResponse {
@@ -192,42 +183,27 @@ final class DownloadAttempt: Sendable {
     private func remembered(
         _ path: DownloadPath, _ name: String, _ existing: FileOperations.Status
     ) async -> DownloadRecord? {
-        do {
-            guard let record = DownloadRecord(try await context.lastDownload(path.absolute(name)).get()),
-                record.isAbout(existing), !path.isPrivate || record.owner == context.owner
-            else { return nil }
-            return record
-        } catch {
-            transfer.logger.warning(
-                "The last download could not be looked up.",
-                metadata: ["path": "\(path.absolute(name))", "error": "\(error)"])
-            return nil
-        }
+        // A store that fails is reported by the engine.
+        let json = try? await context.lastDownload(path.absolute(name)).get()
+        guard let record = DownloadRecord(json), record.isAbout(existing),
+            !path.isPrivate || record.owner == context.owner
+        else { return nil }
+        return record
     }
 
     private func skipped(_ target: DownloadTarget) async throws(JobError) -> JSON {
+        try await existing(target, status: nil, url: Masking.masked(url: spec.url))
+    }
+
+    /// The result for the existing file; throws if it is not the wanted one.
+    private func existing(_ target: DownloadTarget, status: Int?, url: String) async throws(JobError) -> JSON {
         // Callers who may not read the file learn nothing about it, not even from the record.
         let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
-        let digest = try await digest(of: target, file, known: record?.sha256)
-        return .object(
-            result(
-                path: target.absolutePath, size: file.status.size, status: nil, etag: record?.etag,
-                lastModified: record?.lastModified, sha256: digest, url: Masking.masked(url: spec.url)))
-    }
-
-    /// The SHA-256 of the existing file; throws if the file is not the wanted one. `known` is that of its record.
-    private func digest(
-        of target: DownloadTarget, _ opened: ReadableFile? = nil, known: String?
-    ) async throws(JobError) -> String {
         let (digest, mismatch): (String, String?)
-        if let known, spec.checksum?.algorithm ?? .sha256 == .sha256 {
+        if let known = record?.sha256, spec.checksum?.algorithm ?? .sha256 == .sha256 {
             (digest, mismatch) = (known, spec.checksum.flatMap { FileDigest.mismatch(known, $0) })
         } else {
-            let file =
-                if let opened { opened } else {
-                    try await onFileThread { _ throws(JobError) in try target.openExisting() }
-                }
             let hashed = FileDigest(for: spec.checksum)
             try await transfer.hash(file.descriptor, file.path, 0..<file.status.size, into: hashed)
             (digest, mismatch) = (hashed.sha256, hashed.mismatch)
@@ -236,10 +212,12 @@ final class DownloadAttempt: Sendable {
             throw JobError(
                 .checksum, "\"\(target.absolutePath)\" \(mismatch); replace it with exists: \"replace\".")
         }
-        return digest
+        return .object(
+            result(
+                path: target.absolutePath, size: file.status.size, status: status, etag: record?.etag,
+                lastModified: record?.lastModified, sha256: digest, url: url))
     }
 
-    /// The result of the source.
     func result(
         path: String, size: Int64, status: Int?, etag: String?, lastModified: String?, sha256: String,
         resumedFrom: Int64 = 0, url: String
@@ -275,12 +253,12 @@ final class DownloadAttempt: Sendable {
             }
             let path = target.path.absolute(name)
             result["path"] = .string(path)
-            // Stored before the rename: after a crash in between, the job must recognize its own file.
-            await remember(
-                DownloadRecord(
-                    job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
-                    result: .object(result), file: status.identity, modifiedAt: status.modifiedAt),
-                path)
+            // Stored before the rename: after a crash in between, the job must recognize its own file. A store that
+            // fails is reported by the engine.
+            let record = DownloadRecord(
+                job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
+                result: .object(result), file: status.identity, modifiedAt: status.modifiedAt)
+            _ = try? await context.recordDownload(path, record.json).get()
             let isDone = try await onFileThread { _ throws(JobError) in
                 try target.finish(as: name, replacing: replaces)
             }
@@ -295,16 +273,5 @@ final class DownloadAttempt: Sendable {
         throw JobError(
             .exists,
             "\"\(target.absolutePath)\" appeared while it was being downloaded; give another path, or replace it.")
-    }
-
-    private func remember(_ record: DownloadRecord, _ path: String) async {
-        do {
-            try await context.recordDownload(path, record.json).get()
-        } catch is CancellationError {
-            // A cancelled download leaves no record.
-        } catch {
-            transfer.logger.warning(
-                "A download could not be remembered.", metadata: ["path": "\(path)", "error": "\(error)"])
-        }
     }
 }

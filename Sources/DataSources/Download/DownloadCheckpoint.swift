@@ -5,9 +5,7 @@ struct DownloadCheckpoint: Sendable, Hashable {
     /// The URL as the spec has it, without credentials.
     var url: String
     var validator: Validator
-    /// The size of the whole file, if the server gave it.
     var total: Int64?
-    /// The absolute path of the directory of the file.
     var directory: String
     /// The final name of the file; with `exists: "rename"` it may differ from the spec's.
     var name: String
@@ -44,7 +42,6 @@ extension DownloadCheckpoint {
             directory: directory, name: name, part: part, bootID: bootID, synced: synced, hasHoles: hasHoles)
     }
 
-    /// Whether this describes the unfinished file of `target`.
     func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
 
     /// The path of the file, if `owner` may still write there.

@@ -3,7 +3,6 @@ import JobModel
 
 /// Decides by its text alone where a download's path leads, and refuses a path outside of the allowed directories.
 struct DownloadDirectories: Sendable {
-    /// A directory that paths may lead to.
     private struct Root: Sendable {
         let components: [Substring]
         let path: String

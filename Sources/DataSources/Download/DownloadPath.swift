@@ -2,25 +2,21 @@ import JobModel
 
 /// Where a download goes: a directory that it must stay below, and the path from there.
 struct DownloadPath: Sendable {
-    /// The ending of the names of unfinished downloads.
     static let partSuffix = ".part"
-
-    /// The name of the unfinished download of `name`. A long one is cut, and a digest tells it from others.
-    static func partName(of name: String) -> String {
-        let longest = longestName - partSuffix.utf8.count
-        guard name.utf8.count > longest else { return name + partSuffix }
-        let digest = "-" + FileDigest.sha256(of: Array(name.utf8)).prefix(16)
-        return name.prefix(bytes: longest - digest.utf8.count) + digest + partSuffix
-    }
 
     /// The most bytes of a name in Linux.
     static let longestName = 255
+
+    /// The name of the unfinished download of `name`: if that is too long, a digest of it.
+    static func partName(of name: String) -> String {
+        let isLong = name.utf8.count + partSuffix.utf8.count > longestName
+        return (isLong ? FileDigest.sha256(of: Array(name.utf8)) : name) + partSuffix
+    }
 
     /// The absolute path of the directory that the path must not leave.
     let root: String
     /// The location of `root` without symbolic links, found when the daemon started.
     let location: String
-    /// The directories between `root` and the file.
     let directories: [String]
     /// Empty until the server has named the file.
     var name: String
@@ -33,7 +29,6 @@ struct DownloadPath: Sendable {
     /// Whether new files are private to this user, regardless of the umask.
     var isPrivate = false
 
-    /// The absolute path of the directory that contains the file.
     var directory: String { ([root] + directories).joined(separator: "/") }
 
     /// The absolute path of the file, or of another name in its directory.

@@ -16,7 +16,6 @@ final class DownloadTarget: Sendable {
     }
 
     let path: DownloadPath
-    /// The name reserved in the directory.
     let name: String
     /// Also held while its name changes, which blocks: on file threads, or to remove the file.
     private let part = Mutex(Part())
@@ -187,7 +186,6 @@ final class DownloadTarget: Sendable {
         return try named.identity == files.statusOfOpen(file.descriptor).identity
     }
 
-    /// Cuts the `.part`. Blocks.
     func cutPart(to size: Int64) throws(JobError) {
         try JobError.naming(partPath, "written") { () throws(Errno) in try files.truncate(descriptor, to: size) }
     }

@@ -1,5 +1,4 @@
 import JobModel
-import Logging
 import NIOCore
 
 /// Fetches a file into its `.part`: from the URL or one of its mirrors, from the start or where it was broken off.
@@ -11,7 +10,7 @@ final class DownloadTransfer {
         /// The file is complete: its result without its path, and the URL as the spec has it.
         case received(JSONObject, source: String)
         /// The server says that the file of the last download is current.
-        case unchanged(DownloadRecord, RequestURL)
+        case unchanged(RequestURL)
     }
 
     private let attempt: DownloadAttempt
@@ -88,9 +87,7 @@ final class DownloadTransfer {
                 try await transfer.userFiles.run { [target] () throws(JobError) in try target.cutPart(to: part.count) }
             } catch {
                 if transfer.control.isInterrupted || Task.isCancelled { throw error }
-                transfer.logger.warning(
-                    "An unfinished download could not be read, so it starts from the beginning.",
-                    metadata: ["path": "\(target.absolutePath)", "error": "\(error.message)"])
+                // It starts from the beginning.
                 return
             }
         }
@@ -118,9 +115,9 @@ final class DownloadTransfer {
         let record = record?.url == name ? record : nil
         let response = try await attempt.open(
             url, [("If-None-Match", record?.etag), ("If-Modified-Since", record?.lastModified)])
-        if response.status == 304, let record {
+        if response.status == 304, record != nil {
             response.close()
-            return .unchanged(record, response.url)
+            return .unchanged(response.url)
         }
         return try await receive(response, from: source, at: url)
     }

@@ -1,6 +1,5 @@
 import DeferredKit
 import JobModel
-import Logging
 import NIOCore
 import Synchronization
 import SystemPackage
@@ -12,15 +11,12 @@ import SystemPackage
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
-        /// The number of bytes in the digest.
         var hashed: Int64 = 0
-        /// Whether a checkpoint of this file is saved.
         var isSaved: Bool
     }
 
     /// What a later attempt needs to resume the file; nil if the server gave no strong validator.
     let checkpoint: DownloadCheckpoint?
-    /// The size of the file, if it is known.
     let total: Int64?
     /// The number of bytes that an earlier transfer wrote.
     let resumed: Int64
@@ -122,21 +118,28 @@ final class DownloadedPart: Sendable {
     private static let negligible = (size: Int64(1 << 20), time: TimeAmount.seconds(2))
     private static let interval = TimeAmount.seconds(15)
 
-    /// Saves checkpoints until the task is cancelled or the transfer interrupted; throws if the file cannot be synced.
-    func saveCheckpoints() async throws(JobError) {
+    /// Saves checkpoints until the task is cancelled or the transfer interrupted.
+    ///
+    /// If the file cannot be synced, this interrupts the transfer: a later sync would not tell of it again.
+    func saveCheckpoints() async {
         guard let checkpoint else { return }
-        if !state.withLock(\.isSaved) {
-            let isLarge = max(count, total ?? 0) >= Self.negligible.size
-            guard await sleep(for: isLarge ? .zero : Self.negligible.time) else { return }
-            // The first checkpoint only names the file: until the machine restarts, that is enough.
-            await save(checkpoint)
-        }
-        var saved = count
-        while await sleep(for: Self.interval) {
-            let present = count
-            guard present > saved else { continue }
-            try await saveWritten(checkpoint)
-            saved = present
+        do throws(JobError) {
+            if !state.withLock(\.isSaved) {
+                let isLarge = max(count, total ?? 0) >= Self.negligible.size
+                try await transfer.control.sleep(for: isLarge ? .zero : Self.negligible.time)
+                // The first checkpoint only names the file: until the machine restarts, that is enough.
+                await save(checkpoint)
+            }
+            var saved = count
+            while true {
+                try await transfer.control.sleep(for: Self.interval)
+                let present = count
+                guard present > saved else { continue }
+                try await saveWritten(checkpoint)
+                saved = present
+            }
+        } catch {
+            if !Task.isCancelled { transfer.control.interrupt(error) }
         }
     }
 
@@ -150,12 +153,6 @@ final class DownloadedPart: Sendable {
         await save(checkpoint)
     }
 
-    /// Waits; false if the transfer ended meanwhile.
-    private func sleep(for pause: TimeAmount) async -> Bool {
-        do throws(JobError) { try await transfer.control.sleep(for: pause) } catch { return false }
-        return true
-    }
-
     /// Saves what a later attempt needs; false if it cannot find the file.
     func close() async -> Bool {
         if let checkpoint, !state.withLock(\.isSaved) { await save(checkpoint) }
@@ -165,16 +162,9 @@ final class DownloadedPart: Sendable {
     }
 
     private func save(_ checkpoint: DownloadCheckpoint) async {
-        do {
-            try await transfer.context.saveCheckpoint(checkpoint.json).get()
-            state.withLock { $0.isSaved = true }
-        } catch is CancellationError {
-            // A cancelled download leaves no checkpoint.
-        } catch {
-            transfer.logger.warning(
-                "The progress of a download could not be saved; after a crash it starts from the beginning.",
-                metadata: ["path": "\(target.absolutePath)", "error": "\(error)"])
-        }
+        // Without it, a later attempt begins anew. A store that fails is reported by the engine.
+        guard (try? await transfer.context.saveCheckpoint(checkpoint.json).get()) != nil else { return }
+        state.withLock { $0.isSaved = true }
     }
 }
 

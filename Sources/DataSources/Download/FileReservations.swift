@@ -13,51 +13,40 @@ final class FileReservations: Sendable {
         let link: Int
     }
 
-    /// The most files kept for jobs that run again later; further jobs can lose their `.part` to another job.
+    /// Beyond so many files, none is kept for a job that runs again later, so another job can remove its `.part`.
     static let mostWaiting = 10_000
 
-    private struct State {
-        var writers: [String: Writer] = [:]
-        /// The files of jobs that run again later.
-        var waiting: [JobID: String] = [:]
-
-        mutating func endWaiting(of job: JobID) {
-            if let path = waiting.removeValue(forKey: job) { writers[path] = nil }
-        }
-    }
-
-    private let state = Mutex(State())
+    /// The writers by path, and whether each runs again later.
+    private let writers = Mutex<[String: (writer: Writer, isWaiting: Bool)]>([:])
 
     /// Reserves a file; if another job has it, returns that job.
     func reserve(_ path: String, for writer: Writer) -> Writer? {
-        state.withLock { state in
-            if state.waiting[writer.job] == path { state.endWaiting(of: writer.job) }
-            if let present = state.writers[path] { return present }
-            state.writers[path] = writer
+        writers.withLock { writers in
+            if let (present, isWaiting) = writers[path], !isWaiting || present.job != writer.job { return present }
+            writers[path] = (writer, false)
             return nil
         }
     }
 
-    func release(_ path: String) { state.withLock { $0.writers[path] = nil } }
+    func release(_ path: String) { writers.withLock { $0[path] = nil } }
 
     /// Keeps a file for the next attempt of its job, unless another job has it.
     func keep(_ path: String, for writer: Writer) {
-        state.withLock { state in
-            guard state.writers[path] == nil || state.writers[path] == writer else { return }
-            state.endWaiting(of: writer.job)
-            let hasRoom = state.waiting.count < Self.mostWaiting
-            state.writers[path] = hasRoom ? writer : nil
-            if hasRoom { state.waiting[writer.job] = path }
+        writers.withLock { writers in
+            guard writers[path].map({ $0.writer == writer }) ?? true else { return }
+            writers[path] = writers.count <= Self.mostWaiting ? (writer, true) : nil
         }
     }
 
     /// The other job for which a file is kept.
     func waiting(for path: String, besides job: JobID) -> Writer? {
-        state.withLock { state in
-            state.writers[path].flatMap { $0.job != job && state.waiting[$0.job] == path ? $0 : nil }
-        }
+        writers.withLock { $0[path].flatMap { $0.isWaiting && $0.writer.job != job ? $0.writer : nil } }
     }
 
-    /// Frees the file that is kept for a job.
-    func endWaiting(of job: JobID) { state.withLock { $0.endWaiting(of: job) } }
+    /// Frees a file that is kept for a job.
+    func endWaiting(for path: String, of job: JobID) {
+        writers.withLock { writers in
+            if let (writer, isWaiting) = writers[path], isWaiting, writer.job == job { writers[path] = nil }
+        }
+    }
 }

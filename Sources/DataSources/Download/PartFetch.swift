@@ -16,13 +16,6 @@ final class PartFetch: Sendable {
         case failed(JobError)
     }
 
-    /// How a child task ended.
-    private enum End: Sendable {
-        case connection(Outcome)
-        /// The checkpoints or the check of the speed ended, with an error if the fetch must fail.
-        case watcher(JobError?)
-    }
-
     /// How often in a row a segment is resumed after less than ``hardlyAnything``, in bytes.
     private static let mostResumes = 5
     private static let hardlyAnything: Int64 = 16 << 10
@@ -41,16 +34,14 @@ final class PartFetch: Sendable {
     private var isSharedSpeed: Bool { part.hasHoles && !limiter.isLimited }
 
     /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
-    init(
-        of url: RequestURL, into part: DownloadedPart, _ attempt: DownloadAttempt, from answer: IncomingResponse?
-    ) {
+    init(of url: RequestURL, into part: DownloadedPart, _ attempt: DownloadAttempt, from answer: IncomingResponse?) {
         self.url = url
         self.part = part
         self.attempt = attempt
         limiter = attempt.transfer.context.rate ?? RateLimiter(bytesPerSecond: attempt.spec.rate)
         // Only a file with holes is fetched over several connections.
         connections = part.hasHoles ? attempt.connections : 1
-        map = Mutex(SegmentMap(total: part.total, taken: part.written, connections: connections))
+        map = Mutex(SegmentMap(total: part.total, taken: part.written))
         self.answer = Mutex(answer)
     }
 
@@ -58,40 +49,40 @@ final class PartFetch: Sendable {
     var firstAnswer: IncomingResponse? { answer.withLock(\.self) }
 
     func run() async -> Outcome {
-        let whole = firstAnswer
-        return await withTaskGroup(of: End.self) { group in
-            group.addTask {
-                do throws(JobError) { try await self.part.saveCheckpoints() } catch { return .watcher(error) }
-                return .watcher(nil)
-            }
-            group.addTask { .watcher(await self.watchSpeed()) }
+        // Ends with this function; if it fails, it interrupts the transfer.
+        async let _ = part.saveCheckpoints()
+        return await withTaskGroup(of: Outcome?.self) { group in
+            group.addTask { await self.watchSpeed().map(Outcome.failed) }
+            group.addTask { await self.fetchAll(beginningWith: self.firstAnswer) }
+            defer { group.cancelAll() }
+            for await case let outcome? in group { return outcome }
+            return .failed(TransferControl.cancelled)
+        }
+    }
+
+    /// Fetches over all connections; an outcome that no other connection can better ends them all.
+    private func fetchAll(beginningWith whole: IncomingResponse?) async -> Outcome {
+        await withTaskGroup(of: Outcome.self) { group in
             for number in 0..<connections {
-                group.addTask { .connection(await self.fetch(beginningWith: number == 0 ? whole : nil)) }
+                group.addTask { await self.fetch(beginningWith: number == 0 ? whole : nil) }
             }
-            var open = connections
-            var (outcome, lastFailure, isRefused) = (Outcome?.none, JobError?.none, false)
-            for await end in group {
-                switch end {
-                case .watcher(let error): outcome = error.map(Outcome.failed)
-                case .connection(.otherVersion(let response)): outcome = .otherVersion(response)
-                case .connection(let end):
-                    open -= 1
-                    if case .failed(let error) = end {
-                        lastFailure = error
-                        // A server that refuses ranges may still send the whole file.
-                        if error.kind == .http { isRefused = true }
-                        if isFatal(error) { outcome = end }
-                    }
-                    if open == 0 {
-                        let failure = isRefused ? Outcome.otherVersion(nil) : .failed(lastFailure ?? brokenOff)
-                        outcome = outcome ?? (map.withLock(\.isComplete) ? .complete : failure)
-                    }
+            var (final, failure, isRefused) = (Outcome?.none, brokenOff, false)
+            for await outcome in group {
+                switch outcome {
+                case .complete: break
+                case .otherVersion(let response):
+                    if final == nil { final = outcome } else { response?.close() }
+                case .failed(let error):
+                    failure = error
+                    // A server that refuses ranges may still send the whole file.
+                    if error.kind == .http { isRefused = true }
+                    if isFatal(error) { final = final ?? outcome }
                 }
-                guard outcome == nil else { break }
+                if final != nil { group.cancelAll() }
             }
-            group.cancelAll()
-            for await case .connection(.otherVersion(let response?)) in group { response.close() }
-            return outcome ?? .failed(TransferControl.cancelled)
+            if let final { return final }
+            if map.withLock(\.isComplete) { return .complete }
+            return isRefused ? .otherVersion(nil) : .failed(failure)
         }
     }
 

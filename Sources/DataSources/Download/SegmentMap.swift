@@ -2,11 +2,10 @@ import JobModel
 
 /// Which bytes of a file have arrived, and which connection fetches which of the others.
 ///
-/// Each connection gets an equal share of the file. When nothing is left to give out, the largest remainder is halved.
+/// A connection gets the first gap; when nothing is left to give out, it gets half of the largest remainder.
 struct SegmentMap: Sendable {
     typealias ID = Int
 
-    /// The smallest part into which a segment is split.
     static let smallest: Int64 = 64 << 10
 
     /// The size of the file; `Int64.max` until it is known.
@@ -16,23 +15,17 @@ struct SegmentMap: Sendable {
     /// What each connection has still to fetch.
     private var segments: [ID: Range<Int64>] = [:]
     private var lastID: ID = 0
-    private let share: Int64
 
-    init(total: Int64?, taken: ByteRanges = ByteRanges(), connections: Int) {
+    init(total: Int64?, taken: ByteRanges) {
         self.total = total ?? .max
         self.taken = taken.below(self.total)
-        share = max(Self.smallest, (self.total - 1) / Int64(max(1, connections)) + 1)
     }
 
-    /// Whether the whole file has arrived.
     var isComplete: Bool { taken.count == total }
 
     /// Gives out a segment; nil if nothing is left for another connection.
     mutating func begin() -> ID? {
-        if let gap = assigned.firstGap(below: total) {
-            let isWhole = gap.upperBound - gap.lowerBound - share < Self.smallest
-            return add(gap.lowerBound..<(isWhole ? gap.upperBound : gap.lowerBound + share))
-        }
+        if let gap = gaps(from: 0).first { return add(gap) }
         guard let (id, segment) = segments.max(by: { $0.value.count < $1.value.count }),
             segment.count >= 2 * Self.smallest
         else { return nil }
@@ -41,18 +34,18 @@ struct SegmentMap: Sendable {
         return add(middle..<segment.upperBound)
     }
 
-    /// What has arrived, or is being fetched.
-    private var assigned: ByteRanges {
-        var assigned = taken
-        for segment in segments.values { assigned.insert(contentsOf: segment) }
-        return assigned
+    /// What has neither arrived nor is being fetched.
+    private func gaps(from start: Int64) -> ByteRanges.Ranges {
+        var gaps = ByteRanges(start..<total).subtracting(taken)
+        for segment in segments.values { gaps.remove(contentsOf: segment) }
+        return gaps.ranges
     }
 
     /// Adds the bytes behind a segment that no connection fetches; false if there are none.
     mutating func extend(_ id: ID) -> Bool {
-        guard let segment = segments[id], segment.upperBound < total else { return false }
-        let gap = ByteRanges(segment.upperBound..<total).subtracting(assigned).ranges.first
-        guard let gap, gap.lowerBound == segment.upperBound else { return false }
+        guard let segment = segments[id], segment.upperBound < total, let gap = gaps(from: segment.upperBound).first,
+            gap.lowerBound == segment.upperBound
+        else { return false }
         segments[id] = segment.lowerBound..<gap.upperBound
         return true
     }
@@ -79,7 +72,6 @@ struct SegmentMap: Sendable {
         return (segment.lowerBound, Int(next - segment.lowerBound))
     }
 
-    /// Sets the size of the file, once it is known.
     mutating func end(at size: Int64) {
         total = size
         segments = segments.mapValues { min($0.lowerBound, size)..<min($0.upperBound, size) }
@@ -87,4 +79,32 @@ struct SegmentMap: Sendable {
 
     /// Ends a segment; other connections fetch the rest of it.
     mutating func end(_ id: ID) { segments[id] = nil }
+}
+
+/// Some of the bytes of a file.
+typealias ByteRanges = RangeSet<Int64>
+
+extension RangeSet<Int64> {
+    var count: Int64 { ranges.reduce(0) { $0 + Int64($1.count) } }
+
+    /// The number of bytes before the first gap.
+    var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
+
+    func below(_ end: Int64) -> ByteRanges { intersection(ByteRanges(0..<max(0, end))) }
+
+    /// The ranges as checkpoints store them: `0-1024,4096-8192`, where each end is the byte behind the range.
+    var text: String { ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",") }
+
+    init?(_ text: some StringProtocol) {
+        var (ranges, end) = (ByteRanges(), Int64(-1))
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) where !text.isEmpty {
+            let ends = part.split(separator: "-", omittingEmptySubsequences: false)
+            guard ends.count == 2, let start = Decimal.number(ends[0]), let next = Decimal.number(ends[1]),
+                start < next, start > end
+            else { return nil }
+            ranges.insert(contentsOf: start..<next)
+            end = next
+        }
+        self = ranges
+    }
 }

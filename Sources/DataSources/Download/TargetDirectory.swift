@@ -9,11 +9,6 @@ struct TargetDirectory {
     let rights: CallerRights?
     let files: FileOperations
 
-    /// Opens it for the caller to write, making what is missing. Blocks.
-    static func make(_ path: DownloadPath, _ files: FileOperations) throws(JobError) -> OpenFile {
-        try opened(path, for: [.write, .execute], makingMissing: true, files)
-    }
-
     /// Opens it if the caller has these rights to it. Blocks.
     static func opened(
         _ path: DownloadPath, for rights: AccessList.Rights, makingMissing: Bool = false, _ files: FileOperations

@@ -42,9 +42,7 @@ package struct AccessList: Sendable, Hashable {
         entries =
             [Entry(tag: .owner, rights: rights)]
             + users.sorted().map { Entry(tag: .user, rights: rights, id: $0) }
-            + [
-                Entry(tag: .owningGroup, rights: []), Entry(tag: .mask, rights: rights), Entry(tag: .other, rights: []),
-            ]
+            + [Entry(tag: .owningGroup, rights: []), Entry(tag: .mask, rights: rights), Entry(tag: .other, rights: [])]
     }
 
     /// The list that stands for a mode.
@@ -70,7 +68,6 @@ package struct AccessList: Sendable, Hashable {
         self.entries = entries
     }
 
-    /// The kernel's form.
     var bytes: [UInt8] {
         func little(_ number: some FixedWidthInteger) -> [UInt8] {
             withUnsafeBytes(of: number.littleEndian, Array.init)

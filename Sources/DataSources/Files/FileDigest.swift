@@ -32,7 +32,6 @@ package final class FileDigest: @unchecked Sendable {
         if let otherContext { EVP_DigestUpdate(otherContext, bytes.baseAddress, bytes.count) }
     }
 
-    /// As lower-case hexadecimal digits.
     var sha256: String { Self.hexadecimal(sha256Context) }
 
     /// What differs from the checksum, as a clause; nil if nothing does.

@@ -39,7 +39,6 @@ package struct FileOperations: Sendable {
         file, bytes throws(Errno) in
         try Self.writeAll(bytes) { piece, _ in Glibc.write(file, piece.baseAddress, piece.count) }
     }
-    /// Writes all bytes at an offset.
     package var writeAt:
         @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void = {
             file, offset, bytes throws(Errno) in
@@ -63,7 +62,6 @@ package struct FileOperations: Sendable {
             let bytes = list.bytes
             _ = try Self.call { deferd_set_access_list(file, asDefault ? 1 : 0, bytes, bytes.count) }
         }
-    /// The groups of a user in the system's databases.
     package var groups: @Sendable (_ user: UInt32) -> Set<UInt32> = Self.systemGroups
     /// Renames a file; fails with EEXIST if the new name exists, unless it is to be replaced.
     package var rename:
@@ -97,7 +95,6 @@ package struct FileOperations: Sendable {
     /// An id that changes when the machine restarts, which loses pages that were not synced.
     package var bootID = Self.systemBootID
 
-    /// The system's own calls.
     package static let real = FileOperations()
 }
 

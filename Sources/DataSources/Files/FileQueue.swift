@@ -65,7 +65,6 @@ package struct FileQueue: Sendable {
         return try outcome.get()
     }
 
-    /// Runs `body` on one of the threads.
     package func start(_ body: @escaping @Sendable () -> Void) { shared.run(body, for: user) }
 
     /// Ends the threads once they are idle, without waiting for that.

@@ -47,7 +47,8 @@ public struct JSONSource<Value: Decodable & Sendable>: DataSource {
         do throws(SourceError) {
             let spec = try HTTPRequestSpec(url, method: method, headers: headers, body: body)
             let context = session.context(timeout: timeout)
-            return session.library.value(spec, at: pointer, context)
+            return session.library
+                .document(spec, context) { document async throws(JobError) in try await document.value(at: pointer) }
                 .then(on: .background) { [url, decoder] json in
                     // Until then, the JSON counts towards the session's limit for documents.
                     defer { withExtendedLifetime(context.memory) {} }

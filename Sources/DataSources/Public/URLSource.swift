@@ -54,8 +54,10 @@ public struct URLSource: DataSource {
         do throws(SourceError) {
             let spec = try HTTPRequestSpec(
                 url, method: method, headers: headers, body: body, acceptsAnyStatus: acceptsAnyStatus)
-            return session.library.response(spec, session.context(timeout: timeout), Response.init)
-                .translated(keeping: session)
+            return session.library.document(spec, session.context(timeout: timeout)) {
+                document async throws(JobError) in Response(try await document.response())
+            }
+            .translated(keeping: session)
         } catch {
             return .failed(error)
         }

@@ -28,13 +28,11 @@ final class Transfer: Sendable {
         self.report = report
     }
 
-    /// The event loop whose clock measures its timeouts.
     var clock: any EventLoop { control.clock }
     var owner: UInt32 { context.owner }
     var settings: SourceSettings { rules.settings }
     var files: FileOperations { shared.files }
     var logger: Logger { shared.logger }
-    /// The threads for files of the job's owner.
     var userFiles: FileQueue { shared.userFiles.of(owner) }
     /// The threads for the daemon's own files, on behalf of the job's owner.
     var ownFiles: FileQueue { shared.ownFiles.of(owner) }

@@ -15,7 +15,6 @@ package final class TransferControl: Sendable {
 
     var isInterrupted: Bool { interruption.deferred.isResolved }
 
-    /// Throws if the transfer was stopped or cancelled.
     func check() throws(JobError) {
         if let error = interruption.deferred.outcome { throw error.get() }
         guard !Task.isCancelled else { throw Self.cancelled }
@@ -24,7 +23,6 @@ package final class TransferControl: Sendable {
     /// Fails the transfer with `error` at its next wait.
     func interrupt(_ error: JobError) { interruption.succeed(error) }
 
-    /// A time after which a wait fails.
     struct Limit: Sendable {
         let deadline: NIODeadline
         let error: @Sendable () -> JobError
@@ -61,13 +59,10 @@ package final class TransferControl: Sendable {
         }
     }
 
-    func sleep(for pause: TimeAmount) async throws(JobError) { try await sleep(until: clock.now + pause) }
-
-    /// Waits until `deadline`.
-    func sleep(until deadline: NIODeadline) async throws(JobError) {
-        guard deadline > clock.now else { return }
+    func sleep(for pause: TimeAmount) async throws(JobError) {
+        guard pause > .zero else { return }
         try await wait { promise in
-            let timer = clock.scheduleTask(deadline: deadline) { _ = promise.succeed(()) }
+            let timer = clock.scheduleTask(in: pause) { _ = promise.succeed(()) }
             promise.deferred.upon { _ in timer.cancel() }
         }
     }

@@ -38,21 +38,6 @@ import TestOrigin
         }
     }
 
-    /// It is no failure that an administrator could do something about.
-    @Test func record_isNotMissed_whereTheDownloadWasCancelled() async throws {
-        try await Workbench.run(serving: ["/x": OriginResource(Self.first, etag: "\"a\"")]) { origin, bench in
-            func fetch(_ path: JSON) async throws {
-                _ = try await bench.result(.source("download", origin.url("/x"), ["path": path]))
-            }
-            bench.recordFailure.withLock { $0 = CancellationError() }
-            try await fetch("x")
-            #expect(bench.warnings.messages == [])
-            bench.recordFailure.withLock { $0 = JobError(.storage, "The disk is full.") }
-            try await fetch("y")
-            #expect(bench.warnings.messages == ["A download could not be remembered."])
-        }
-    }
-
     @Test func retry_resumesByDate_whenThereIsNoTag() async throws {
         let date = "Wed, 31 Dec 2025 12:00:00 GMT"
         let body = Self.first

@@ -25,7 +25,7 @@ import Testing
             let start = Int64.random(in: 0..<total, using: &random)
             before.insert(contentsOf: start..<Int64.random(in: start..<total, using: &random) + 1)
         }
-        var map = SegmentMap(total: total, taken: before, connections: Int.random(in: 1...16, using: &random))
+        var map = SegmentMap(total: total, taken: before)
         var fetched = ByteRanges()
         var working: [SegmentMap.ID] = []
         while map.taken.count < total {

@@ -109,7 +109,6 @@ final class Workbench: Sendable {
     }
 
     /// Why records of downloads cannot be stored, if they cannot.
-    let recordFailure = Mutex<(any Error)?>(nil)
     /// What the library has warned of.
     let warnings = WarningLog.Warnings()
     /// Whether a failure that is retryable is tried again.
@@ -141,7 +140,6 @@ final class Workbench: Sendable {
             },
             lastDownload: { path in .succeeded(self.memories.withLock { $0[path] }) },
             recordDownload: { path, record in
-                if let error = self.recordFailure.withLock(\.self) { return Deferred(.failure(error)) }
                 self.memories.withLock { $0[path] = record }
                 return .succeeded(())
             })
