@@ -40,7 +40,6 @@ extension ExitStatus {
     static let badData = Self(65)
     static let unreachable = Self(69)
     static let bug = Self(70)
-    /// The output could not be written.
     static let output = Self(74)
     /// Try again later, or the program detached.
     static let tryAgain = Self(75)

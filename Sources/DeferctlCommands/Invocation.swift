@@ -110,7 +110,6 @@ struct DaemonSocket: Sendable {
             }
     }
 
-    /// How to start the daemon that listens there.
     func startHint(isRoot: Bool = geteuid() == 0) -> String {
         switch isUserUnit {
         case false? where isRoot: "Start it with: systemctl start deferd"

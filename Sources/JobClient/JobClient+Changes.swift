@@ -71,9 +71,7 @@ extension JobClient {
     }
 
     /// Waits until all jobs that match are finished, and returns how many `succeeded`, `failed` and were `cancelled`.
-    public func wait(
-        forAll filter: Filter, timeout: Double? = nil
-    ) async throws(JobClientError) -> JSON {
+    public func wait(forAll filter: Filter, timeout: Double? = nil) async throws(JobClientError) -> JSON {
         var params = Selection.matching(filter).params
         params["timeout"] = timeout?.json
         return try await call(.jobWait, params)

@@ -90,9 +90,7 @@ extension JobClient {
         public var isOldestFirst = false
 
         /// A filter with these conditions, of which none is needed.
-        public init(
-            states: [String] = [], owner: JSON? = nil, parent: Int64? = nil, isOldestFirst: Bool = false
-        ) {
+        public init(states: [String] = [], owner: JSON? = nil, parent: Int64? = nil, isOldestFirst: Bool = false) {
             (self.states, self.owner, self.parent, self.isOldestFirst) = (states, owner, parent, isOldestFirst)
         }
 

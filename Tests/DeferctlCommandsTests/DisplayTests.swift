@@ -46,7 +46,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
 
 @Suite struct BarDisplayTests {
     @Test func lines_showStateThenProgress_inOneLine() {
-        var display = BarDisplay(job: 1, isUnicode: false)
+        var display = JobsDisplay(format: TextFormat(isUnicode: false), job: 1)
         #expect(display.lines(now: noon, size: size) == [])
         _ = display.render(.state(job(1, "queued")), now: noon)
         #expect(display.lines(now: noon, size: size) == ["https://example.org/a  queued"])
@@ -60,7 +60,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func lines_tellWhyAndWhenAJobGoesOn_whenItWaitsForARetry() {
-        var display = BarDisplay(job: 1, isUnicode: true)
+        var display = JobsDisplay(format: TextFormat(isUnicode: true), job: 1)
         let next = noon.adding(seconds: 4).description
         let error: JSON = ["kind": "http", "message": "No.", "http": ["status": 503]]
         _ = display.render(.progress(of: 1, progress(500, of: 1000)), now: noon)
@@ -70,7 +70,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func render_forgetsProgress_whenTheNextLinkBegins() {
-        var display = BarDisplay(job: 1, isUnicode: false)
+        var display = JobsDisplay(format: TextFormat(isUnicode: false), job: 1)
         _ = display.render(.state(job(1, "running", ["links": 1])), now: noon)
         _ = display.render(.progress(of: 1, progress(500, of: 1000), link: 0, links: 1), now: noon)
         _ = display.render(.state(job(1, "running", ["link": 1, "links": 1])), now: noon)
@@ -79,8 +79,8 @@ private let size = ScreenSize(columns: 61, rows: 10)
 }
 
 @Suite struct TableDisplayTests {
-    private func table(forgets: Bool = true, isColored: Bool = false) -> TableDisplay {
-        var table = TableDisplay(format: TextFormat(isUnicode: false, isColored: isColored), forgets: forgets)
+    private func table(forgets: Bool = true, isColored: Bool = false) -> JobsDisplay {
+        var table = JobsDisplay(format: TextFormat(isUnicode: false, isColored: isColored), forgets: forgets)
         _ = table.render(.state(job(3, "queued", ["label": "three"])), now: noon)
         _ = table.render(.state(job(2, "running", ["label": "two"])), now: noon)
         _ = table.render(.progress(of: 2, progress(1_000_000, of: 4_000_000, rate: 2_000_000, eta: 1.5)), now: noon)
@@ -119,10 +119,10 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func render_keepsABoundedNumberOfJobs() {
-        var table = TableDisplay(format: TextFormat(isUnicode: false), forgets: true)
-        for number in 1...TableDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
+        var table = JobsDisplay(format: TextFormat(isUnicode: false), forgets: true)
+        for number in 1...JobsDisplay.limit + 5 { _ = table.render(.state(job(Int64(number), "queued")), now: noon) }
         _ = table.render(.state(job(99_999, "running")), now: noon)
-        #expect(table.lines(now: noon, size: size).last == "1 running, \(TableDisplay.limit) queued")
+        #expect(table.lines(now: noon, size: size).last == "1 running, \(JobsDisplay.limit) queued")
     }
 }
 

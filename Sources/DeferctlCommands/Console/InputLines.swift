@@ -2,12 +2,10 @@ import Dispatch
 import JobModel
 import SystemPackage
 
-/// The lines of a file, of standard input or of an argument.
 struct InputLines: Sendable {
     /// A line with its number, counted from 1.
     typealias Line = (number: Int, bytes: [UInt8])
 
-    /// The name of the input in messages.
     let name: String
     /// The file that is read, up to its end.
     private var path: String?

@@ -54,7 +54,6 @@ struct DoctorCommand: DaemonCommand {
 
     private var user: String { Accounts.userName(geteuid()) }
 
-    /// The checks of a daemon that answers.
     private func examine(_ client: JobClient, _ add: ([Finding?]) throws -> Void) async throws {
         let info = try await client.info()
         try add(Diagnosis.identity(info, client: ProductVersion.current, user: user))
@@ -89,7 +88,6 @@ struct Finding: Sendable, Equatable {
     enum Level: String, Sendable {
         case ok, note, warning, error
 
-        /// Whether something must be done.
         var isTrouble: Bool { self == .warning || self == .error }
     }
 

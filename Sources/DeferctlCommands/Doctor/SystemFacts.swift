@@ -23,7 +23,6 @@ extension SocketFacts {
         isMember = groups.prefix(Int(count)).contains(facts.st_gid)
     }
 
-    /// What `user`, who may not connect, can do.
     func nextForDenied(user: String) -> String {
         guard groupMayConnect else {
             return "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
@@ -49,7 +48,6 @@ enum Accounts {
         }
     }
 
-    /// The name of the owner in a job object.
     static func name(_ owner: JSON) -> String { owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? "" }
 
     static func uid(ofUser name: String) -> uid_t? { getpwnam(name)?.pointee.pw_uid }
@@ -62,7 +60,6 @@ struct ServiceUnits: Sendable {
         "MemoryDenyWriteExecute": "no", "NoNewPrivileges": "no", "RestrictNamespaces": "no", "MemoryMax": "infinity",
     ]
 
-    /// Asks systemd for the daemon's units.
     static func findings(isUser: Bool, isReachable: Bool) -> [Finding?] {
         let properties =
             "Id,LoadState,ActiveState,SubState,Result,NRestarts," + inherited.keys.sorted().joined(separator: ",")

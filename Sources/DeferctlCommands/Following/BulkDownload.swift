@@ -21,7 +21,6 @@ extension DownloadCommand {
         return .worst([status] + missing + ended.map { ExitStatus(jobState: $0.state) })
     }
 
-    /// The most jobs in one watch.
     private static let portion = 10_000
 
     /// Waits for all jobs, and returns them in the same order, and a status for each that does not exist.
@@ -126,7 +125,6 @@ struct DownloadEntry: Sendable, Equatable {
         return !scheme.isEmpty && text.dropFirst(scheme.count).hasPrefix("://")
     }
 
-    /// The file name at the end of `url`.
     static func name(in url: String) -> String? {
         var rest = url.prefix { $0 != "?" && $0 != "#" }
         if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {

@@ -73,7 +73,7 @@ extension Invocation {
                 try await JobFollower(connection: connection) { _, _ in }.follow([id], with: client)
             } else {
                 try await JobFollower.showing(
-                    BarDisplay(job: id, isUnicode: console.messageFormat.isUnicode),
+                    JobsDisplay(format: console.messageFormat, job: id),
                     log: StepLines(isSilent: output != nil), of: self, interval: output == nil ? nil : 0.05,
                     before: output
                 ) { try await $0.follow([id], with: client) }

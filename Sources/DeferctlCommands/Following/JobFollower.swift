@@ -1,7 +1,6 @@
 import JobClient
 import JobModel
 
-/// Follows jobs to their end.
 struct JobFollower: Sendable {
     let connection: DaemonConnection
     /// The pause between two progress events of a job, in seconds.

@@ -80,7 +80,6 @@ struct StepLines: ProgressDisplay {
     }
 }
 
-/// The latest state and progress of a job.
 struct FollowedJob {
     private(set) var snapshot: JobSnapshot
     private(set) var progress: JobProgress?
@@ -106,24 +105,26 @@ struct FollowedJob {
     }
 }
 
-/// Many jobs as a table on a terminal: running jobs first, then jobs that finished recently.
-struct TableDisplay: ProgressDisplay {
+/// Jobs on a terminal: a single one as a line, or many as a table, running jobs first, then jobs that finished recently.
+struct JobsDisplay: ProgressDisplay {
     /// The maximum number of jobs that are kept; others are added when they run.
     static let limit = 10_000
     static let afterglow = 5.0
 
     let format: TextFormat
-    /// Whether finished jobs disappear; jobs named on the command line stay.
-    let forgets: Bool
+    /// The single job; events of others, such as its children, are ignored.
+    var job: Int64?
+    /// Whether finished jobs disappear from the table; jobs named on the command line stay.
+    var forgets = false
     private(set) var rows: [Int64: FollowedJob] = [:]
     private(set) var finished: [String: Int] = [:]
     private(set) var tick = 0
 
-    var stays: Bool { !forgets }
+    var stays: Bool { job == nil && !forgets }
 
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
         let before = rows[event.job]
-        guard let job = FollowedJob(before, event.change, now: now),
+        guard job ?? event.job == event.job, let job = FollowedJob(before, event.change, now: now),
             before != nil || rows.count < Self.limit || job.snapshot.state == "running"
         else { return "" }
         if job.ended != nil, before?.ended == nil { finished[job.snapshot.state, default: 0] += 1 }
@@ -133,9 +134,32 @@ struct TableDisplay: ProgressDisplay {
 
     mutating func set(line: String, of job: Int64) { rows[job]?.line = line }
 
-    /// The table, and a line of counts below it.
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
         defer { tick += 1 }
+        guard let job else { return table(now, size) }
+        // The last column stays free: some terminals wrap as soon as it is written.
+        return rows[job].flatMap { line(of: $0, now, width: max(10, size.columns - 1)) }.map { [$0] } ?? []
+    }
+
+    /// The line of a job that is not finished.
+    private func line(of followed: FollowedJob, _ now: Timestamp, width: Int) -> String? {
+        let snapshot = followed.snapshot
+        guard !snapshot.isFinished else { return nil }
+        let text = JobText(snapshot, now: now)
+        let links = snapshot.json["links"]?.int ?? 0
+        let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
+        if snapshot.state == "running", let progress = followed.progress {
+            let bar = ProgressBar(width: width, isUnicode: format.isUnicode)
+            return bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)
+        }
+        let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
+        let state = snapshot.state.sanitized + runtime
+        let words = [text.shortTitle, step ?? "", state, text.detail, followed.line ?? ""]
+        return words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: format.mark)
+    }
+
+    /// The table, and a line of counts below it.
+    private mutating func table(_ now: Timestamp, _ size: ScreenSize) -> [String] {
         if forgets {
             rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
         }
@@ -162,41 +186,6 @@ struct TableDisplay: ProgressDisplay {
             .compactMap { $0.progress?.rate }
         if rates.count > 1 { parts.append(Quantities.rate(rates.reduce(0, +))) }
         return parts.isEmpty ? "no jobs" : parts.joined(separator: ", ")
-    }
-}
-
-/// One job as one line on a terminal.
-struct BarDisplay: ProgressDisplay {
-    /// Events of other jobs, such as its children, are ignored.
-    let job: Int64
-    let isUnicode: Bool
-    private(set) var followed: FollowedJob?
-    private(set) var tick = 0
-
-    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        if event.job == job { followed = FollowedJob(followed, event.change, now: now) }
-        return ""
-    }
-
-    mutating func set(line: String, of job: Int64) { if job == self.job { followed?.line = line } }
-
-    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
-        guard let snapshot = followed?.snapshot, !snapshot.isFinished else { return [] }
-        defer { tick += 1 }
-        // The last column stays free: some terminals wrap as soon as it is written.
-        let width = max(10, size.columns - 1)
-        let text = JobText(snapshot, now: now)
-        let links = snapshot.json["links"]?.int ?? 0
-        let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
-        if snapshot.state == "running", let progress = followed?.progress {
-            let bar = ProgressBar(width: width, isUnicode: isUnicode)
-            return [bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)]
-        }
-        let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
-        let words = [
-            text.shortTitle, step ?? "", snapshot.state.sanitized + runtime, text.detail, followed?.line ?? "",
-        ]
-        return [words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: isUnicode ? "…" : "...")]
     }
 }
 
@@ -274,14 +263,10 @@ actor ProgressScreen {
                 }
             }
             defer { group.cancelAll() }
-            do {
-                let value = try await body()
-                await finish()
-                return value
-            } catch {
-                await finish()
-                throw error
-            }
+            let outcome: Result<Value, any Error>
+            do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
+            await finish()
+            return try outcome.get()
         }
     }
 

@@ -12,7 +12,6 @@ enum LiveCompletion {
     private static let patience: UInt32 = 5
     private static let mostJobs = 100
 
-    /// Ids of jobs in the states that the verb accepts.
     static let jobs = CompletionKind.custom { words, index, _ in
         let (verb, others) = (verb(words), Set(words.enumerated().filter { $0.offset != index }.map(\.element)))
         return await lines(words) { client in
@@ -34,7 +33,6 @@ enum LiveCompletion {
         }
     }
 
-    /// The tags of the newest jobs.
     static let tags = CompletionKind.custom { words, _, _ in
         await lines(words) { client in
             let jobs = try await client.list(limit: mostJobs).jobs
@@ -65,7 +63,6 @@ enum LiveCompletion {
         words.dropFirst().first { DeferctlCommand.verbs[$0] != nil }
     }
 
-    /// The socket on the command line.
     static func socket(_ words: [String]) -> String? {
         if let word = words.first(where: { $0.hasPrefix("--socket=") }) {
             return String(word.dropFirst("--socket=".count))

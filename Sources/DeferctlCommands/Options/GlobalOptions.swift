@@ -22,7 +22,6 @@ struct GlobalOptions: ParsableArguments {
     var color = ColorChoice.auto
 }
 
-/// The values of `--color`.
 enum ColorChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
     case auto, always, never
 
@@ -47,7 +46,6 @@ func verb(_ name: String, _ abstract: String, example: String, _ discussion: Str
         discussion: discussion + (discussion.isEmpty ? "" : "\n\n") + "Example: \(example)")
 }
 
-/// Reads the value of an option as a whole number in `range`.
 func whole(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
     { text in
         guard let value = Int(text), range.contains(value) else {

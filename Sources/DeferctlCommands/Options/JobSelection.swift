@@ -91,7 +91,6 @@ struct JobIDRanges: ParsableArguments {
         return .jobs(named.filter { seen.insert($0).inserted })
     }
 
-    /// The most jobs that can be named in a call.
     private static let most = 10_000
 }
 

@@ -126,7 +126,6 @@ extension UploadSpec.Method: ExpressibleByArgument {
     package init?(argument: String) { self.init(rawValue: argument.uppercased()) }
 }
 
-/// Ids of jobs, separated by commas or spaces.
 struct WaitedJobs: ExpressibleByArgument {
     let ids: [Int64]
 
@@ -137,7 +136,6 @@ struct WaitedJobs: ExpressibleByArgument {
     }
 }
 
-/// The options for the request of a `fetch` or `json`.
 struct RequestOptions: ParsableArguments {
     @Option(help: .value("word", "The request's method (default: GET, or POST with data).")) var method: String?
     @OptionGroup var fields: HeaderOptions
@@ -173,7 +171,6 @@ struct RequestOptions: ParsableArguments {
 }
 
 extension JSON {
-    /// Reads JSON on the command line.
     @Sendable static func argument(_ text: String) throws -> JSON {
         do { return try JSON(parsing: text, maximumDepth: 64) } catch {
             throw ValidationError(

@@ -92,7 +92,6 @@ struct JobText {
         }
     }
 
-    /// What it waits for, in words.
     var waitingFor: String? {
         let queue = job.json.text("queue") ?? "?"
         switch job.json["waitingFor"]?.string {

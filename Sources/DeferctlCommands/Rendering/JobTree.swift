@@ -102,9 +102,7 @@ struct JobTree {
     }
 
     /// The children and their children as branches, with a last one for children that are not shown.
-    private func branches(
-        _ families: [JobFamily], hidden: Int, of parent: JobSnapshot, margin: String
-    ) -> [String] {
+    private func branches(_ families: [JobFamily], hidden: Int, of parent: JobSnapshot, margin: String) -> [String] {
         let (fork, corner, trunk) = format.isUnicode ? ("├─ ", "└─ ", "│  ") : ("|- ", "`- ", "|  ")
         var lines: [String] = []
         for (index, family) in families.enumerated() {

@@ -24,9 +24,7 @@ struct Table<Row> {
             self.cell = cell
         }
 
-        init(
-            _ head: String, cut: Cut = .nowhere, least: Int = 8, rank: Int? = nil, text: @escaping (Row) -> String
-        ) {
+        init(_ head: String, cut: Cut = .nowhere, least: Int = 8, rank: Int? = nil, text: @escaping (Row) -> String) {
             self.init(head, cut: cut, least: least, rank: rank) { StyledText(text($0)) }
         }
 

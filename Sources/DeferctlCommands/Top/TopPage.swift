@@ -32,7 +32,6 @@ struct TopPage {
         TopView.help.flatMap { String.hanging([$0.1], behind: $0.0.padded(to: 8), within: format.width) }
     }
 
-    /// The last lines that a job's program has written.
     private func output(_ view: TopView, of job: Int64, room: Int, _ format: TextFormat) -> [String] {
         let head = fit([StyledText("output of job \(job)", .heading)], format)
         guard let output = view.output, output.job == job else { return [head] }
@@ -110,9 +109,8 @@ struct TopPage {
         guard room >= 3 else { return [] }
         let jobs = view.jobs
         guard !jobs.isEmpty else {
-            return [
-                "", fit([StyledText(view.filter.isEmpty ? "No job runs now." : "No job matches.", .faint)], format),
-            ]
+            let text = view.filter.isEmpty ? "No job runs now." : "No job matches."
+            return ["", fit([StyledText(text, .faint)], format)]
         }
         let hasAll = sample.isComplete && jobs.count <= room - 2
         let count = hasAll ? jobs.count : max(1, room - 3)

@@ -49,7 +49,6 @@ struct TopView: Sendable {
         ("?", "show this help"), ("q", "quit"),
     ]
 
-    /// The number of samples that rates are computed from.
     private static let span = 5
 
     var info = JSON.null
@@ -92,7 +91,6 @@ struct TopView: Sendable {
         }
     }
 
-    /// The jobs that the filter lets through.
     var jobs: [JobSnapshot] {
         let text = filter.lowercased()
         return newest.map { $0.jobs + $0.others }?.filter { job in

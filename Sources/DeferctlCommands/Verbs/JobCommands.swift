@@ -2,7 +2,6 @@ import ArgumentParser
 import JobClient
 import JobModel
 
-/// What all verbs that change jobs have.
 struct ChangeOptions: ParsableArguments {
     @Flag(help: "Only say how many jobs would be changed.") var dryRun = false
     @OptionGroup var selection: JobSelection
@@ -34,7 +33,6 @@ extension Invocation {
     }
 }
 
-/// A verb that does one thing to jobs.
 protocol ChangeCommand: DaemonCommand {
     /// What the verb has done to the jobs.
     static var word: String { get }

@@ -68,7 +68,6 @@ struct OutputCommand: DaemonCommand {
 
 /// Prints the output of jobs, with the job's id before each line if there are several.
 private actor OutputPrinter {
-    /// The most bytes of a line that is kept until it ends.
     private static let longestLine = 64 << 10
 
     private let command: OutputCommand

@@ -6,9 +6,7 @@ struct QueueCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "List queues and change their limits.",
         discussion: "Example: deferctl queue set night --concurrency 2 --byte-rate 2M",
-        subcommands: [
-            QueueListCommand.self, QueueSetCommand.self, QueueSuspendCommand.self, QueueResumeCommand.self,
-        ],
+        subcommands: [QueueListCommand.self, QueueSetCommand.self, QueueSuspendCommand.self, QueueResumeCommand.self],
         defaultSubcommand: QueueListCommand.self)
 }
 
@@ -87,7 +85,6 @@ struct QueueResumeCommand: QueueChange {
     var settings: JSONObject { ["suspended": false] }
 }
 
-/// A verb that changes an existing queue.
 protocol QueueChange: DaemonCommand {
     var settings: JSONObject { get }
     var name: QueueName { get }

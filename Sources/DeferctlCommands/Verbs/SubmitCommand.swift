@@ -158,7 +158,6 @@ extension SpecDocuments.Document {
         }
     }
 
-    /// The message with the place of the spec.
     private func located(_ failure: CommandFailure) -> CommandFailure {
         CommandFailure(failure.status, "\(location): \(failure.message.sanitized)")
     }

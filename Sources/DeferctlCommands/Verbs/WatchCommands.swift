@@ -47,10 +47,8 @@ struct Watching: Sendable {
 
     /// Watches these jobs until all are finished, and returns the worst status.
     func watch(_ jobs: [Int64]) async throws -> ExitStatus {
-        let format = invocation.console.messageFormat
-        let display: any ProgressDisplay =
-            jobs.count == 1 && !showsChildren
-            ? BarDisplay(job: jobs[0], isUnicode: format.isUnicode) : TableDisplay(format: format, forgets: false)
+        let single = jobs.count == 1 && !showsChildren ? jobs[0] : nil
+        let display = JobsDisplay(format: invocation.console.messageFormat, job: single)
         let ending = try await show(with: display, Interruption(from: "watch", jobs: jobs)) { follower, client in
             try await follower.follow(jobs, with: client)
         }
@@ -59,7 +57,7 @@ struct Watching: Sendable {
 
     /// Watches what `selection` covers until Ctrl-C.
     func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
-        let display = TableDisplay(format: invocation.console.messageFormat, forgets: true)
+        let display = JobsDisplay(format: invocation.console.messageFormat, forgets: true)
         let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
         try await show(with: display, interruption) { try await $0.follow(selection, with: $1) }
         return .ok
