@@ -4,13 +4,12 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-int deferd_peer(int socket, uid_t *uid, gid_t *gid, pid_t *pid) {
+int deferd_peer(int socket, uid_t *uid, gid_t *gid) {
     struct ucred peer;
     socklen_t length = sizeof peer;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return -1;
     *uid = peer.uid;
     *gid = peer.gid;
-    *pid = peer.pid;
     return 0;
 }
 

@@ -15,15 +15,6 @@ package enum Answer {
         return writer.bytes
     }
 
-    package static func success(id: JSON, result: JSON) -> [UInt8] {
-        var writer = JSONWriter()
-        begin(&writer, id)
-        writer.raw(",\"result\":")
-        writer.write(result)
-        writer.raw("}")
-        return writer.bytes
-    }
-
     /// Appends the answer to a `job.submit`.
     package static func writeSubmission(
         id: JSON, job: JobID, state: JobState, created: Bool, watch: String?, to writer: inout JSONWriter

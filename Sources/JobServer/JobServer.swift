@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import JobCore
 package import JobEngine
@@ -16,13 +15,6 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let logger: Logger
     private let state: ServerState
-    /// The room for connections that are accepted and not served yet. It begins at zero and is filled in `init`, because a
-    /// semaphore traps if it is destroyed with less than it began with.
-    private let arrivals = DispatchSemaphore(value: 0)
-
-    /// The most connections that are accepted and not served yet. Without a limit, clients that connect and disconnect without
-    /// a pause fill the queue of an event loop, so that it does not read its sockets.
-    private static let mostArrivals = 16
 
     package init(
         engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, version: String, startedAt: Timestamp,
@@ -33,7 +25,6 @@ package struct JobServer: Service {
         self.group = group
         self.logger = logger
         state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup)
-        for _ in 0..<Self.mostArrivals { arrivals.signal() }
     }
 
     /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
@@ -50,11 +41,11 @@ package struct JobServer: Service {
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
     package func run() async throws {
-        let (clients, stop) = listener.connections(admit)
+        let (connections, stop) = listener.connections(admit)
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { tasks in
-                for await client in clients {
-                    tasks.addTask { await serve(client) }
+                for await connection in connections {
+                    tasks.addTask { await serve(connection) }
                 }
             }
         } onGracefulShutdown: {
@@ -62,23 +53,18 @@ package struct JobServer: Service {
         }
     }
 
-    private struct Client: Sendable {
-        let descriptor: Int32
-        let peer: Peer
-        let budget: UserBudget
-    }
-
-    /// Counts a new connection, or tells the client why it is refused. Blocks the listener's thread while there are
-    /// ``mostArrivals`` connections.
-    private func admit(_ descriptor: Int32) -> Client? {
+    /// Counts and adopts a new connection, or tells the client why it is refused.
+    ///
+    /// Blocks the listener's thread until the event loop has the socket. Otherwise, clients that connect and disconnect without
+    /// a pause fill the queue of the loop, so that it does not read its sockets.
+    private func admit(_ descriptor: Int32) -> Connection? {
         guard let peer = Peer(socket: descriptor) else {
             close(descriptor)
             return nil
         }
+        let budget: UserBudget
         do throws(ProtocolError) {
-            let budget = try state.enter(peer.uid, within: engine.limits)
-            arrivals.wait()
-            return Client(descriptor: descriptor, peer: peer, budget: budget)
+            budget = try state.enter(peer.uid, within: engine.limits)
         } catch {
             let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
             // The socket is new and its buffer empty, so the line fits.
@@ -89,17 +75,30 @@ package struct JobServer: Service {
                 to: logger)
             return nil
         }
+        do {
+            let adopted = group.any().makePromise(of: Connection.self)
+            ClientBootstrap(group: group)
+                .channelOption(.autoRead, value: false)
+                .channelOption(.allowRemoteHalfClosure, value: true)
+                .channelOption(.maxMessagesPerRead, value: 1)
+                .channelInitializer { [engine, state, logger] channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let connection = Connection(
+                            peer: peer, engine: engine, server: state, budget: budget, channel: channel, logger: logger)
+                        try channel.pipeline.syncOperations.addHandler(FrameHandler(connection))
+                        adopted.succeed(connection)
+                    }
+                }
+                .withConnectedSocket(descriptor).cascadeFailure(to: adopted)
+            return try adopted.futureResult.wait()
+        } catch {
+            state.leave(peer.uid)
+            logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
+            return nil
+        }
     }
 
-    private func serve(_ client: Client) async {
-        defer { state.leave(client.peer.uid) }
-        let connection: Connection
-        do {
-            defer { arrivals.signal() }
-            connection = try await adopt(client)
-        } catch {
-            return logger.debug("A connection ended.", metadata: ["uid": "\(client.peer.uid)", "error": "\(error)"])
-        }
+    private func serve(_ connection: Connection) async {
         // Its task runs on the event loop of its socket, so that requests change threads only for the engine.
         await withTaskExecutorPreference(connection.loop) {
             await withGracefulShutdownHandler {
@@ -108,22 +107,6 @@ package struct JobServer: Service {
                 connection.stop()
             }
         }
-    }
-
-    /// A connection that owns the socket.
-    private func adopt(_ client: Client) async throws -> Connection {
-        try await ClientBootstrap(group: group)
-            .channelOption(.autoRead, value: false)
-            .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelOption(.maxMessagesPerRead, value: 1)
-            .withConnectedSocket(client.descriptor) { [engine, state, logger] channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let connection = Connection(
-                        peer: client.peer, engine: engine, server: state, budget: client.budget, channel: channel,
-                        logger: logger)
-                    try channel.pipeline.syncOperations.addHandler(FrameHandler(connection))
-                    return connection
-                }
-            }
+        state.leave(connection.peer.uid)
     }
 }

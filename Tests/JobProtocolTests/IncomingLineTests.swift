@@ -97,7 +97,7 @@ import Testing
         #expect(try echoed == JSON(parsing: id))
         if !id.hasPrefix("\"") {
             #expect(
-                String(decoding: Answer.success(id: echoed, result: JSON.null), as: UTF8.self)
+                String(decoding: Answer.success(id: echoed, result: JSON.null.utf8), as: UTF8.self)
                     == #"{"jsonrpc":"2.0","id":\#(id),"result":null}"#)
         }
         // An error about the rest of the call names it, too.

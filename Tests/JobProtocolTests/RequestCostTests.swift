@@ -25,12 +25,13 @@ import Testing
             guard case .single(.request(let request)) = IncomingLine(Self.line) else { throw CancellationError() }
             return try JobSpecReader.spec(.object(request.params), limits: JobLimits())
         }
-        let answer: JSON = ["job": 123_456, "state": "queued", "created": true]
         let spec = try read()
         var written = 0
         func write() {
             written += spec.json.utf8.count
-            written += Answer.success(id: 12, result: answer).count
+            var answer = JSONWriter()
+            Answer.writeSubmission(id: 12, job: 123_456, state: .queued, created: true, watch: nil, to: &answer)
+            written += answer.bytes.count
         }
         write()
         let reading = try Self.count { _ = try read() }

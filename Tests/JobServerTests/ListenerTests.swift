@@ -139,7 +139,7 @@ import Testing
             let client = try #require(connect(path))
             let server = try #require(await connections.next())
             #expect(fcntl(server, F_GETFL) & O_NONBLOCK != 0 && fcntl(server, F_GETFD) & FD_CLOEXEC != 0)
-            #expect(Peer(socket: server)?.pid == getpid())
+            #expect(Peer(socket: server)?.uid == geteuid())
             #expect(Glibc.write(client, "x", 1) == 1)
             var byte: UInt8 = 0
             #expect(read(server, &byte, 1) == 1 && byte == UInt8(ascii: "x"))

@@ -1,3 +1,4 @@
+import JobProtocol
 import NIOCore
 import NIOEmbedded
 import Synchronization
@@ -27,8 +28,8 @@ import Testing
 
     @Test func registrations_areRefused_pastHalfOfTheBound() {
         let budget = UserBudget(limit: 1000)
-        var first = BudgetCharge(registering: 400, in: budget)
-        #expect(first != nil && BudgetCharge(registering: 101, in: budget) == nil)
+        var first = try? BudgetCharge(registering: 400, in: budget)
+        #expect(throws: ProtocolError.self) { try BudgetCharge(registering: 101, in: budget) }
         #expect(budget.hasRoom, "there is always room for work")
         #expect(first?.resize(to: 700) == true && first?.resize(to: 800) == false)
         #expect(first?.resize(to: 400) == true)

@@ -1,8 +1,8 @@
 #pragma once
 #include <sys/types.h>
 
-/// The user, group and process that connected to a Unix socket (SO_PEERCRED). Returns 0, or -1 with errno set.
-int deferd_peer(int socket, uid_t *uid, gid_t *gid, pid_t *pid);
+/// The user and group that connected to a Unix socket (SO_PEERCRED). Returns 0, or -1 with errno set.
+int deferd_peer(int socket, uid_t *uid, gid_t *gid);
 
 /// The peer's supplementary groups when it connected (SO_PEERGROUPS): at most `room` of them are stored in `groups`.
 /// Returns their number, or -1 with errno set; ERANGE means that there are more.

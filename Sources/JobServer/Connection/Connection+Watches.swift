@@ -34,7 +34,7 @@ extension Connection {
         guard !isLimited || state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
-        let charge = try register(bytes: bytes)
+        let charge = try BudgetCharge(registering: bytes, in: budget)
         let watch = state.withLock { state in
             state.lastWatch += 1
             let number = state.lastWatch

@@ -9,7 +9,7 @@ import Synchronization
 
 /// One client: its waits, watches and calls in progress; ``run()`` processes its lines in order.
 final class Connection: Sendable {
-    private let peer: Peer
+    let peer: Peer
     let engine: Engine
     let outbox: Outbox
     let server: ServerState
@@ -36,8 +36,8 @@ final class Connection: Sendable {
         var lastWatch = 0
         /// The latest watches that the client ended itself.
         var unwatched: Set<Int> = []
-        /// Lines, except submissions, whose answers are incomplete.
-        var open = 0
+        /// Waits that are being answered.
+        var answering = 0
         /// Groups of submissions without an answer.
         var submitting = 0
         var isShuttingDown = false
@@ -102,7 +102,7 @@ final class Connection: Sendable {
             }
             // A client that only shut down its writing side still gets its answers.
             await wait { state in
-                state.open == 0 && state.submitting == 0
+                state.waits.isEmpty && state.answering == 0 && state.submitting == 0
                     && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
             await outbox.finish()
@@ -142,25 +142,28 @@ final class Connection: Sendable {
 
     // MARK: - Waits
 
-    /// Registers a wait for `jobs` jobs that ends after `timeout` seconds at the latest; returns its request, or throws the
-    /// reason for a refusal.
-    func beginWait(_ call: Call, jobs: Int, timeout: Double?) throws(ProtocolError) -> RequestID {
+    /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` returns the
+    /// result as JSON text, which is dropped if the wait is over by then.
+    func goOn(
+        _ call: Call, jobs: Int, timeout: Double? = nil,
+        _ body: @escaping @Sendable (RequestID) async throws -> [UInt8]
+    ) throws(ProtocolError) {
         let id = engine.nextID()
         let timer = timeout.map { timeout in
-            loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] in
-                guard let self, let call = endWait(id) else { return }
-                engine.abandon(id, of: peer.uid)
-                call.fail(Self.outOfTime)
+            loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] () -> Void in
+                self?.giveUp(id, Self.outOfTime)
             }
         }
-        try begin(id, call, jobs: jobs, timer)
-        return id
+        try goOn(id, call, jobs: jobs, timer, body)
     }
 
-    /// Registers a wait with the timer that its end cancels.
-    func begin(_ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?) throws(ProtocolError) {
+    /// Likewise, with a timer that the end of the wait cancels.
+    func goOn(
+        _ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?,
+        _ body: @escaping @Sendable (RequestID) async throws -> [UInt8]
+    ) throws(ProtocolError) {
         do throws(ProtocolError) {
-            let charge = try register(bytes: Self.bytesPerWait + jobs * Self.bytesPerID)
+            let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
             let isOpen = state.withLock { state in
                 // A wait begun after the others were ended would never end.
                 if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
@@ -171,23 +174,39 @@ final class Connection: Sendable {
             timer?.cancel()
             throw error
         }
+        // The wait owns the task, which looks whether it is over.
+        Task(executorPreference: loop) { [self] in
+            do {
+                let result = try await body(id)
+                endWait(id) { $0.succeed(text: result) }
+            } catch {
+                endWait(id) { $0.fail(error) }
+            }
+        }
     }
 
     func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
 
-    /// Removes a wait to answer it; returns nil if it is already answered.
-    func endWait(_ id: RequestID) -> Call? {
-        let wait = state.withLock { $0.waits.removeValue(forKey: id) }
-        wait?.timer?.cancel()
-        return wait?.call
+    /// Answers a wait, unless it is answered already.
+    private func endWait(_ id: RequestID, _ answer: (Call) -> Void) {
+        let wait = state.withLock { state in
+            let wait = state.waits.removeValue(forKey: id)
+            if wait != nil { state.answering += 1 }
+            return wait
+        }
+        guard let wait else { return }
+        wait.timer?.cancel()
+        answer(wait.call)
+        state.withLock { $0.answering -= 1 }
+        changed()
     }
 
-    /// Carries out a wait while later calls go on; an error becomes its answer. The wait owns the task, and ends with it.
-    func goOn(_ id: RequestID, _ body: @escaping @Sendable () async throws -> Void) {
-        Task(executorPreference: loop) { [self] in
-            do { try await body() } catch { endWait(id)?.fail(error) }
-        }
+    private func giveUp(_ id: RequestID, _ error: ProtocolError) {
+        engine.abandon(id, of: peer.uid)
+        endWait(id) { $0.fail(error) }
     }
+
+    static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 
     /// The approximate memory of a wait with its task, in bytes.
     private static let bytesPerWait = 2048
@@ -196,28 +215,15 @@ final class Connection: Sendable {
     /// the requested order, and in a watch among the unfinished jobs.
     static let bytesPerID = 192
 
-    /// Counts memory until the charge is released.
-    func register(bytes: Int) throws(ProtocolError) -> BudgetCharge {
-        guard let charge = BudgetCharge(registering: bytes, in: budget) else { throw Self.noRoom }
-        return charge
-    }
-
-    static let noRoom = ProtocolError.busy(
-        "Your waits, watches and batches take all the memory that they may; end some, or wait a little.", retryAfter: 1)
-
     // MARK: - Ending
 
     /// Answers the open waits, as no more events come.
     private func shutDown() {
         let waits = state.withLock { state in
             state.isShuttingDown = true
-            return exchange(&state.waits, with: [:])
+            return Array(state.waits.keys)
         }
-        for (id, wait) in waits {
-            wait.timer?.cancel()
-            engine.abandon(id, of: peer.uid)
-            wait.call.fail(Self.shuttingDown)
-        }
+        for id in waits { giveUp(id, Self.shuttingDown) }
         changed()
     }
 

@@ -7,7 +7,6 @@ import JobModel
 /// The process at the other end of a connection, as the kernel reports it.
 struct Peer: Sendable, Equatable {
     let uid: UInt32
-    let pid: Int32
     let groups: Set<UInt32>
     /// ``groups`` as stored with jobs, made once for all requests; nil if they decide nothing or are unknown.
     private let storedGroups: CallerGroups?
@@ -16,10 +15,9 @@ struct Peer: Sendable, Equatable {
 
     /// Reads the credentials that the peer had when it connected; nil if the kernel reports none.
     init?(socket: Int32) {
-        var (uid, gid, pid) = (uid_t(), gid_t(), pid_t())
-        guard deferd_peer(socket, &uid, &gid, &pid) == 0 else { return nil }
+        var (uid, gid) = (uid_t(), gid_t())
+        guard deferd_peer(socket, &uid, &gid) == 0 else { return nil }
         self.uid = uid
-        self.pid = pid
         let supplementary = Self.groups(socket)
         groups = (supplementary ?? []).union([gid])
         // Root and the daemon's own user may do what the daemon may, whatever their groups.

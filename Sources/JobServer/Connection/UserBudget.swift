@@ -1,3 +1,4 @@
+import JobProtocol
 import NIOCore
 import Synchronization
 
@@ -168,9 +169,13 @@ final class BudgetCharge: Sendable {
         self.init(.work, counted: bytes, in: budget)
     }
 
-    /// Counts a registration; nil if there is no room.
-    convenience init?(registering bytes: Int, in budget: UserBudget) {
-        guard budget.registers(bytes) else { return nil }
+    /// Counts a registration; throws if there is no room.
+    convenience init(registering bytes: Int, in budget: UserBudget) throws(ProtocolError) {
+        guard budget.registers(bytes) else {
+            throw .busy(
+                "Your waits, watches and batches take all the memory that they may; end some, or wait a little.",
+                retryAfter: 1)
+        }
         self.init(.registration, counted: bytes, in: budget)
     }
 

@@ -3,36 +3,41 @@ import JobEngine
 import JobModel
 import JobProtocol
 
-/// A call that is being carried out.
+/// A call that is being carried out, and where its answer goes.
 struct Call: Sendable {
     let request: Request
-    let replies: Replies
+    /// The answers of its batch; nil for a call on a line of its own.
+    let batch: Batch?
+    /// The memory of its line, until it is answered.
     let charge: BudgetCharge
+    let outbox: Outbox
+    /// The maximum size of its answer in a line of its own, besides its id, in bytes.
+    let longest: Int
+
+    // MARK: - Answers
 
     func succeed(_ result: JSON) { succeed(text: result.utf8) }
 
     /// Answers with JSON text; `afterwards` runs once that is sent.
-    func succeed(text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
-        replies.succeed(
-            request.id, answer: request.id.map { Answer.success(id: $0, result: text) }, afterwards: afterwards)
+    func succeed(text: [UInt8], afterwards: @escaping @Sendable () -> Void = {}) {
+        reply(request.id.map { Answer.success(id: $0, result: text) }, afterwards)
     }
 
-    /// Answers with the text of the elements of an array, and further members.
+    /// Answers with members, and an array whose elements are JSON text.
     func succeed(
-        _ name: String, _ elements: [UInt8], _ further: JSONObject = [:], watch: String? = nil,
-        afterwards: (@Sendable () -> Void)? = nil
+        _ name: String, _ elements: [UInt8], _ members: JSONObject = [:],
+        afterwards: @escaping @Sendable () -> Void = {}
     ) {
         var writer = JSONWriter(reservingCapacity: elements.count + 64)
         writer.raw("{")
-        if let watch { writer.raw(text: "\"watch\":\"\(watch)\",") }
+        for member in members.members {
+            writer.raw(text: "\"\(member.name)\":")
+            writer.write(member.value)
+            writer.raw(",")
+        }
         writer.raw(text: "\"\(name)\":[")
         writer.raw(elements)
-        writer.raw("]")
-        for member in further.members {
-            writer.raw(text: ",\"\(member.name)\":")
-            writer.write(member.value)
-        }
-        writer.raw("}")
+        writer.raw("]}")
         succeed(text: writer.bytes, afterwards: afterwards)
     }
 
@@ -41,11 +46,31 @@ struct Call: Sendable {
         succeed(text: job.text(.whole, within: wasChanged ? room : roomOutsideBatch))
     }
 
-    /// The bytes that the result may take, and those in a line of its own.
-    var room: Int { replies.room(for: request.id) }
-    var roomOutsideBatch: Int { replies.roomOutsideBatch(for: request.id) }
+    func fail(_ error: any Error) {
+        let error = ProtocolError(of: error)
+        reply(request.id.map { Answer.failure(id: $0, error: error) })
+    }
 
-    func fail(_ error: any Error) { replies.fail(request.id, ProtocolError(of: error)) }
+    /// Sends an answer, or adds it to its batch; a notification has none.
+    func reply(_ answer: [UInt8]?, _ afterwards: @escaping @Sendable () -> Void = {}) {
+        var answer = answer
+        if let id = request.id, let written = answer, written.count > Answer.mostBytes + id.size {
+            let error = ProtocolError.busy(
+                "The answer is longer than \(Answer.mostBytes) bytes; ask for less.", retryAfter: 0)
+            answer = Answer.failure(id: id, error: error)
+        }
+        if let batch { return batch.add(answer, of: request.id, afterwards) }
+        if let answer { outbox.send(answer: answer) }
+        afterwards()
+    }
+
+    /// The bytes that the result may take.
+    var room: Int { min(roomOutsideBatch, batch.map { $0.room - Answer.envelope } ?? .max) }
+
+    /// The bytes that the result may take in a line of its own.
+    var roomOutsideBatch: Int { longest - Answer.envelope - (request.id?.size ?? 0) }
+
+    // MARK: - Params
 
     /// The params, which have no other members than these.
     func params(_ names: [String] = []) throws(SpecError) -> MemberReader {

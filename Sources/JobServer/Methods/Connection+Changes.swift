@@ -86,8 +86,7 @@ extension Connection {
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
     private func changeAll(_ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool) throws {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
-        let id = try beginWait(call, jobs: named, timeout: nil)
-        goOn(id) { [self] in
+        try goOn(call, jobs: named) { [self] id in
             var rest = target
             var (done, skipped) = (0, 0)
             while let ids = try await next(Self.piece, of: &rest), isWaiting(id) {
@@ -97,7 +96,7 @@ extension Connection {
                 done += counts.0
                 skipped += counts.1
             }
-            endWait(id)?.succeed(["count": JSON(done), "skipped": JSON(skipped)])
+            return JSON.object(["count": JSON(done), "skipped": JSON(skipped)]).utf8
         }
     }
 
@@ -117,14 +116,13 @@ extension Connection {
     /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws {
         let isPatient = timeout != 0
-        let id = try beginWait(call, jobs: Self.piece, timeout: isPatient ? timeout : nil)
-        goOn(id) { [self] in
+        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] id in
             // All are found first, as waiting changes their states.
             var rest = JobTarget.selected(filter)
             var ids: [JobID] = []
             var charges: [BudgetCharge] = []
             while isWaiting(id), let next = try await next(1000, of: &rest) {
-                charges.append(try register(bytes: next.count * MemoryLayout<JobID>.size))
+                charges.append(try BudgetCharge(registering: next.count * MemoryLayout<JobID>.size, in: budget))
                 ids += next
             }
             defer { withExtendedLifetime(charges) {} }
@@ -137,7 +135,7 @@ extension Connection {
             for state in [JobState.succeeded, .failed, .cancelled] {
                 answer[state.rawValue] = JSON(counts[state, default: 0])
             }
-            endWait(id)?.succeed(.object(answer))
+            return JSON.object(answer).utf8
         }
     }
 

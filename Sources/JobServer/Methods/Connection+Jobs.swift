@@ -7,17 +7,17 @@ import LoopTasks
 /// `job.submit`, `job.explain`, `job.get` and `job.list`.
 extension Connection {
     /// Submits jobs with one fsync; answers each in order, then calls `done`.
-    func submitJobs(_ submits: [Submit], _ done: @escaping @Sendable () -> Void) {
+    func submitJobs(_ calls: [Call], _ done: @escaping @Sendable () -> Void) {
         var read: [Result<ConnectionWatch?, ProtocolError>] = []
         var requests: [NewJob] = []
-        read.reserveCapacity(submits.count)
-        requests.reserveCapacity(submits.count)
+        read.reserveCapacity(calls.count)
+        requests.reserveCapacity(calls.count)
         // Read once, as other event loops share it.
         let (admission, caller) = (engine.admission, caller)
-        for submit in submits {
+        for call in calls {
             do {
-                let submitted = try Self.check(submit.params, admission, caller)
-                let watch = submitted.isWatched ? try makeSubmissionWatch(isInBatch: submit.batch != nil) : nil
+                let submitted = try Self.check(call.request.params, admission, caller)
+                let watch = submitted.isWatched ? try makeSubmissionWatch(isInBatch: call.batch != nil) : nil
                 requests.append(
                     NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
@@ -29,32 +29,32 @@ extension Connection {
         // Even if none is left: refusals are answered after the submissions before them.
         engine.ask(.submit(requests), for: caller) { [loop] answer in
             // The engine continues meanwhile.
-            loop.submit { self.reply(to: submits, submitted, answer, done) }
+            loop.submit { self.reply(to: calls, submitted, answer, done) }
         }
     }
 
     private func reply(
-        to submits: [Submit], _ submitted: [Result<ConnectionWatch?, ProtocolError>], _ answer: CoreAnswer,
+        to calls: [Call], _ submitted: [Result<ConnectionWatch?, ProtocolError>], _ answer: CoreAnswer,
         _ done: @Sendable () -> Void
     ) {
         var refusal = CoreError.stopping
         if case .failed(let error) = answer { refusal = error }
         var answers = (answer.submitted ?? []).makeIterator()
         // Adjacent answers are sent together.
-        var lines = JSONWriter(reservingCapacity: 96 * submits.count)
-        for (submit, read) in zip(submits, submitted) {
+        var lines = JSONWriter(reservingCapacity: 96 * calls.count)
+        for (call, read) in zip(calls, submitted) {
             let watch = try? read.get()
             let result = read.flatMap { _ in (answers.next() ?? .failure(refusal)).mapError(ProtocolError.init) }
-            if let batch = submit.batch {
+            if call.batch != nil {
                 send(&lines)
                 var answer = JSONWriter()
-                if let id = submit.id { Answer.write(id: id, result, watch, to: &answer) }
-                batch.succeed(submit.id, answer: submit.id == nil ? nil : answer.bytes) { [self] in
+                if let id = call.request.id { Answer.write(id: id, result, watch, to: &answer) }
+                call.reply(call.request.id == nil ? nil : answer.bytes) { [self] in
                     if let watch { open(watch, result) }
                 }
                 continue
             }
-            if let id = submit.id {
+            if let id = call.request.id {
                 Answer.write(id: id, result, watch, to: &lines)
                 lines.raw("\n")
             }

@@ -5,7 +5,6 @@ import JobModel
 import JobProtocol
 import LoopTasks
 import NIOCore
-import Synchronization
 
 /// `job.output`.
 extension Connection {
@@ -33,37 +32,28 @@ extension Connection {
             offset: Int64(try params.integer("offset", in: -(1 << 53)...1 << 53) ?? 0),
             length: max(Self.shortestOutput, min(length, Self.longestOutput)))
         let wait = try params.number("wait", in: 0...Self.longestWait) ?? 0
-        if wait == 0 { return answer(call, try await output(request)) }
-        let id = engine.nextID()
-        let timer = loop.loop.scheduleTask(in: .seconds(saturating: wait)) {}
-        try begin(id, call, jobs: 1, timer)
-        goOn(id) { [self] in
-            let output = try await output(request, until: timer, of: id)
-            if let call = endWait(id) { answer(call, output) }
+        if wait == 0 { return call.succeed(Self.answer(try await output(request))) }
+        let end = NIODeadline.now() + .seconds(saturating: wait)
+        let timer = loop.loop.scheduleTask(deadline: end) {}
+        try goOn(engine.nextID(), call, jobs: 1, timer) { [self] id in
+            while true {
+                // Asked before the output is read, so that none is missed.
+                let promise = Promise<Void, Never>()
+                engine.board.awaitOutput(of: request.job, beyond: request.offset, promise)
+                timer.futureResult.whenComplete { _ in promise.succeed(()) }
+                defer { promise.succeed(()) }
+                let found = try await output(request)
+                if found.piece.next > request.offset || found.isOver || NIODeadline.now() >= end {
+                    return Self.answer(found).utf8
+                }
+                await promise.deferred.get()
+                guard isWaiting(id) else { throw Self.shuttingDown }
+            }
         }
     }
 
     /// A piece of output, and whether nothing follows it.
     private typealias Output = (piece: OutputPiece, isOver: Bool)
-
-    /// Reads a piece once there is one, or the output or the time is over.
-    private func output(
-        _ request: OutputRequest, until timer: Scheduled<Void>, of id: RequestID
-    ) async throws -> Output {
-        let isLate = Mutex(false)
-        timer.futureResult.whenComplete { _ in isLate.withLock { $0 = true } }
-        while true {
-            // Asked before the output is read, so that none is missed.
-            let promise = Promise<Void, Never>()
-            engine.board.awaitOutput(of: request.job, beyond: request.offset, promise)
-            timer.futureResult.whenComplete { _ in promise.succeed(()) }
-            defer { promise.succeed(()) }
-            let found = try await output(request)
-            if found.piece.next > request.offset || found.isOver || isLate.withLock(\.self) { return found }
-            await promise.deferred.get()
-            guard isWaiting(id) else { throw Self.shuttingDown }
-        }
-    }
 
     private func output(_ request: OutputRequest) async throws -> Output {
         if let run = engine.runElsewhere(of: request.job) {
@@ -85,7 +75,7 @@ extension Connection {
         }
     }
 
-    private func answer(_ call: Call, _ output: Output) {
+    private static func answer(_ output: Output) -> JSON {
         let records = output.piece.records.map { record -> JSON in
             let stream: JSON = record.isError ? "err" : "out"
             // Text with many control characters is longer in JSON.
@@ -96,9 +86,9 @@ extension Connection {
             }
             return ["stream": stream, "base64": .string(Base64.encode(record.bytes))]
         }
-        call.succeed([
+        return [
             "records": .array(records), "next": JSON(Int(output.piece.next)), "end": .bool(output.isOver),
             "omitted": JSON(Int(output.piece.omitted)),
-        ])
+        ]
     }
 }

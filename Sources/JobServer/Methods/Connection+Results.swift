@@ -14,7 +14,7 @@ extension Connection {
         let offset = try params.integer("offset", in: 0...Int.max) ?? 0
         let length = try params.integer("length", in: 0...Int.max)
         let wanted = resultPiece(call, length)
-        guard wanted > 0 || length == 0 else { throw Replies.full }
+        guard wanted > 0 || length == 0 else { throw Batch.full }
         let part = try await look { lookup in
             switch try lookup.result(of: id) {
             case .inline(let bytes): return ResultPart(of: bytes, offset: offset, length: wanted)

@@ -67,7 +67,7 @@ extension Connection {
             let element = schedule.stored.json(next: schedule.next, isWhole: false).utf8
             guard text.count + element.count + 512 <= call.room else {
                 // Schedules that do not fit come with the next page.
-                guard shown != nil else { throw Replies.full }
+                guard shown != nil else { throw Batch.full }
                 break
             }
             if shown != nil { text.append(UInt8(ascii: ",")) }

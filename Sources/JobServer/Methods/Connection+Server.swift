@@ -81,7 +81,7 @@ extension Connection {
             if !text.isEmpty { text.append(UInt8(ascii: ",")) }
             text += element
         }
-        guard !text.isEmpty else { throw Replies.full }
+        guard !text.isEmpty else { throw Batch.full }
         call.succeed("nodes", text)
     }
 

@@ -22,7 +22,7 @@ extension Connection {
         }
         call.succeed(
             "jobs", beginning.page.text,
-            ["truncated": beginning.isTruncated ? true : nil], watch: watch.name
+            ["watch": watch.name.json, "truncated": beginning.isTruncated ? true : nil]
         ) {
             watch.open(
                 unfinished: beginning.unfinished, versions: beginning.versions,
@@ -57,16 +57,15 @@ extension Connection {
             guard let answer = try await finished(ids, isList, call) else { throw Self.outOfTime }
             return call.succeed(text: answer)
         }
-        let id = try beginWait(call, jobs: ids.count, timeout: timeout)
-        goOn(id) { [self] in
+        try goOn(call, jobs: ids.count, timeout: timeout) { [self] id in
             // A job may be retried before it is read.
             while isWaiting(id) {
                 try await engine.wait(for: ids, as: caller, id: id)
                 // They are read once there is room for them, so that many such waits take no more memory.
                 await budget.room(on: loop.loop)
-                guard isWaiting(id) else { return }
-                if let answer = try await finished(ids, isList, call) { endWait(id)?.succeed(text: answer) }
+                if isWaiting(id), let answer = try await finished(ids, isList, call) { return answer }
             }
+            return []
         }
     }
 
@@ -80,8 +79,6 @@ extension Connection {
         let room = call.roomOutsideBatch
         return try await look { try $0.finished(ids, isList: isList, within: room) }
     }
-
-    static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
 }
 
 extension WatchScope {

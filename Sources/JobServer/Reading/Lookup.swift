@@ -52,7 +52,7 @@ final class Lookup {
         var page = JobPage(within: room)
         let (jobs, hasMore) = try self.jobs(filter)
         for job in jobs { guard page.add(view(job)) else { break } }
-        guard page.count > 0 || jobs.isEmpty else { throw Replies.full }
+        guard page.count > 0 || jobs.isEmpty else { throw Batch.full }
         // Jobs that do not fit come with the next page.
         let last = page.count > 0 ? jobs[page.count - 1].row.id : nil
         return (page, hasMore || page.count < jobs.count ? last : nil)

@@ -45,22 +45,22 @@ import Testing
         #expect(watch.isSettled && settled.now == 1)
     }
 
-    @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async {
+    @Test func jobsThatAreNotFinished_areCounted_andTheirConnectionEndsWhereTheyAreTooMany() async throws {
         let budget = UserBudget(limit: 20_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
         watch.open(unfinished: Set((0..<200).map { JobID($0) }))
         #expect(budget.used > 200 * 16 && count.now == 0)
         for job in 200..<1000 { watch.receive(.state(JobID(job), label: "")) }
         #expect(count.now == 1 && budget.used < 20_000, "nothing is added once it is closed")
     }
 
-    @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async {
+    @Test func whatIsHeld_isCounted_andItsConnectionEndsWhereItIsTooMuch() async throws {
         let budget = UserBudget(limit: 1_000_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         #expect(budget.used > 100 * 260 && count.now == 0)
@@ -68,10 +68,10 @@ import Testing
         #expect(count.now == 1 && watch.isGone && budget.used < 2_000_000)
     }
 
-    @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async {
+    @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async throws {
         let budget = UserBudget(limit: 10_000_000)
         let outbox = Outbox(limit: 1 << 30, budget: budget) {}
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: BudgetCharge(registering: 1, in: budget)) {}
+        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         watch.open(unfinished: [7])
