@@ -27,25 +27,11 @@ extension Outbox {
         return text.isEmpty ? nil : text.split(separator: "\n").map(String.init)
     }
 
-    /// Sends what the watch of that name has seen.
-    func send(_ event: JobEvent, watch: String) { send(.event(event), watch) }
-
-    /// Likewise.
-    func send(_ batch: ProgressBatch, watch: String) { send(.progress(batch), watch) }
-
-    /// Likewise.
-    func send(output batch: ProgressBatch, watch: String) { send(.output(batch), watch) }
-
-    private func send(_ update: JobUpdate, _ watch: String) {
-        let number = Int(watch.dropFirst()) ?? 0
-        if !has(watch: number) { begin(watch: number) }
-        _ = send(update, watch: number)
-    }
-
-    /// Begins a watch that is open already.
-    func begin(watch number: Int) {
-        begin(OutboxWatch(number), watch: number)
-        _ = open(watch: number, unfinished: [], versions: [:], isAll: true)
+    /// A watch that is open already.
+    func watch(_ number: Int) -> Watch {
+        let watch = Watch(number: number, outbox: self, charge: .free) { _ in }
+        watch.open(unfinished: [])
+        return watch
     }
 
     /// All lines that wait.
@@ -56,10 +42,17 @@ extension Outbox {
     }
 }
 
-extension ConnectionWatch {
+extension Watch {
     func receive(_ event: JobEvent) { receive(.event(event)) }
 
     func receive(_ batch: ProgressBatch) { receive(.progress(batch)) }
+
+    func receive(output batch: ProgressBatch) { receive(.output(batch)) }
+}
+
+extension BudgetCharge {
+    /// A charge of a budget without a bound.
+    static var free: BudgetCharge { BudgetCharge(work: 0, in: UserBudget(limit: .max)) }
 }
 
 extension JobEvent {

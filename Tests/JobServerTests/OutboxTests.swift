@@ -33,11 +33,12 @@ import Testing
 
     @Test func lines_comeInTheOrderTheyWereSent() async {
         let (outbox, _) = outbox()
+        let w1 = outbox.watch(1)
         send("1", to: outbox)
         outbox.send(lines: Array("2\n3\n".utf8))
-        outbox.send(.state(7, .queued), watch: "w1")
+        w1.receive(.state(7, .queued))
         send("5", to: outbox)
-        outbox.send(.state(7, .running), watch: "w1")
+        w1.receive(.state(7, .running))
         let lines = outbox.nextLines() ?? []
         #expect(lines.count == 6 && Array(lines[..<3]) == ["1", "2", "3"] && lines[4] == "5")
         #expect([lines[3], lines[5]].compactMap(Notice.init).map(\.value) == ["queued", "running"])
@@ -74,7 +75,6 @@ import Testing
     @Test func finish_returns_onceAllIsSent() async {
         let (outbox, _) = outbox()
         send("a", to: outbox)
-        outbox.end(watch: 1)
         async let finished: Void = outbox.finish()
         while let piece = outbox.next() { outbox.sent(piece.readableBytes) }
         await finished
@@ -84,13 +84,13 @@ import Testing
 
     @Test func lines_areNeitherLostNorDoubled_whoeverSendsThem() async {
         let (outbox, overflows) = outbox(limit: 64 << 20)
-        outbox.begin(watch: 1)
+        let w1 = outbox.watch(1)
         await withTaskGroup { group in
             for sender in 0..<8 {
                 group.addTask {
                     for number in 0..<500 {
                         if number % 2 == 0 {
-                            outbox.send(.state(JobID(sender), label: "\(number)"), watch: "w1")
+                            w1.receive(.state(JobID(sender), label: "\(number)"))
                         } else {
                             send("\(sender) \(number)", to: outbox)
                         }
@@ -116,21 +116,23 @@ import Testing
 
     @Test func progress_isMerged_whileItWaits() async {
         let (outbox, _) = outbox()
-        outbox.send(.progress(7, 1, coalesced: 2), watch: "w1")
-        outbox.send(.progress(7, 2), watch: "w1")
-        outbox.send(.progress(7, 3, coalesced: 1), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(.progress(7, 1, coalesced: 2))
+        w1.receive(.progress(7, 2))
+        w1.receive(.progress(7, 3, coalesced: 1))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.value) == ["3"], "the latest wins")
         #expect(notices.map(\.coalesced) == [5], "what was merged before and two more")
-        outbox.send(.progress(7, 4), watch: "w1")
+        w1.receive(.progress(7, 4))
         let next = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(next.map(\.coalesced) == [0] && next.map(\.seq) == [2])
     }
 
     @Test func progress_waits_untilNothingElseDoes() async {
         let (outbox, _) = outbox()
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(.state(8, .running), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(.progress(7, 1))
+        w1.receive(.state(8, .running))
         send("answer", to: outbox)
         let lines = outbox.nextLines() ?? []
         #expect(lines.count == 3 && lines[1] == "answer" && Notice(lines[2])?.value == "1")
@@ -138,9 +140,10 @@ import Testing
 
     @Test func progressOfManyJobs_isALineForEach_andMergedByJob() async {
         let (outbox, _) = outbox()
-        outbox.send(.progress([2, 4, 6], 1), watch: "w1")
-        outbox.send(.progress([1, 4, 7], 2, coalesced: 1), watch: "w1")
-        outbox.send(.progress([4], 3), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(.progress([2, 4, 6], 1))
+        w1.receive(.progress([1, 4, 7], 2, coalesced: 1))
+        w1.receive(.progress([4], 3))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.job) == [1, 2, 4, 6, 7])
         #expect(notices.map(\.value) == ["2", "1", "3", "1", "2"])
@@ -157,13 +160,14 @@ import Testing
         var generator = SystemRandomNumberGenerator()
         for round in 0..<20 {
             let (outbox, _) = outbox(limit: 1 << 30)
+            let (w1, w2) = (outbox.watch(1), outbox.watch(2))
             // In the first round so many that they do not go into one piece.
             let jobs = Array(1...(round == 0 ? 3000 : 5) as ClosedRange<JobID>)
             // What was sent of each job: its states, and between them all progress.
             var sent: [Key: [(state: String?, progress: [Int64])]] = [:]
             var notices: [Notice] = []
             for step in 1...(round == 0 ? 40 : 300) {
-                let watch = Bool.random(using: &generator) ? "w1" : "w2"
+                let watch = Bool.random(using: &generator) ? w1 : w2
                 switch Int.random(in: 0..<(round % 3 == 1 ? 40 : 8), using: &generator) {
                 case 0:
                     // So that there is something.
@@ -171,13 +175,13 @@ import Testing
                     notices += outbox.nextLines()?.compactMap(Notice.init) ?? []
                 case 1, 2:
                     let job = try #require(jobs.randomElement(using: &generator))
-                    outbox.send(.state(job, label: "\(step)"), watch: watch)
-                    sent[Key(watch: watch, job: Int(job)), default: []].append(("\(step)", []))
+                    watch.receive(.state(job, label: "\(step)"))
+                    sent[Key(watch: watch.name, job: Int(job)), default: []].append(("\(step)", []))
                 default:
                     let some = jobs.filter { _ in Bool.random(using: &generator) }
-                    outbox.send(.progress(some, Int64(step), coalesced: step % 3), watch: watch)
+                    watch.receive(.progress(some, Int64(step), coalesced: step % 3))
                     for job in some {
-                        let key = Key(watch: watch, job: Int(job))
+                        let key = Key(watch: watch.name, job: Int(job))
                         if sent[key]?.last == nil { sent[key] = [(nil, [])] }
                         let last = (sent[key]?.count ?? 1) - 1
                         sent[key]?[last].progress.append(Int64(step))
@@ -210,7 +214,8 @@ import Testing
 
     @Test func progress_takesRoomByJobs_howeverSlowTheClientIs() async {
         let (outbox, overflows) = outbox(limit: 100)
-        for number in 1...2000 { outbox.send(.progress(1...50, Int64(number)), watch: "w1") }
+        let w1 = outbox.watch(1)
+        for number in 1...2000 { w1.receive(.progress(1...50, Int64(number))) }
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.job) == Array(1...50) && notices.allSatisfy { $0.value == "2000" })
         #expect(notices.allSatisfy { $0.coalesced == 1999 } && overflows() == 0)
@@ -218,10 +223,11 @@ import Testing
 
     @Test func nothingOfAJob_followsItsEnd() async {
         let (outbox, _) = outbox()
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(.state(7, .running), watch: "w1")
-        outbox.send(.progress(7, 2), watch: "w1")
-        outbox.send(.state(7, .succeeded), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(.progress(7, 1))
+        w1.receive(.state(7, .running))
+        w1.receive(.progress(7, 2))
+        w1.receive(.state(7, .succeeded))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.last?.value == "succeeded")
         #expect(notices.map(\.seq) == Array(1...notices.count))
@@ -231,9 +237,10 @@ import Testing
 
     @Test func output_isMerged_whileItWaits() async {
         let (outbox, overflows) = outbox(limit: 100)
-        for number in 1...1000 { outbox.send(output: .output(7, 9, size: Int64(number)), watch: "w1") }
-        outbox.send(output: .output(7, size: 2000), watch: "w1")
-        outbox.send(output: .output(7, size: 5), watch: "w2")
+        let (w1, w2) = (outbox.watch(1), outbox.watch(2))
+        for number in 1...1000 { w1.receive(output: .output(7, 9, size: Int64(number))) }
+        w1.receive(output: .output(7, size: 2000))
+        w2.receive(output: .output(7, size: 5))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map { "\($0.watch) \($0.job) \($0.value)" } == ["w1 7 2000", "w1 9 1000", "w2 7 5"])
         #expect(notices.allSatisfy { $0.method == "job.output" && $0.seq == 0 } && overflows() == 0)
@@ -241,9 +248,10 @@ import Testing
 
     @Test func output_doesNotReplaceProgress_andHasNoNumber() async {
         let (outbox, _) = outbox()
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(output: .output(7, size: 10), watch: "w1")
-        outbox.send(.progress(7, 2), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(.progress(7, 1))
+        w1.receive(output: .output(7, size: 10))
+        w1.receive(.progress(7, 2))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.method) == ["job.progress", "job.output"])
         #expect(notices.map(\.value) == ["2", "10"] && notices.map(\.seq) == [1, 0])
@@ -251,9 +259,10 @@ import Testing
 
     @Test func output_outlastsAState_butNotTheEnd() async {
         let (outbox, _) = outbox()
-        outbox.send(output: .output(7, 8, size: 10), watch: "w1")
-        outbox.send(.state(7, label: "the next link"), watch: "w1")
-        outbox.send(.state(8, .failed), watch: "w1")
+        let w1 = outbox.watch(1)
+        w1.receive(output: .output(7, 8, size: 10))
+        w1.receive(.state(7, label: "the next link"))
+        w1.receive(.state(8, .failed))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map { "\($0.job) \($0.value)" } == ["7 running", "8 failed", "7 10"])
     }
@@ -262,28 +271,29 @@ import Testing
 
     @Test func seq_grows_byWatchAndJob() async {
         let (outbox, _) = outbox()
-        outbox.send(.state(7), watch: "w1")
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(.state(7), watch: "w2")
-        outbox.send(.state(8), watch: "w1")
+        let (w1, w2) = (outbox.watch(1), outbox.watch(2))
+        w1.receive(.state(7))
+        w1.receive(.progress(7, 1))
+        w2.receive(.state(7))
+        w1.receive(.state(8))
         _ = outbox.next()
-        outbox.send(.state(8), watch: "w1")
-        outbox.send(.state(7), watch: "w1")
-        outbox.send(.progress(7, 2), watch: "w1")
+        w1.receive(.state(8))
+        w1.receive(.state(7))
+        w1.receive(.progress(7, 2))
         let notices = outbox.nextLines()?.compactMap(Notice.init) ?? []
         #expect(notices.map(\.seq) == [2, 3, 4])
     }
 
     @Test func seq_beginsAnew_onceAWatchHasEnded() async {
         let (outbox, _) = outbox()
-        outbox.send(.state(7), watch: "w1")
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.end(watch: 1)
+        let w1 = outbox.watch(1)
+        w1.receive(.state(7))
+        w1.receive(.progress(7, 1))
+        w1.end()
         send("answer", to: outbox)
         let lines = outbox.nextLines() ?? []
         #expect(lines.count == 2 && lines.last == "answer" && Notice(lines[0])?.seq == 1)
-        outbox.end(watch: 2)
-        outbox.send(.progress(7, 1), watch: "w1")
+        outbox.watch(1).receive(.progress(7, 1))
         #expect(outbox.nextLines()?.compactMap(Notice.init).map(\.seq) == [1])
     }
 
@@ -291,24 +301,26 @@ import Testing
 
     @Test func overflow_closesOnce_andDropsWhatWaits() async {
         let (outbox, overflows) = outbox(limit: 100)
+        let w1 = outbox.watch(1)
         send(String(repeating: "x", count: 99), to: outbox)
         #expect(overflows() == 0, "exactly the limit fits, its line end included")
         #expect(!outbox.isClosed)
         send("", to: outbox)
         #expect(overflows() == 1 && outbox.isClosed)
         for _ in 0..<10 { send("more", to: outbox) }
-        outbox.send(.progress(7, 1), watch: "w1")
-        outbox.send(.state(7), watch: "w1")
+        w1.receive(.progress(7, 1))
+        w1.receive(.state(7))
         #expect(overflows() == 1)
         #expect(outbox.next() == nil)
     }
 
     @Test func room_isFreed_byReading() async {
         let (outbox, overflows) = outbox(limit: 1000)
+        let w1 = outbox.watch(1)
         for round in 0..<50 {
             send(String(repeating: "x", count: 500), to: outbox)
-            outbox.send(.state(7, label: "\(round)"), watch: "w1")
-            outbox.send(.progress(7, 1), watch: "w1")
+            w1.receive(.state(7, label: "\(round)"))
+            w1.receive(.progress(7, 1))
             #expect(outbox.nextLines()?.count == 3)
         }
         #expect(overflows() == 0)

@@ -5,10 +5,10 @@ import Testing
 @testable import JobEngine
 @testable import JobServer
 
-@Suite struct ConnectionWatchTests {
-    private func watch() -> (ConnectionWatch, Outbox, settled: Count) {
+@Suite struct WatchTests {
+    private func watch() -> (Watch, Outbox, settled: Count) {
         let (outbox, count) = (Outbox(limit: 1 << 30) {}, Count())
-        return (ConnectionWatch(number: 1, outbox: outbox) { count.add() }, outbox, count)
+        return (Watch(number: 1, outbox: outbox, charge: .free) { _ in count.add() }, outbox, count)
     }
 
     private func labels(of outbox: Outbox) -> [String?] {
@@ -49,7 +49,7 @@ import Testing
         let budget = UserBudget(limit: 20_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
+        let watch = Watch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) { _ in }
         watch.open(unfinished: Set((0..<200).map { JobID($0) }))
         #expect(budget.used > 200 * 16 && count.now == 0)
         for job in 200..<1000 { watch.receive(.state(JobID(job), label: "")) }
@@ -60,7 +60,7 @@ import Testing
         let budget = UserBudget(limit: 1_000_000)
         let count = Count()
         let outbox = Outbox(limit: 1 << 30) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
+        let watch = Watch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) { _ in }
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         #expect(budget.used > 100 * 260 && count.now == 0)
@@ -71,7 +71,7 @@ import Testing
     @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async throws {
         let budget = UserBudget(limit: 10_000_000)
         let outbox = Outbox(limit: 1 << 30, budget: budget) {}
-        let watch = ConnectionWatch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) {}
+        let watch = Watch(number: 1, outbox: outbox, charge: try BudgetCharge(registering: 1, in: budget)) { _ in }
         let text = String(repeating: "x", count: 100)
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         watch.open(unfinished: [7])
@@ -82,7 +82,7 @@ import Testing
     @Test func connection_ends_whenMoreIsHeldThanMayBeUnread() {
         let count = Count()
         let outbox = Outbox(limit: 10_000) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox) {}
+        let watch = Watch(number: 1, outbox: outbox, charge: .free) { _ in }
         let text = String(repeating: "x", count: 100)
         for _ in 0..<5 { watch.receive(.state(7, label: text)) }
         #expect(count.now == 0)
@@ -93,7 +93,7 @@ import Testing
     @Test func progress_isLeftOut_whenMoreIsHeldThanMayBeUnread() {
         let count = Count()
         let outbox = Outbox(limit: 1000) { count.add() }
-        let watch = ConnectionWatch(number: 1, outbox: outbox) {}
+        let watch = Watch(number: 1, outbox: outbox, charge: .free) { _ in }
         for bytes in 0..<1000 { watch.receive(.progress(7, Int64(bytes))) }
         #expect(count.now == 0 && !watch.isGone)
         watch.receive(.state(7, label: "a"))
@@ -124,8 +124,8 @@ import Testing
     @Test func lastEnd_isTold_andNothingFollowsIt_whereTheWatchEndsItself() {
         let ended = Count()
         let outbox = Outbox(limit: 1 << 30) {}
-        let watch = ConnectionWatch(number: 1, outbox: outbox) {
-            outbox.end(watch: 1)
+        let watch = Watch(number: 1, outbox: outbox, charge: .free) { watch in
+            watch.end()
             ended.add()
         }
         watch.open(unfinished: [7, 8])

@@ -16,36 +16,28 @@ extension Connection {
     /// The number of watches ended by the client that a connection remembers.
     private static let mostUnwatched = 1024
 
-    /// Creates a watch of a scope, which buffers its events until it is opened.
-    func makeWatch(of scope: WatchScope) throws(ProtocolError) -> ConnectionWatch {
-        try makeWatch(bytes: scope.bytes + Self.bytesPerWatch, isFixed: scope.isFixed, isLimited: true)
-    }
-
-    /// Creates the watch of a submission, for which ``roomForWatch()`` has made room, unless it is in a batch: a batch's
-    /// watches begin with its answer, so waiting for one of them would never end.
-    func makeSubmissionWatch(isInBatch: Bool) throws(ProtocolError) -> ConnectionWatch {
-        try makeWatch(bytes: Self.bytesPerSubmission, isFixed: true, isLimited: isInBatch)
-    }
-
-    /// Creates a watch; if it `isFixed`, it covers no later jobs and ends with the last end that it reports. One that
-    /// `isLimited` is refused if the connection has as many as it may.
-    private func makeWatch(bytes: Int, isFixed: Bool, isLimited: Bool) throws(ProtocolError) -> ConnectionWatch {
+    /// Creates a watch of a scope, or of the job of a submission, which buffers its events until it is opened. If it covers no
+    /// later jobs, it ends with the last end that it reports.
+    ///
+    /// It is refused if the connection has as many as it may, unless ``roomForWatch()`` has made room: not for a batch, whose
+    /// watches begin with its answer, so that waiting for one of them would never end.
+    func makeWatch(of scope: WatchScope? = nil, isInBatch: Bool = false) throws(ProtocolError) -> Watch {
         let most = limits.inFlight
-        guard !isLimited || state.withLock({ $0.watches.count < most }) else {
+        guard scope == nil && !isInBatch || state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
+        let isFixed = scope?.isFixed ?? true
+        let bytes = scope.map { $0.bytes + Self.bytesPerWatch } ?? Self.bytesPerSubmission
         let charge = try BudgetCharge(registering: bytes, in: budget)
         let watch = state.withLock { state in
             state.lastWatch += 1
-            let number = state.lastWatch
-            let watch = ConnectionWatch(
-                number: number, subscription: engine.nextID(), outbox: outbox, charge: charge
-            ) { [weak self] in
-                guard let self else { return }
-                if isFixed, let watch = self.state.withLock({ $0.watches[number] }) { end(watch) }
-                changed()
+            let watch = Watch(
+                number: state.lastWatch, subscription: engine.nextID(), outbox: outbox, charge: charge
+            ) { [weak self] watch in
+                if isFixed { self?.end(watch) }
+                self?.changed()
             }
-            state.watches[number] = watch
+            state.watches[watch.number] = watch
             return watch
         }
         engine.register(watch, as: watch.subscription, of: caller.uid)
@@ -66,7 +58,7 @@ extension Connection {
     }
 
     /// Ends a watch; its earlier notifications are still sent.
-    func end(_ watch: ConnectionWatch) {
+    func end(_ watch: Watch) {
         guard state.withLock({ $0.watches.removeValue(forKey: watch.number) }) != nil else { return }
         watch.end()
         engine.unsubscribe(watch.subscription, of: caller.uid)

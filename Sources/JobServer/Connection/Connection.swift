@@ -32,7 +32,7 @@ final class Connection: Sendable {
 
     struct State {
         var waits: [RequestID: Wait] = [:]
-        var watches: [Int: ConnectionWatch] = [:]
+        var watches: [Int: Watch] = [:]
         var lastWatch = 0
         /// The latest watches that the client ended itself.
         var unwatched: Set<Int> = []

@@ -8,7 +8,7 @@ import LoopTasks
 extension Connection {
     /// Submits jobs with one fsync; answers each in order, then calls `done`.
     func submitJobs(_ calls: [Call], _ done: @escaping @Sendable () -> Void) {
-        var read: [Result<ConnectionWatch?, ProtocolError>] = []
+        var read: [Result<Watch?, ProtocolError>] = []
         var requests: [NewJob] = []
         read.reserveCapacity(calls.count)
         requests.reserveCapacity(calls.count)
@@ -17,7 +17,7 @@ extension Connection {
         for call in calls {
             do {
                 let submitted = try Self.check(call.request.params, admission, caller)
-                let watch = submitted.isWatched ? try makeSubmissionWatch(isInBatch: call.batch != nil) : nil
+                let watch = submitted.isWatched ? try makeWatch(isInBatch: call.batch != nil) : nil
                 requests.append(
                     NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
@@ -34,7 +34,7 @@ extension Connection {
     }
 
     private func reply(
-        to calls: [Call], _ submitted: [Result<ConnectionWatch?, ProtocolError>], _ answer: CoreAnswer,
+        to calls: [Call], _ submitted: [Result<Watch?, ProtocolError>], _ answer: CoreAnswer,
         _ done: @Sendable () -> Void
     ) {
         var refusal = CoreError.stopping
@@ -74,7 +74,7 @@ extension Connection {
     }
 
     /// Opens the watch of an answered submission, or ends it if there is no job.
-    private func open(_ watch: ConnectionWatch, _ result: Result<SubmittedJob, ProtocolError>) {
+    private func open(_ watch: Watch, _ result: Result<SubmittedJob, ProtocolError>) {
         switch result {
         case .success(let job): watch.open(unfinished: job.state.isTerminal ? [] : [job.job])
         case .failure: unwatch(watch.number)
@@ -135,7 +135,7 @@ extension Connection {
 extension Answer {
     /// Writes the answer to a submission without its line end.
     fileprivate static func write(
-        id: JSON, _ result: Result<SubmittedJob, ProtocolError>, _ watch: ConnectionWatch?, to writer: inout JSONWriter
+        id: JSON, _ result: Result<SubmittedJob, ProtocolError>, _ watch: Watch?, to writer: inout JSONWriter
     ) {
         switch result {
         case .success(let job):

@@ -14,10 +14,8 @@ final class Outbox: Sendable {
         /// The bytes that are cut into chunks, and those that came since.
         var draining = ByteBuffer()
         var filling = ByteBuffer()
-        /// By number.
-        var watches: [Int: OutboxWatch] = [:]
         /// Watches with progress that waits, in the order in which it is sent.
-        var progress = CircularBuffer<Int>()
+        var progress = CircularBuffer<Watch>()
         /// Bytes that the socket has not accepted.
         var unread = 0
         /// Whether something was sent since the last look, and how many looks before that found nothing sent.
@@ -63,6 +61,9 @@ final class Outbox: Sendable {
 
     func configure(limit: Int) { state.withLock { $0.limit = limit } }
 
+    /// The bytes that may wait; nil once nothing more is accepted.
+    var limit: Int? { state.withLock { $0.phase == .open ? $0.limit : nil } }
+
     /// Bytes that wait or are being sent.
     var backlog: Int { state.withLock(\.unread) }
 
@@ -78,82 +79,56 @@ final class Outbox: Sendable {
         }
     }
 
+    // MARK: - Sending
+
     /// Sends an answer without its line end.
     func send(answer: [UInt8]) {
-        whileOpen { state in
-            state.filling.writeBytes(answer)
-            state.filling.writeInteger(UInt8(ascii: "\n"))
+        send { lines in
+            lines.writeBytes(answer)
+            lines.writeInteger(UInt8(ascii: "\n"))
         }
     }
 
     /// Sends lines including their ends.
-    func send(lines: [UInt8]) { whileOpen { $0.filling.writeBytes(lines) } }
+    func send(lines: [UInt8]) { send { $0.writeBytes(lines) } }
+
+    private func send(_ write: (inout ByteBuffer) -> Void) {
+        guard limit != nil else { return }
+        add(write)
+        flush()
+    }
+
+    /// Adds lines, which ``flush()`` sends.
+    func add(_ write: (inout ByteBuffer) -> Void) {
+        state.withLock { state in
+            guard state.phase != .closed else { return }
+            let before = state.filling.readableBytes
+            write(&state.filling)
+            let size = state.filling.readableBytes - before
+            state.unread += size
+            if size > 0 { budget.add(size, as: .unread) }
+        }
+    }
+
+    /// Adds a watch with progress, which is written once nothing else waits.
+    func enqueue(_ watch: Watch) { state.withLock { if $0.phase != .closed { $0.progress.append(watch) } } }
+
+    func dequeue(_ watch: Watch) { state.withLock { $0.progress.removeAll { $0 === watch } } }
+
+    /// Lets the event loop write what was added; closes the outbox if more waits than it may. No lock is held, as that ends the
+    /// connection.
+    func flush() {
+        let (mustWake, fits) = state.withLock { state in
+            defer { state.isWoken = true }
+            return (!state.isWoken, state.waiting <= state.limit)
+        }
+        if !fits { overflow() } else if mustWake { wake(self) }
+        budget.makeRoom()
+    }
 
     /// Closes the outbox of a client that does not read.
     func overflow() {
         if close() { overflowed() }
-    }
-
-    /// Adds to an open outbox, and closes it if that does not fit.
-    private func whileOpen(_ add: (inout State) -> Void) {
-        let (mustWake, fits) = state.withLock { state in
-            guard state.phase == .open else { return (false, true) }
-            count(&state, add)
-            let fits = state.waiting <= state.limit
-            defer { state.isWoken = true }
-            return (fits && !state.isWoken, fits)
-        }
-        if mustWake { wake(self) }
-        if !fits { overflow() }
-        budget.makeRoom()
-    }
-
-    /// Counts the bytes that `add` writes.
-    private func count(_ state: inout State, _ add: (inout State) -> Void) {
-        let before = state.filling.readableBytes
-        add(&state)
-        let size = state.filling.readableBytes - before
-        state.unread += size
-        if size > 0 { budget.add(size, as: .unread) }
-    }
-
-    // MARK: - Watches
-
-    func begin(_ new: OutboxWatch, watch: Int) { state.withLock { if $0.phase == .open { $0.watches[watch] = new } } }
-
-    func has(watch: Int) -> Bool { state.withLock { $0.watches[watch] != nil } }
-
-    func isSettled(watch: Int) -> Bool { state.withLock { $0.watches[watch]?.isSettled ?? true } }
-
-    /// Sends states and, once nothing else waits, progress to a watch; returns whether the watch is settled.
-    func send(_ update: JobUpdate, watch: Int) -> Bool {
-        change(watch) { $0.receive(update, to: &$1, within: $2) }
-    }
-
-    /// Opens a watch behind its answer; returns whether it is settled.
-    func open(watch: Int, unfinished: Set<JobID>, versions: [JobID: Int64], isAll: Bool) -> Bool {
-        change(watch) { watch, lines, _ in
-            watch.open(unfinished: unfinished, versions: versions, isAll: isAll, to: &lines)
-        }
-    }
-
-    /// Forgets a watch and drops its progress; states sent to it before still reach the client.
-    func end(watch: Int) { state.withLock { $0.watches[watch] = nil } }
-
-    private func change(
-        _ watch: Int, _ body: (inout OutboxWatch, _ lines: inout ByteBuffer, _ most: Int) -> Void
-    ) -> Bool {
-        var (isSettled, fits) = (false, true)
-        whileOpen { state in
-            guard let index = state.watches.index(forKey: watch) else { return }
-            let hadProgress = state.watches.values[index].hasProgress
-            body(&state.watches.values[index], &state.filling, state.limit)
-            if !hadProgress, state.watches.values[index].hasProgress { state.progress.append(watch) }
-            isSettled = state.watches.values[index].isSettled
-            fits = state.watches.values[index].fits(within: state.limit)
-        }
-        if !fits { overflow() }
-        return isSettled
     }
 
     // MARK: - Writing
@@ -171,11 +146,9 @@ final class Outbox: Sendable {
 
     /// The next bytes to send, whose number is passed to ``sent(_:)``; nil if nothing waits.
     func next() -> ByteBuffer? {
+        while let (watch, room) = state.withLock(\.nextProgress) { watch.writeProgress(atMost: room) }
         let (chunk, waiter) = state.withLock { state in
-            if state.draining.readableBytes == 0 {
-                count(&state) { $0.fillWithProgress() }
-                state.draining = exchange(&state.filling, with: ByteBuffer())
-            }
+            if state.draining.readableBytes == 0 { state.draining = exchange(&state.filling, with: ByteBuffer()) }
             return (state.removeChunk(), state.removeWaiter())
         }
         waiter?.resume()
@@ -218,7 +191,7 @@ final class Outbox: Sendable {
             state.phase = .closed
             state.unread -= size
             (state.draining, state.filling) = (ByteBuffer(), ByteBuffer())
-            (state.watches, state.progress) = ([:], [])
+            state.progress = []
             return (wasOpen, state.removeWaiter(), size)
         }
         budget.add(-size, as: .unread)
@@ -232,12 +205,12 @@ extension Outbox.State {
     /// Bytes that are not being sent yet.
     fileprivate var waiting: Int { draining.readableBytes + filling.readableBytes }
 
-    /// Writes progress behind all else that waits, as far as it fits into a chunk.
-    fileprivate mutating func fillWithProgress() {
-        while filling.readableBytes < Outbox.chunk, let watch = progress.first {
-            let limit = Outbox.chunk - filling.readableBytes
-            if watches[watch]?.writeProgress(to: &filling, limit: limit) ?? true { progress.removeFirst() }
+    /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
+    fileprivate var nextProgress: (watch: Watch, room: Int)? {
+        guard draining.readableBytes == 0, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
+            return nil
         }
+        return (watch, Outbox.chunk - filling.readableBytes)
     }
 
     fileprivate mutating func removeChunk() -> ByteBuffer? {
@@ -259,7 +232,7 @@ extension Outbox.State {
     fileprivate mutating func removeWaiter() -> CheckedContinuation<Void, Never>? {
         guard let waiter else { return nil }
         // Progress takes up no bytes until it is sent.
-        let hasSentAll = unread <= waiter.most && (waiter.most > 0 || progress.allSatisfy { watches[$0] == nil })
+        let hasSentAll = unread <= waiter.most && (waiter.most > 0 || progress.isEmpty)
         guard hasSentAll || phase == .closed else { return nil }
         self.waiter = nil
         return waiter.continuation
