@@ -39,24 +39,14 @@ package struct LineFramer: Sendable {
     }
 
     private mutating func finish(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {
-        defer {
-            partial.removeAll(keepingCapacity: partial.capacity <= 64 << 10)
-            isDiscarding = false
-        }
-        if isDiscarding { return }
-        var line = tail
-        if partial.isEmpty {
-            if line.last == UInt8(ascii: "\r") { line = line.dropLast() }
-            guard line.count <= limit else { return frames.append(.tooLong) }
-            if !line.isEmpty { frames.append(.line(Array(line))) }
-            return
-        }
+        var line = exchange(&partial, with: [])
+        if exchange(&isDiscarding, with: false) { return }
         // One more byte than the limit may be kept: the CR of the line's end.
-        guard partial.count + line.count <= limit + 1 else { return frames.append(.tooLong) }
-        partial.append(contentsOf: line)
-        if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
-        guard partial.count <= limit else { return frames.append(.tooLong) }
-        if !partial.isEmpty { frames.append(.line(partial)) }
+        guard line.count + tail.count <= limit + 1 else { return frames.append(.tooLong) }
+        line.append(contentsOf: tail)
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        guard line.count <= limit else { return frames.append(.tooLong) }
+        if !line.isEmpty { frames.append(.line(line)) }
     }
 
     private mutating func keep(_ tail: Slice<UnsafeRawBufferPointer>, into frames: inout [Frame]) {

@@ -66,18 +66,11 @@ final class FrameHandler: ChannelInboundHandler {
             }
             connection.inputEnded()
         }
-        context.fireUserInboundEventTriggered(event)
     }
 
-    func channelWritabilityChanged(context: ChannelHandlerContext) {
-        connection.send()
-        context.fireChannelWritabilityChanged()
-    }
+    func channelWritabilityChanged(context: ChannelHandlerContext) { connection.send() }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        connection.inputEnded()
-        context.fireChannelInactive()
-    }
+    func channelInactive(context: ChannelHandlerContext) { connection.inputEnded() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

@@ -54,19 +54,12 @@ package struct Listener: Sendable {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw Self.failure("make a socket for", path) }
-        // No client may connect before the mode is set.
-        let mask = umask(0o777)
-        let bound = Self.with(address) { bind(descriptor, $0, $1) }
-        umask(mask)
-        guard bound == 0 else {
-            let error = Self.failure("bind", path)
-            close(descriptor)
-            throw error
-        }
-        guard Self.lets(groupID, mode, to: path), listen(descriptor, 1024) == 0 else {
+        // No client can connect before the mode is set, as none can before `listen`.
+        guard Self.with(address, { bind(descriptor, $0, $1) }) == 0, Self.lets(groupID, mode, to: path),
+            listen(descriptor, 1024) == 0
+        else {
             let error = Self.failure("listen at", path)
             close(descriptor)
-            unlink(path)
             throw error
         }
         self.descriptor = descriptor

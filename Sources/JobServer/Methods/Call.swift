@@ -41,6 +41,21 @@ struct Call: Sendable {
         succeed(text: writer.bytes, afterwards: afterwards)
     }
 
+    /// As many of these elements of an array as there is room for, as text, and their number.
+    func fit(_ elements: some Sequence<[UInt8]>) throws(ProtocolError) -> (text: [UInt8], count: Int) {
+        var (text, count) = ([UInt8](), 0)
+        for element in elements {
+            guard text.count + element.count + 512 <= room else {
+                guard count > 0 else { throw Batch.full }
+                break
+            }
+            if count > 0 { text.append(UInt8(ascii: ",")) }
+            text += element
+            count += 1
+        }
+        return (text, count)
+    }
+
     /// Answers with one job. A call that changed it must be answered, so a batch without room gets less of it.
     func succeed(job: JobView, wasChanged: Bool = false) {
         succeed(text: job.text(.whole, within: wasChanged ? room : roomOutsideBatch))
@@ -81,6 +96,16 @@ struct Call: Sendable {
 }
 
 extension MemberReader {
+    /// The one of these members that is given; nil without any.
+    func only(_ names: [String]) throws(SpecError) -> String? {
+        let given = names.filter { value($0) != nil }
+        guard given.count <= 1 else {
+            let list = names.dropLast().map { "\"\($0)\"" }.joined(separator: ", ")
+            throw fault(given[1], "Give only one of \(list) and \"\(names[names.count - 1])\".")
+        }
+        return given.first
+    }
+
     /// The uid of the member `owner`.
     func owner() throws(SpecError) -> UInt32? {
         try integer("owner", in: 0...Int(UInt32.max)).map(UInt32.init)
@@ -94,10 +119,7 @@ extension MemberReader {
 
     /// The jobs of the member `job` or `jobs`; nil if both are left out. None may be named twice unless they `mayRepeat`.
     func jobs(atMost most: Int, mayRepeat: Bool = false) throws(SpecError) -> [JobID]? {
-        if value("job") != nil {
-            guard value("jobs") == nil else { throw fault("jobs", "Give either \"job\" or \"jobs\", not both.") }
-            return [try job()]
-        }
+        if value("job") != nil { return [try job()] }
         guard let elements = try array("jobs", atMost: most) else { return nil }
         var ids: [JobID] = []
         var seen: Set<JobID> = []

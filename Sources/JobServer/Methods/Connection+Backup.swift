@@ -27,8 +27,7 @@ extension Connection {
             throw ProtocolError(
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
-        let piece = resultPiece(call, length)
-        guard piece > 0 || length == 0 else { throw Batch.full }
+        let piece = try resultPiece(call, length)
         do throws(StateBackup.Failure) {
             let part = try await engine.read(backup, offset: offset, length: piece, for: caller.uid)
             answer(call, part, at: offset)

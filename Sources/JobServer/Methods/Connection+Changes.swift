@@ -15,10 +15,7 @@ enum JobTarget: Sendable {
     static let members = ["job", "jobs", "select"]
 
     init(_ params: MemberReader, _ caller: Caller, atMost most: Int = most) throws(SpecError) {
-        let given = Self.members.filter { params.value($0) != nil }
-        guard given.count <= 1 else {
-            throw params.fault(given[1], "Give only one of \"job\", \"jobs\" and \"select\".")
-        }
+        guard let given = try params.only(Self.members) else { throw params.missing("job") }
         if let select = params.value("select") {
             let members = try MemberReader(select, at: params.pointer(to: "select"))
             try members.allow(JobFilter.selectMembers)
@@ -28,10 +25,9 @@ enum JobTarget: Sendable {
             }
             filter.order = .oldest
             self = .selected(filter)
-        } else if let ids = try params.jobs(atMost: most) {
-            self = params.value("jobs") == nil ? .one(ids[0]) : .many(ids[...])
         } else {
-            throw params.missing("job")
+            let ids = try params.jobs(atMost: most) ?? []
+            self = given == "job" ? .one(ids[0]) : .many(ids[...])
         }
     }
 

@@ -13,8 +13,7 @@ extension Connection {
         let id = try params.job()
         let offset = try params.integer("offset", in: 0...Int.max) ?? 0
         let length = try params.integer("length", in: 0...Int.max)
-        let wanted = resultPiece(call, length)
-        guard wanted > 0 || length == 0 else { throw Batch.full }
+        let wanted = try resultPiece(call, length)
         let part = try await look { lookup in
             switch try lookup.result(of: id) {
             case .inline(let bytes): return ResultPart(of: bytes, offset: offset, length: wanted)
@@ -32,9 +31,11 @@ extension Connection {
     }
 
     /// The bytes of a requested piece for which the answer has room.
-    func resultPiece(_ call: Call, _ length: Int?) -> Int {
+    func resultPiece(_ call: Call, _ length: Int?) throws(ProtocolError) -> Int {
         // Base64 turns three bytes into four.
-        min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
+        let piece = min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
+        guard piece > 0 || length == 0 else { throw Batch.full }
+        return piece
     }
 
     func answer(_ call: Call, _ part: ResultPart, at offset: Int) {

@@ -61,20 +61,9 @@ extension Connection {
         let limit = try params.integer("limit", in: 1...1000) ?? 1000
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
         let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
-        var text: [UInt8] = []
-        var shown: ScheduleKey?
-        for schedule in schedules {
-            let element = schedule.stored.json(next: schedule.next, isWhole: false).utf8
-            guard text.count + element.count + 512 <= call.room else {
-                // Schedules that do not fit come with the next page.
-                guard shown != nil else { throw Batch.full }
-                break
-            }
-            if shown != nil { text.append(UInt8(ascii: ",")) }
-            text += element
-            shown = schedule.stored.row.schedule.key
-        }
-        let last = shown == schedules.last?.stored.row.schedule.key ? next : shown
+        let (text, count) = try call.fit(schedules.lazy.map { $0.stored.json(next: $0.next, isWhole: false).utf8 })
+        // Schedules that do not fit come with the next page.
+        let last = count == schedules.count ? next : schedules[count - 1].stored.row.schedule.key
         call.succeed("schedules", text, ["next": last?.cursor.json ?? .null])
     }
 

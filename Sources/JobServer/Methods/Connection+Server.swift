@@ -55,8 +55,7 @@ extension Connection {
                 let jobs = status.jobs(of: uid)
                 return .object([
                     "uid": JSON(Int(uid)), "name": UserName.of(uid)?.json,
-                    "jobs": .object(
-                        JobState.allCases.reduce(into: JSONObject()) { $0[$1.rawValue] = JSON(jobs[$1] ?? 0) }),
+                    "jobs": jobs.json,
                     "running": JSON(slots.values.reduce(0) { $0 + $1[uid, default: 0] }),
                     "stored": status.stored(of: uid).json,
                     "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.core.schedules[uid]?.jobs ?? 0),
@@ -73,16 +72,11 @@ extension Connection {
         let own = NodeRow(
             engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
             running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
-        var text: [UInt8] = []
-        for node in found.isEmpty ? [own] : found {
+        let nodes = (found.isEmpty ? [own] : found).lazy.map { node in
             // The daemon that answers runs, even if it could not tell the database for a while.
-            let element = node.json(isAnswering: node.node.name == own.node.name).utf8
-            guard text.count + element.count + 64 <= call.room else { break }
-            if !text.isEmpty { text.append(UInt8(ascii: ",")) }
-            text += element
+            node.json(isAnswering: node.node.name == own.node.name).utf8
         }
-        guard !text.isEmpty else { throw Batch.full }
-        call.succeed("nodes", text)
+        call.succeed("nodes", try call.fit(nodes).text)
     }
 
     func serverStats(_ call: Call) async throws {
@@ -91,13 +85,10 @@ extension Connection {
             throw ProtocolError(.forbidden, "Only administrators see the daemon's metrics; ask one of them.")
         }
         let status = engine.status
-        let counts = status.jobs(of: caller.owner)
-        var jobs = JSONObject()
-        for state in JobState.allCases { jobs[state.rawValue] = counts[state, default: 0].json }
         let totals = status.totals(of: caller.owner)
         let connections = caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid)
         var answer: JSONObject = [
-            "uptime": server.uptime.json, "jobs": .object(jobs),
+            "uptime": server.uptime.json, "jobs": status.jobs(of: caller.owner).json,
             "totals": [
                 "submitted": totals.submitted.json, "succeeded": totals.succeeded.json, "failed": totals.failed.json,
                 "cancelled": totals.cancelled.json, "retried": totals.retried.json,
@@ -118,6 +109,12 @@ extension Connection {
             }
         }
         call.succeed(.object(answer))
+    }
+}
+
+extension [JobState: Int] {
+    fileprivate var json: JSON {
+        .object(JobState.allCases.reduce(into: JSONObject()) { $0[$1.rawValue] = self[$1, default: 0].json })
     }
 }
 

@@ -98,11 +98,8 @@ extension WatchScope {
     private static let mostJobs = 100_000
 
     init(_ params: MemberReader) throws(SpecError) {
-        let given = ["job", "jobs", "tag", "all"].filter { params.value($0) != nil }
-        guard given.count == 1 else {
-            throw given.count > 1
-                ? params.fault(given[1], "Give only one of \"job\", \"jobs\", \"tag\" and \"all\".")
-                : params.fault("job", "Say what to watch: \"job\", \"jobs\", \"tag\" or \"all\".")
+        guard try params.only(["job", "jobs", "tag", "all"]) != nil else {
+            throw params.fault("job", "Say what to watch: \"job\", \"jobs\", \"tag\" or \"all\".")
         }
         let interval = try params.number("interval", in: 0.01...3600) ?? 0.25
         let children = try params.flag("children") ?? false
