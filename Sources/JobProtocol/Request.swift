@@ -20,50 +20,54 @@ package struct Request: Sendable, Equatable {
     }
 }
 
-/// The contents of one line from a client.
-package enum IncomingLine: Sendable, Equatable {
-    /// One call, or the reason why the value is not a call.
-    case single(IncomingCall)
-    /// Calls whose answers are sent together in one array.
-    case batch([IncomingCall])
+/// The calls of one line from a client.
+package struct IncomingLine: Sendable {
+    package let calls: [IncomingCall]
+    /// Whether the answers are sent together in one array.
+    package let isBatch: Bool
+    /// The approximate memory of its values, in bytes.
+    package let cost: Int
 
-    /// Reads a line and returns the approximate memory of its values in bytes.
-    /// An invalid line, or one that needs more than `budget`, becomes a rejected call.
-    package static func read(_ line: [UInt8], budget: Int) -> (line: IncomingLine, cost: Int) {
-        let parsed = line.withUnsafeBytes { raw in
-            Result { () throws(JSONSyntaxError) in try JSONParser.parse(raw, budget: budget) }
+    /// Reads a line. An invalid one, or one that needs more than `budget` bytes, becomes a rejected call.
+    package init(_ line: [UInt8], budget: Int) {
+        do throws(JSONSyntaxError) {
+            let (json, cost) = try line.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
+                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: budget)
+            }
+            self.cost = cost
+            isBatch = json.array?.isEmpty == false
+            calls =
+                json.array.map { $0.isEmpty ? [.invalid("the batch is empty.")] : $0.map(IncomingCall.read) }
+                ?? [.read(json)]
+        } catch {
+            let rejection = ProtocolError(.parse, "Parse error: \(error).")
+            let tooLarge = ProtocolError(
+                .invalidRequest, "The line has too many values, \(error); split the request up.", ["kind": "too-large"])
+            (calls, isBatch, cost) = ([IncomingCall(id: .null, error.isTooLarge ? tooLarge : rejection)], false, 0)
         }
-        switch parsed {
-        case .success(let (json, cost)): return (read(json), cost)
-        case .failure(let error) where error.isTooLarge:
-            let error = ProtocolError(
-                .invalidRequest, "The line has too many values, \(error); split the request up.",
-                ["kind": "too-large"])
-            return (.single(.rejected(id: .null, error)), 0)
-        case .failure(let error):
-            return (.single(.rejected(id: .null, ProtocolError(.parse, "Parse error: \(error)."))), 0)
-        }
-    }
-
-    private static func read(_ json: JSON) -> IncomingLine {
-        guard case .array(let elements) = json else { return .single(.read(json)) }
-        return elements.isEmpty
-            ? .single(.invalid(id: .null, "the batch is empty.")) : .batch(elements.map(IncomingCall.read))
     }
 }
 
-/// A call, or the reason why a value is not a call.
-package enum IncomingCall: Sendable, Equatable {
-    case request(Request)
-    /// It is answered with the error, unless `id` is nil.
-    case rejected(id: JSON?, ProtocolError)
+/// A call, or the reason why a value is not one.
+package struct IncomingCall: Sendable, Equatable {
+    /// Of a rejected call, only the id is known.
+    package let request: Request
+    /// The error that answers it, unless it has no id.
+    package let rejection: ProtocolError?
 
-    /// The id for its answer; nil without an answer.
-    package var id: JSON? {
-        switch self {
-        case .request(let request): request.id
-        case .rejected(let id, _): id
-        }
+    package init(_ request: Request) {
+        self.request = request
+        rejection = nil
+    }
+
+    package init(id: JSON?, _ rejection: ProtocolError) {
+        request = Request(id: id, method: "", params: JSONObject())
+        self.rejection = rejection
+    }
+
+    /// A value that is not even recognizable as a notification is answered with the id null.
+    fileprivate static func invalid(_ reason: String, id: JSON? = nil) -> IncomingCall {
+        IncomingCall(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
     }
 
     /// The maximum size of an id in bytes; ids stay in memory until their call is answered.
@@ -71,33 +75,28 @@ package enum IncomingCall: Sendable, Equatable {
     private static let members = ["jsonrpc", "id", "method", "params"]
 
     fileprivate static func read(_ json: JSON) -> IncomingCall {
-        guard let object = json.object else { return .invalid(id: .null, "a call is an object, not \(json.typeName).") }
+        guard let object = json.object else { return invalid("a call is an object, not \(json.typeName).") }
         let id = object["id"]
         switch id {
         case nil, .null, .string, .number: break
-        default: return .invalid(id: .null, "\"id\" must be a string, a number or null.")
+        default: return invalid("\"id\" must be a string, a number or null.")
         }
-        if let id, id.size > longestID { return .invalid(id: .null, "\"id\" may take at most \(longestID) bytes.") }
-        guard object["jsonrpc"] == "2.0" else { return .invalid(id: id, "\"jsonrpc\" must be \"2.0\".") }
+        if let id, id.size > longestID { return invalid("\"id\" may take at most \(longestID) bytes.") }
+        guard object["jsonrpc"] == "2.0" else { return invalid("\"jsonrpc\" must be \"2.0\".", id: id) }
         guard case .string(let method) = object["method"] else {
-            return .invalid(id: id, "\"method\" must be a string.")
+            return invalid("\"method\" must be a string.", id: id)
         }
         if let stranger = object.members.first(where: { !members.contains($0.name) }) {
-            return .invalid(id: id, "a call has no member \"\(stranger.name.echoed)\".")
+            return invalid("a call has no member \"\(stranger.name.echoed)\".", id: id)
         }
         switch object["params"] {
-        case nil: return .request(Request(id: id, method: method, params: JSONObject()))
-        case .object(let params): return .request(Request(id: id, method: method, params: params))
+        case nil: return IncomingCall(Request(id: id, method: method, params: JSONObject()))
+        case .object(let params): return IncomingCall(Request(id: id, method: method, params: params))
         case .array:
             let fault = SpecError(JSONPointer(), "Params are given by name, in an object, not in an array.")
-            return .rejected(id: id, ProtocolError(fault))
-        default: return .invalid(id: id, "\"params\" must be an object.")
+            return IncomingCall(id: id, ProtocolError(fault))
+        default: return invalid("\"params\" must be an object.", id: id)
         }
-    }
-
-    /// A value that is not even recognizable as a notification is answered with the id null.
-    fileprivate static func invalid(id: JSON?, _ reason: String) -> IncomingCall {
-        .rejected(id: id ?? .null, ProtocolError(.invalidRequest, "Invalid request: \(reason)"))
     }
 }
 

@@ -6,23 +6,20 @@ import Testing
 @Suite struct IncomingLineTests {
     private func read(_ text: String) -> IncomingLine { IncomingLine(bytes(text)) }
 
-    private func isBatch(_ line: IncomingLine) -> Bool {
-        if case .batch = line { true } else { false }
-    }
-
     @Test func members_areTaken_inWhateverOrder() {
-        let call = IncomingLine.single(.request(Request(id: 3, method: "m", params: members(["a": 42, "b": 23]))))
-        #expect(read(#"{"jsonrpc":"2.0","method":"m","params":{"a":42,"b":23},"id":3}"#) == call)
-        #expect(
-            read(#" { "params" : { "a" : 42 , "b" : 23 } , "id" : 3 , "method" : "m" , "jsonrpc" : "2.0" } "#) == call)
-        // Of two members with one name, the later counts.
-        #expect(read(#"{"jsonrpc":"2.0","id":1,"method":"x","method":"m","params":{"a":42,"b":23},"id":3}"#) == call)
+        let call = IncomingCall(Request(id: 3, method: "m", params: members(["a": 42, "b": 23])))
+        for text in [
+            #"{"jsonrpc":"2.0","method":"m","params":{"a":42,"b":23},"id":3}"#,
+            #" { "params" : { "a" : 42 , "b" : 23 } , "id" : 3 , "method" : "m" , "jsonrpc" : "2.0" } "#,
+            // Of two members with one name, the later counts.
+            #"{"jsonrpc":"2.0","id":1,"method":"x","method":"m","params":{"a":42,"b":23},"id":3}"#,
+        ] { #expect(read(text).calls == [call] && !read(text).isBatch) }
     }
 
     @Test func notification_hasNoID() {
         #expect(
-            read(#"{"jsonrpc":"2.0","method":"foobar"}"#)
-                == .single(.request(Request(id: nil, method: "foobar", params: members([:])))))
+            read(#"{"jsonrpc":"2.0","method":"foobar"}"#).calls
+                == [IncomingCall(Request(id: nil, method: "foobar", params: members([:])))])
         // One that cannot be carried out is not answered either.
         let line = read(#"{"jsonrpc":"2.0","method":"update","params":[1,2,3,4,5]}"#)
         #expect(line.rejections.count == 1 && line.rejections[0].id == nil)
@@ -31,8 +28,8 @@ import Testing
     @Test func positionalParams_areInvalid() {
         let line = read(#"{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}"#)
         #expect(line.rejections.map(\.id) == [1] && line.rejections.map(\.code) == [-32602])
-        guard case .single(.rejected(_, let error)) = line else { return }
-        #expect(error.data["pointer"] == "" && error.data["reason"]?.string?.isEmpty == false)
+        let error = line.calls.first?.rejection
+        #expect(error?.data["pointer"] == "" && error?.data["reason"]?.string?.isEmpty == false)
     }
 
     @Test(arguments: [
@@ -42,7 +39,7 @@ import Testing
     ])
     func line_isAParseError_whereItIsNoJSON(_ text: String) {
         let line = read(text)
-        #expect(!isBatch(line) && line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
+        #expect(!line.isBatch && line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
     }
 
     @Test func line_isAParseError_whereItIsNoUTF8() {
@@ -60,14 +57,14 @@ import Testing
     ])
     func value_isAnInvalidRequest_whereItIsNoCall(_ text: String) {
         let line = read(text)
-        #expect(!isBatch(line) && line.requests.isEmpty)
+        #expect(!line.isBatch && line.requests.isEmpty)
         #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32600])
     }
 
     @Test(arguments: [("[1]", 1), ("[1,2,3]", 3), ("[[]]", 1), (#"[null,"x",true]"#, 3)])
     func batchOfOtherValues_isAnInvalidRequestForEach(_ text: String, _ count: Int) {
         let line = read(text)
-        #expect(isBatch(line))
+        #expect(line.isBatch)
         #expect(line.rejections.map(\.id) == Array(repeating: .null, count: count))
         #expect(line.rejections.allSatisfy { $0.code == -32600 })
     }
@@ -80,7 +77,7 @@ import Testing
              {"jsonrpc":"2.0","method":"foo.get","params":{"name":"myself"},"id":"5"},
              {"jsonrpc":"2.0","method":"get_data","id":"9"}]
             """#)
-        #expect(isBatch(line))
+        #expect(line.isBatch)
         #expect(line.requests.map(\.method) == ["sum", "notify_hello", "foo.get", "get_data"])
         #expect(line.requests.map(\.id) == ["1", nil, "5", "9"])
         #expect(line.rejections.map(\.id) == ["2", .null] && line.rejections.map(\.code) == [-32602, -32600])

@@ -45,11 +45,9 @@ import Testing
         switch example.kind {
         case "spec": _ = try JobSpecReader.spec(json, limits: JobLimits())
         case "request":
-            guard case .single(.request(let request)) = IncomingLine(Array(example.line.utf8)) else {
-                if case .batch(let calls) = IncomingLine(Array(example.line.utf8)), !calls.isEmpty { return }
-                Issue.record("This is no request.")
-                return
-            }
+            let line = IncomingLine(Array(example.line.utf8))
+            let request = try #require(line.requests.first)
+            if line.isBatch { return }
             let method = try #require(MethodName(rawValue: request.method))
             if method == .jobSubmit || method == .jobExplain {
                 var spec = request.params

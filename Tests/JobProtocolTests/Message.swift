@@ -17,28 +17,13 @@ extension LineFramer {
 }
 
 extension IncomingLine {
-    init(_ line: [UInt8]) { self = Self.read(line, budget: .max).line }
-
-    private var calls: [IncomingCall] {
-        switch self {
-        case .single(let call): [call]
-        case .batch(let calls): calls
-        }
-    }
+    init(_ line: [UInt8]) { self.init(line, budget: .max) }
 
     /// What the line answers before any method is looked at: the errors of what is no call, in order.
     var rejections: [(id: JSON?, code: Int)] {
-        calls.compactMap { call in
-            guard case .rejected(let id, let error) = call else { return nil }
-            return (id, error.code)
-        }
+        calls.compactMap { call in call.rejection.map { (call.request.id, $0.code) } }
     }
 
     /// The calls in it that can be carried out.
-    var requests: [Request] {
-        calls.compactMap { call in
-            guard case .request(let request) = call else { return nil }
-            return request
-        }
-    }
+    var requests: [Request] { calls.filter { $0.rejection == nil }.map(\.request) }
 }

@@ -22,8 +22,7 @@ import Testing
 
     @Test func submission_allocatesLittle_whenItIsReadAndAnswered() throws {
         func read() throws -> JobSpec {
-            guard case .single(.request(let request)) = IncomingLine(Self.line) else { throw CancellationError() }
-            return try JobSpecReader.spec(.object(request.params), limits: JobLimits())
+            try JobSpecReader.spec(.object(IncomingLine(Self.line).calls[0].request.params), limits: JobLimits())
         }
         let spec = try read()
         var written = 0

@@ -20,7 +20,7 @@ import Testing
     private func calls(_ ids: [JSON?], inBatch: Bool = true, limit: Int = 1 << 20) throws -> [Call] {
         let requests = ids.map { Request(id: $0, method: "m", params: [:]) }
         let batch =
-            inBatch ? try Batch(requests.map(IncomingCall.request), limit: limit, outbox: outbox, budget: budget) : nil
+            inBatch ? try Batch(requests.map { IncomingCall($0) }, limit: limit, outbox: outbox, budget: budget) : nil
         return requests.map {
             Call(request: $0, batch: batch, charge: BudgetCharge(work: 0, in: budget), outbox: outbox, longest: limit)
         }

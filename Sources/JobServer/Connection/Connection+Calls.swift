@@ -22,24 +22,17 @@ extension Connection {
             }
             let (calls, batch, charge) = read(frame, limits)
             for incoming in calls {
-                let request: Request
-                var refusal = refusal(batch)
-                switch incoming {
-                case .request(let read): request = read
-                case .rejected(let id, let error):
-                    request = Request(id: id, method: "", params: JSONObject())
-                    refusal = error
-                }
                 let call = Call(
-                    request: request, batch: batch, charge: charge, outbox: outbox,
+                    request: incoming.request, batch: batch, charge: charge, outbox: outbox,
                     longest: min(Answer.mostBytes, limits.outbound - 1))
-                let isSubmission = request.method == MethodName.jobSubmit.rawValue
+                let refusal = incoming.rejection ?? refusal(batch)
+                let isSubmission = call.request.method == MethodName.jobSubmit.rawValue
                 if refusal != nil || !isSubmission {
                     await settle(&submissions)
                     if let refusal { call.fail(refusal) } else { await carryOut(call) }
                     continue
                 }
-                if batch == nil, request.params["watch"] == true, mustWaitForWatches(besides: submissions.count) {
+                if batch == nil, call.request.params["watch"] == true, mustWaitForWatches(besides: submissions.count) {
                     start(&submissions)
                     await wait { $0.submitting <= Self.groups }
                     await roomForWatch()
@@ -63,18 +56,15 @@ extension Connection {
             let error = ProtocolError(
                 .invalidRequest, "The line is longer than \(limits.line) bytes (limits.line); send less at once.",
                 ["kind": "line-too-long"])
-            return ([.rejected(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
+            return ([IncomingCall(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
         }
-        let (line, cost) = IncomingLine.read(bytes, budget: limits.lineValues)
-        let charge = BudgetCharge(work: cost, in: budget)
-        switch line {
-        case .single(let call): return ([call], nil, charge)
-        case .batch(let calls):
-            do throws(ProtocolError) {
-                return (calls, try Batch(calls, limit: limits.outbound, outbox: outbox, budget: budget), charge)
-            } catch {
-                return ([.rejected(id: .null, error)], nil, charge)
-            }
+        let line = IncomingLine(bytes, budget: limits.lineValues)
+        let charge = BudgetCharge(work: line.cost, in: budget)
+        guard line.isBatch else { return (line.calls, nil, charge) }
+        do throws(ProtocolError) {
+            return (line.calls, try Batch(line.calls, limit: limits.outbound, outbox: outbox, budget: budget), charge)
+        } catch {
+            return ([IncomingCall(id: .null, error)], nil, charge)
         }
     }
 

@@ -53,8 +53,9 @@ extension Connection {
     /// Returns once a submission can have a watch: few are open, and the client has read most of their output.
     func roomForWatch() async {
         let limits = limits
-        await wait { state in state.isShuttingDown || state.watches.count < limits.inFlight }
-        await outbox.waits(atMost: limits.outbound / 4)
+        await wait { [outbox] state in
+            state.isShuttingDown || state.watches.count < limits.inFlight && outbox.backlog <= limits.outbound / 4
+        }
     }
 
     /// Ends a watch; its earlier notifications are still sent.

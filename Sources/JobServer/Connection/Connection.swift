@@ -65,6 +65,7 @@ final class Connection: Sendable {
             server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
             channel.close(promise: nil)
         }
+        outbox.onDrain { [weak self] in self?.changed() }
     }
 
     // MARK: - Lines
@@ -105,7 +106,8 @@ final class Connection: Sendable {
                 state.waits.isEmpty && state.answering == 0 && state.submitting == 0
                     && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
-            await outbox.finish()
+            outbox.finish()
+            await wait { [outbox] _ in outbox.isEmpty }
         } onCancel: {
             channel.close(promise: nil)
         }

@@ -32,7 +32,7 @@ final class Batch: Sendable {
     /// Reserves room for refusals of all calls. The line takes less than `limit` bytes without its end, as a longer one would
     /// close the connection.
     init(_ calls: [IncomingCall], limit: Int, outbox: Outbox, budget: UserBudget) throws(ProtocolError) {
-        let least = calls.reduce(0) { $0 + Self.refusal + ($1.id?.size ?? 0) }
+        let least = calls.reduce(0) { $0 + Self.refusal + ($1.request.id?.size ?? 0) }
         guard least + 2 < limit else {
             throw .busy("The batch has more calls than \(limit) bytes can answer; split it up.", retryAfter: 0)
         }

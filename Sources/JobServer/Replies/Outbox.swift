@@ -21,8 +21,7 @@ final class Outbox: Sendable {
         /// Whether something was sent since the last look, and how many looks before that found nothing sent.
         var hasSent = false
         var idleLooks = 0
-        /// Waits until at most so many bytes are unread.
-        var waiter: (most: Int, continuation: CheckedContinuation<Void, Never>)?
+        var drained: @Sendable () -> Void = {}
         var phase = Phase.open
         /// The event loop is about to write.
         var isWoken = false
@@ -133,12 +132,17 @@ final class Outbox: Sendable {
 
     // MARK: - Writing
 
+    /// Calls `drained` whenever less is unread than before; another call replaces it.
+    func onDrain(_ drained: @escaping @Sendable () -> Void) { state.withLock { $0.drained = drained } }
+
     /// Writes to the channel while it accepts more, on its event loop.
     func write(to channel: any Channel) {
         // The channel says when it accepts more.
         guard channel.isWritable else { return }
         state.withLock { $0.isWoken = false }
-        while channel.isWritable, let chunk = next() {
+        while channel.isWritable {
+            // Without bytes, too, less waits if the progress of a job was replaced.
+            guard let chunk = next() else { return state.withLock(\.drained)() }
             let size = chunk.readableBytes
             channel.writeAndFlush(chunk).whenComplete { _ in self.sent(size) }
         }
@@ -147,56 +151,42 @@ final class Outbox: Sendable {
     /// The next bytes to send, whose number is passed to ``sent(_:)``; nil if nothing waits.
     func next() -> ByteBuffer? {
         while let (watch, room) = state.withLock(\.nextProgress) { watch.writeProgress(atMost: room) }
-        let (chunk, waiter) = state.withLock { state in
+        return state.withLock { state in
             if state.draining.readableBytes == 0 { state.draining = exchange(&state.filling, with: ByteBuffer()) }
-            return (state.removeChunk(), state.removeWaiter())
+            return state.removeChunk()
         }
-        waiter?.resume()
-        return chunk
     }
 
     /// Called once the socket has accepted so many bytes, or never will.
     func sent(_ size: Int) {
-        let waiter = state.withLock { state in
+        let drained = state.withLock { state in
             state.unread -= size
             state.hasSent = true
-            return state.removeWaiter()
+            return state.drained
         }
         budget.add(-size, as: .unread)
-        waiter?.resume()
+        drained()
     }
 
-    /// Returns once at most so many bytes are unread, or the outbox is closed. One task waits at a time.
-    func waits(atMost most: Int) async {
-        await withCheckedContinuation { continuation in
-            let waiter = state.withLock { state in
-                state.waiter = (most, continuation)
-                return state.removeWaiter()
-            }
-            waiter?.resume()
-        }
-    }
+    /// Whether nothing waits or is being sent, not even progress, which takes up no bytes before.
+    var isEmpty: Bool { state.withLock { $0.unread == 0 && $0.progress.isEmpty } }
 
-    /// Accepts nothing more; returns once the socket may be closed without losing lines.
-    func finish() async {
-        state.withLock { if $0.phase == .open { $0.phase = .finishing } }
-        await waits(atMost: 0)
-    }
+    /// Accepts nothing more; the socket may be closed without losing lines once it is empty.
+    func finish() { state.withLock { if $0.phase == .open { $0.phase = .finishing } } }
 
     /// Drops everything that waits; returns false if the outbox was closed already.
     @discardableResult
     func close() -> Bool {
-        let (wasOpen, waiter, size) = state.withLock { state in
+        let (wasOpen, size) = state.withLock { state in
             let (wasOpen, size) = (state.phase != .closed, state.waiting)
             state.phase = .closed
             state.unread -= size
             (state.draining, state.filling) = (ByteBuffer(), ByteBuffer())
             state.progress = []
-            return (wasOpen, state.removeWaiter(), size)
+            return (wasOpen, size)
         }
         budget.add(-size, as: .unread)
         budget.leave(self)
-        waiter?.resume()
         return wasOpen
     }
 }
@@ -226,15 +216,5 @@ extension Outbox.State {
         // A burst does not keep its memory.
         let last = exchange(&draining, with: ByteBuffer())
         return last.readableBytes > 0 ? last : nil
-    }
-
-    /// The waiter, if its condition holds.
-    fileprivate mutating func removeWaiter() -> CheckedContinuation<Void, Never>? {
-        guard let waiter else { return nil }
-        // Progress takes up no bytes until it is sent.
-        let hasSentAll = unread <= waiter.most && (waiter.most > 0 || progress.isEmpty)
-        guard hasSentAll || phase == .closed else { return nil }
-        self.waiter = nil
-        return waiter.continuation
     }
 }

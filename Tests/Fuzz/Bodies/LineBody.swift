@@ -55,18 +55,11 @@ package enum LineBody {
     /// Writing and reading a line preserves its contents, and its values stay within their budget.
     private static func check(line: [UInt8]) throws(Finding) {
         let budget = 1 << 16
-        let (incoming, cost) = IncomingLine.read(line, budget: budget)
-        try Finding.unless((0...budget).contains(cost), "The values of a line take \(cost) bytes.")
-        let calls: [IncomingCall] =
-            switch incoming {
-            case .single(let call): [call]
-            case .batch(let calls): calls
-            }
-        for case .request(let request) in calls {
-            guard case .single(.request(let again)) = IncomingLine.read(request.line, budget: .max).line else {
-                throw Finding("The request is none once it is written: \(request)")
-            }
-            try Finding.unless(again == request, "The request is another once it is written: \(request), \(again)")
+        let incoming = IncomingLine(line, budget: budget)
+        try Finding.unless((0...budget).contains(incoming.cost), "The values of a line take \(incoming.cost) bytes.")
+        for call in incoming.calls where call.rejection == nil {
+            let again = IncomingLine(call.request.line, budget: .max).calls
+            try Finding.unless(again == [call], "The request is another once it is written: \(call), \(again)")
         }
     }
 }
