@@ -77,7 +77,7 @@ package struct JobServer: Service {
         }
         do {
             let adopted = group.any().makePromise(of: Connection.self)
-            ClientBootstrap(group: group)
+            let channel = ClientBootstrap(group: group)
                 .channelOption(.autoRead, value: false)
                 .channelOption(.allowRemoteHalfClosure, value: true)
                 .channelOption(.maxMessagesPerRead, value: 1)
@@ -89,8 +89,9 @@ package struct JobServer: Service {
                         adopted.succeed(connection)
                     }
                 }
-                .withConnectedSocket(descriptor).cascadeFailure(to: adopted)
-            return try adopted.futureResult.wait()
+                .withConnectedSocket(descriptor)
+            channel.cascadeFailure(to: adopted)
+            return try channel.flatMap { _ in adopted.futureResult }.wait()
         } catch {
             state.leave(peer.uid)
             logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
