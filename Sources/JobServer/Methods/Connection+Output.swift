@@ -62,12 +62,12 @@ extension Connection {
             await engine.fetchOutput(of: run, for: caller.uid)
         }
         return try await look { lookup in
-            let output = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
-            guard let file = output.file else { return (OutputPiece(at: request.offset), output.isOver) }
+            let (file, isOver) = try lookup.output(of: request.job, link: request.link, attempt: request.attempt)
+            guard let file else { return (OutputPiece(at: request.offset), isOver) }
             do throws(StoreError) {
                 let piece = try lookup.engine.blobs.output(
-                    file, from: request.offset, length: request.length, isOver: output.isOver)
-                return (piece, output.isOver && piece.next >= piece.size)
+                    file, from: request.offset, length: request.length, isOver: isOver)
+                return (piece, isOver && piece.next >= piece.size)
             } catch {
                 throw ProtocolError(
                     .storage, "The output of job \(request.job) cannot be read: \(error.message)")

@@ -223,16 +223,9 @@ final class Lookup {
 
     // MARK: - Output of programs
 
-    /// The output of one attempt of a program.
-    struct Output {
-        /// Its file; nil if it wrote nothing, or has not begun.
-        var file: BlobReference?
-        /// Whether it writes no more.
-        var isOver: Bool
-    }
-
-    /// The output of an attempt of a link's program, by default the latest.
-    func output(of id: JobID, link: Int?, attempt: Int?) throws -> Output {
+    /// The file with the output of an attempt of a link's program, by default the latest, and whether it writes no more; without
+    /// a file, it wrote nothing or has not begun.
+    func output(of id: JobID, link: Int?, attempt: Int?) throws -> (file: BlobReference?, isOver: Bool) {
         // Asked first: the output of a program that has ended since is complete.
         let running = engine.board.program(of: id)
         let row = try job(id).row
@@ -245,7 +238,7 @@ final class Lookup {
         if let running, running.link == link, attempt ?? running.attempt == running.attempt,
             engine.board.isAbout(row.run, of: id)
         {
-            return Output(file: running.file, isOver: false)
+            return (running.file, false)
         }
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
         let isOver = kept != nil || row.isOver(link, attempt)
@@ -255,7 +248,7 @@ final class Lookup {
                 "The output of attempt \(attempt ?? 0) is not kept, or it wrote nothing; leave \"attempt\" out for the latest."
             )
         }
-        return Output(file: kept?.blob, isOver: isOver)
+        return (kept?.blob, isOver)
     }
 
     /// The first of these jobs that the caller's jobs cannot wait for.
