@@ -1,5 +1,5 @@
 import CLinux
-package import DataSources
+import DataSources
 import Glibc
 package import JobModel
 import Logging
