@@ -63,9 +63,6 @@ struct ReadyWindow {
         }
     }
 
-    /// Whether loaded jobs wait for hosts.
-    var waitsForHosts: Bool { !hosts.isEmpty }
-
     /// Takes the first job that may start.
     /// `isOpen` returns whether a host has room, `closedHosts` the full hosts, and `read` ready jobs from the store.
     mutating func take(

@@ -61,8 +61,6 @@ final class Scheduler {
     private var now: SteadyTime = 0
     /// Whether a change since the last pass may let a job start; most inputs change nothing relevant.
     private var hasChanged = true
-    /// Whether a queue became full, so that its owners no longer keep hosts from others.
-    private var hasFilled = false
 
     /// Creates a scheduler without queues, with the host pauses of `old`.
     init(perHost: Int, perHostAndUser: Int, keeping old: Scheduler? = nil) {
@@ -156,12 +154,6 @@ final class Scheduler {
 
     // MARK: - Turns
 
-    /// Prepares the turns of a round.
-    func beginTurns() {
-        if hasFilled { hasChanged = true }
-        hasFilled = false
-    }
-
     /// Returns the next job that may start, with its slot and permit.
     func next(in transaction: any JobTransaction, at now: SteadyTime) throws(StoreError) -> Turn? {
         self.now = now
@@ -205,12 +197,7 @@ final class Scheduler {
             share.served = turn
             take(slotOf: queue, share)
             noteStart(in: queue)
-            if let host = row.host {
-                hosts.acquire(1, host, for: owner)
-            }
-            if !queue.hasRoom || share.running == queue.perUser {
-                hasFilled = hasFilled || queue.shares.values.contains(where: \.window.waitsForHosts)
-            }
+            if let host = row.host { hosts.acquire(1, host, for: owner) }
             return Turn(row: row, queue: name, owner: owner)
         }
         return nil

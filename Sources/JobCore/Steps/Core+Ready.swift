@@ -9,7 +9,6 @@ extension Core {
         agenda.hasMoreReady = false
         guard phase == .serving else { return }
         try freeSuspects(round)
-        scheduler.beginTurns()
         try round.transaction.load(scheduler.candidates.map(RowKey.job))
         for _ in 0..<Self.mostStarts {
             guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
