@@ -174,8 +174,8 @@ extension Core {
         /// Jobs in windows, and pairs of queue and owner, each with one window.
         package let (windows, shares): (Int, Int)
         package let (runs, waits, subscriptions): (Int, Int, Int)
-        /// Files being removed, and schedules whose next job is being prepared.
-        package let (cleaning, preparing): (Int, Int)
+        /// Files being removed.
+        package let cleaning: Int
         /// Hosts paused for an owner.
         package let pauses: Int
     }
@@ -183,7 +183,6 @@ extension Core {
     package var memory: Memory {
         Memory(
             windows: scheduler.windowCount, shares: scheduler.shareCount, runs: running.count, waits: waits.count,
-            subscriptions: subscriptions.count, cleaning: experience.cleaning.count,
-            preparing: schedules.preparingCount, pauses: scheduler.pauseCount)
+            subscriptions: subscriptions.count, cleaning: experience.cleaning.count, pauses: scheduler.pauseCount)
     }
 }

@@ -7,7 +7,7 @@ extension Core {
         row.version = old.version + 1
         try round.transaction.update(row)
         quotas.moved(from: old, to: row)
-        agenda.deadlines.note(row)
+        agenda.note(row)
         if old.isSuspect, old.run != nil { agenda.hasClearedSuspect = true }
         // A job that starts has already left its window.
         let hasMoved =
@@ -21,7 +21,7 @@ extension Core {
     /// Counts an inserted job and offers it to the scheduler if it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
         quotas.moved(from: nil, to: row)
-        agenda.deadlines.note(row)
+        agenda.note(row)
         log(row, .accepted, round)
         try tell(row, round)
         // A list can name a queue that left the configuration after the list was accepted.

@@ -111,7 +111,7 @@ package final class Core {
         var effects = pending.effects
         for (job, ids) in pending.ended { subscriptions.ended(job, for: ids) }
         for change in pending.waits { effects += waits.apply(change) }
-        schedules.apply(pending.preparing, pending.rescan)
+        if let rescan = pending.rescan { schedules.rescan = rescan }
         for work in pending.cleaned { experience.cleaning.remove(work) }
         for (owner, count) in pending.totals { experience.count(owner, count) }
         if let shortage = pending.shortage { experience.shortage = shortage }
@@ -141,8 +141,8 @@ package final class Core {
     /// The latest times for the next ``CoreInput/tick``, by the steady clock and by the wall clock.
     package var nextTick: (steady: SteadyTime?, wall: Timestamp?) {
         guard phase == .serving else { return (nil, nil) }
-        let steady = [agenda.deadlines.steady, scheduler.nextOpening].compactMap(\.self).min()
-        let wall = [agenda.deadlines.wall, agenda.nextExpiry].compactMap(\.self).min()
+        let steady = [agenda.due.steady, scheduler.nextOpening].compactMap(\.self).min()
+        let wall = [agenda.due.wall, agenda.nextExpiry].compactMap(\.self).min()
         return (steady, wall)
     }
 

@@ -2,8 +2,8 @@ import JobModel
 
 /// The core's tasks that no input requests.
 struct Agenda {
-    /// The earliest times at which rows become due.
-    var deadlines = Deadlines()
+    /// The times at which the first rows become due, or earlier ones.
+    var due = DueTimes()
     /// Whether stored work may be left over.
     var hasWork = false
     /// The owner whose work was served last.
@@ -12,12 +12,8 @@ struct Agenda {
     var hasMoreDue = false
     /// Whether more schedules need a check.
     var hasMoreSchedules = false
-    /// Whether there may be more finished jobs than retention allows.
+    /// Whether there may be more finished jobs than retention or a quota allows.
     var hasExcess = false
-    /// The owners whose finished jobs must make room for what was stored already.
-    var overQuota: Set<UInt32> = []
-    /// The one of them who was served last.
-    private var lastOverQuota: UInt32 = 0
     /// Whether more finished jobs have expired than the last query returned.
     var hasExpired = false
     /// Whether a suspect's run may have ended, so that another can start.
@@ -31,19 +27,21 @@ struct Agenda {
     /// Outcomes, contained in their specs, of jobs inserted in this round.
     var immediate: [JobID: Carried] = [:]
 
-    var hasMore: Bool {
-        hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady || !overQuota.isEmpty
+    var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
+
+    mutating func note(_ row: JobRow) {
+        if let time = row.due { due.steady = min(due.steady ?? time, time) }
+        if let time = row.deadline { due.steady = min(due.steady ?? time, time) }
+        if row.state == .scheduled, row.due == nil, let time = row.notBefore { note(time) }
     }
 
-    /// Returns the owner whose finished jobs make room next; owners take turns.
-    mutating func nextOverQuota() -> UInt32? {
-        let next = overQuota.filter { $0 > lastOverQuota }.min() ?? overQuota.min()
-        lastOverQuota = next ?? 0
-        return next
+    mutating func note(_ time: Timestamp) { due.wall = min(due.wall ?? time, time) }
+
+    /// Returns whether a row may be due.
+    func isDue(at now: CoreMoment) -> Bool {
+        (due.steady.map { $0 <= now.steady } ?? false) || (due.wall.map { $0 <= now.wall } ?? false)
     }
 
     /// Returns whether a task is due.
-    func wants(at now: CoreMoment) -> Bool {
-        hasMore || deadlines.isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false
-    }
+    func wants(at now: CoreMoment) -> Bool { hasMore || isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false }
 }

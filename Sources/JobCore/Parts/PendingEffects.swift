@@ -9,8 +9,6 @@ struct PendingEffects {
     private(set) var ended: [JobID: Set<SubscriptionID>] = [:]
     var waits: [Waits.Change] = []
     var subscribed: [SubscriptionID] = []
-    /// Whether a schedule's next job is being prepared, if the round changed that.
-    var preparing: [ScheduleKey: Bool] = [:]
     /// Where the scan of all schedules continues, if the round changed that.
     var rescan: Schedules.Rescan?
     var cleaned: [WorkID] = []

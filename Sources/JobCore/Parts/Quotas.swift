@@ -133,10 +133,21 @@ struct Quotas {
 
     var queues: Set<String> { Set(byKey.lazy.filter { $0.value.value.jobs > 0 }.map(\.key.queue)) }
 
-    /// Returns the owner with the most finished jobs or bytes, who loses the oldest one; nil if within the limits.
+    /// Whether there are more finished jobs, or bytes of them, than all owners together may keep.
+    func hasExcess(_ settings: CoreSettings) -> Bool {
+        all.finishedBytes > settings.retentionBytes || all.finished > settings.retentionCount
+    }
+
+    /// Returns the owner who loses the oldest finished job: one above the quota if that makes enough room, or the one with
+    /// the most finished jobs or bytes; nil if all are within the limits.
     func owner(over settings: CoreSettings, except passed: Set<UInt32>) -> UInt32? {
+        let overQuota = owners.filter { owner, holding in
+            let excess = stored(of: owner).saturatingSubtracting(settings.storedPerUser)
+            return excess > 0 && excess <= holding.finishedBytes && !passed.contains(owner)
+        }
+        if let owner = overQuota.keys.min() { return owner }
+        guard hasExcess(settings) else { return nil }
         let isTooMuch = all.finishedBytes > settings.retentionBytes
-        guard isTooMuch || all.finished > settings.retentionCount else { return nil }
         // Users within an equal share lose no jobs because of others.
         let sharers = owners.values.count { $0.finished > 0 }
         let owners = owners.filter { owner, holding in

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// State of schedules beyond their rows: zone rules, and jobs being prepared.
+/// State of schedules beyond their rows: zone rules, and the scan of all schedules.
 struct Schedules {
     /// Schedules to check again after a clock was set or zones changed.
     enum Rescan: Hashable {
@@ -13,11 +13,9 @@ struct Schedules {
     private(set) var zones: [String: ZoneRules] = [:]
     /// Zones of schedules that other nodes have set, whose rules were asked for.
     private var wanted: Set<String> = []
-    private(set) var rescan = Rescan.none
+    var rescan = Rescan.none
     /// The time from which schedule times pass while this daemon runs.
     private(set) var startedAt: Timestamp
-    /// Schedules whose next job is being prepared.
-    private var preparing: Set<ScheduleKey> = []
     /// How far the wall clock was ahead of the steady clock at the last input, in milliseconds.
     private var ahead: Int64?
 
@@ -41,17 +39,6 @@ struct Schedules {
     mutating func lookAgain() {
         rescan = .after(nil)
         wanted = []
-    }
-
-    var preparingCount: Int { preparing.count }
-    func isPreparing(_ key: ScheduleKey) -> Bool { preparing.contains(key) }
-
-    /// Applies the changes of a round.
-    mutating func apply(_ changes: [ScheduleKey: Bool], _ rescan: Rescan?) {
-        for (key, isPreparing) in changes {
-            if isPreparing { preparing.insert(key) } else { preparing.remove(key) }
-        }
-        if let rescan { self.rescan = rescan }
     }
 
     /// Returns whether the wall clock was set back since the last input, compared with the steady clock.

@@ -163,7 +163,7 @@ extension Core {
             if excess() <= promised { break }
         }
         guard mayExceed, excess() > 0, excess() <= Int64(settings.limits.body) else { return excess() <= 0 }
-        agenda.overQuota.insert(owner)
+        agenda.hasExcess = true
         return true
     }
 

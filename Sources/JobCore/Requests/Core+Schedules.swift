@@ -90,7 +90,7 @@ extension Core {
         row.version = (old?.version ?? 0) + 1
         try round.transaction.put(row, spec: spec)
         quotas.moved(schedule.key.owner, from: old?.schedule, to: schedule)
-        agenda.deadlines.note(row)
+        if let next = row.next { agenda.note(next) }
     }
 
     /// Returns the time of a schedule's next check.
@@ -146,16 +146,13 @@ extension Core {
 
     /// Requests the next job of a schedule, or skips times without a job.
     private func advance(_ row: ScheduleRow, _ round: Round) throws(StoreError) {
-        let key = row.schedule.key
-        // It is checked again once its job is made.
+        // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
         guard let plan = try plan(row.schedule, round) else { return try round.transaction.put(waiting, spec: nil) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
-        guard !(pending.preparing[key] ?? schedules.isPreparing(key)) else { return }
-        pending.preparing[key] = true
-        pending.emit(.prepare(SchedulePreparation(key: key, time: time, request: nil)))
+        pending.emit(.prepare(SchedulePreparation(key: row.schedule.key, time: time, request: nil)))
     }
 
     /// Submits the job made from a schedule's spec, or reports why it could not be made.
@@ -163,7 +160,6 @@ extension Core {
         _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
     ) throws(StoreError) {
         let key = preparation.key
-        if preparation.request == nil { pending.preparing[key] = false }
         let row = try round.transaction.schedule(key)
         if let request = preparation.request {
             guard let row else { return fail(request, .noSchedule(key)) }

@@ -249,7 +249,7 @@ extension Core {
 
     /// Notes that retention may remove a finished root job.
     func noteEnd(of row: JobRow, _ round: Round) {
-        if quotas.owner(over: settings, except: []) != nil { agenda.hasExcess = true }
+        if quotas.hasExcess(settings) { agenda.hasExcess = true }
         let expiry = (row.finishedAt ?? round.now.wall).adding(seconds: settings.retentionAge)
         agenda.nextExpiry = min(agenda.nextExpiry ?? expiry, expiry)
     }

@@ -20,7 +20,7 @@ extension Core {
     // MARK: - Times
 
     private func runDue(_ round: Round) throws(StoreError) {
-        guard agenda.hasMoreDue || agenda.deadlines.isDue(at: round.now) else { return }
+        guard agenda.hasMoreDue || agenda.isDue(at: round.now) else { return }
         let rows = try round.transaction.due(
             steady: round.now.steady, wall: round.now.wall, limit: Self.dueAtOnce)
         // Handling one row may have changed another.
@@ -35,9 +35,8 @@ extension Core {
 
     /// Reads the next due times from the store.
     func lookAhead(_ round: Round) throws(StoreError) {
-        let times = try round.transaction.dueTimes()
-        agenda.deadlines = Deadlines(steady: times.steady, wall: times.wall)
-        agenda.nextExpiry = times.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
+        agenda.due = try round.transaction.dueTimes()
+        agenda.nextExpiry = agenda.due.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
     }
 
     private func fellDue(_ old: JobRow, _ round: Round) throws(StoreError) {
@@ -161,13 +160,6 @@ extension Core {
 
     /// Purges finished jobs that are too old, too many or too large.
     private func purge(_ round: Round) throws(StoreError) {
-        if let owner = agenda.nextOverQuota() {
-            let before = quotas.stored(of: owner)
-            let hasRoom = try makeRoom(for: 0, of: owner, round)
-            // Its other finished jobs may be below unfinished jobs.
-            let isStuck = quotas.stored(of: owner) == before && !agenda.hasWork
-            if hasRoom || isStuck { agenda.overQuota.remove(owner) }
-        }
         let now = experience.aging(round.now)
         if let expiry = agenda.nextExpiry, expiry <= now {
             let cutoff = now.adding(seconds: -settings.retentionAge)

@@ -170,7 +170,7 @@ final class Oracle {
     /// Checks that runs, requests, subscriptions and windows bound the memory.
     private func checkMemory(of core: Core, _ world: World) {
         let memory = core.memory
-        let (users, schedules) = (world.users.count, 3)
+        let users = world.users.count
         // The core has not yet seen abandoned waits and recent ends.
         let underWay = world.engine.inbox.count + world.engine.held.count
         func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
@@ -183,7 +183,6 @@ final class Oracle {
         expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
         // Where a node is gone, the others all remove the files that it had begun to remove.
         if world.isAlone { expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files") }
-        expect(memory.preparing, atMost: users * schedules, "schedules whose job is made")
         // Specs name two hosts beyond the scenario's.
         expect(memory.pauses, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
     }
