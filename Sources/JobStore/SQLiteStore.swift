@@ -192,7 +192,10 @@ struct StateRow: Equatable {
 
     static func read(_ connection: SQLiteConnection) throws(StoreError) -> StateRow {
         let select = try connection.prepare(
-            "SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), last_number, life, anchor, boot FROM state")
+            """
+            SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), \
+            max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot FROM state
+            """)
         guard let found = try select.row({ row throws(StoreError) in StateRow(row) }) else {
             throw StoreError.damaged(connection.path, "its numbers make no sense")
         }

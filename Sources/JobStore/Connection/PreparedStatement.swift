@@ -1,8 +1,8 @@
 import CSQLite
-import JobModel
+package import JobModel
 
 /// A prepared statement that is bound, run and read without boxing its values.
-final class PreparedStatement: StoredColumns {
+package final class PreparedStatement: StoredColumns {
     private let pointer: OpaquePointer
     private unowned let connection: SQLiteConnection
 
@@ -74,25 +74,22 @@ final class PreparedStatement: StoredColumns {
     /// The number in the first row; nil where there is none.
     func number() throws(StoreError) -> Int64? { try row { row throws(StoreError) in row.optionalInteger(0) } }
 
-    /// The bytes in the first row; nil where there is none.
-    func bytes() throws(StoreError) -> [UInt8]? { try row { row throws(StoreError) in row.bytes(0) } }
-
     // MARK: Columns
 
-    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
+    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
-    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+    package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
-    func text(_ column: Int32) -> String? {
+    package func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(pointer, column) else { return nil }
         return String(
             decoding: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))),
             as: UTF8.self)
     }
 
-    func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
+    package func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
 
-    func withBytes<Value, Failure>(
+    package func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         let start = sqlite3_column_blob(pointer, column)
@@ -101,9 +98,9 @@ final class PreparedStatement: StoredColumns {
 }
 
 extension PreparedStatement: Bindings {
-    func bind(integer: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, integer) }
+    package func bind(integer: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, integer) }
 
-    func bind(text: String, at index: Int32) {
+    package func bind(text: String, at index: Int32) {
         var text = text
         text.withUTF8 { utf8 in
             let count = UInt64(utf8.count)
@@ -113,7 +110,7 @@ extension PreparedStatement: Bindings {
         }
     }
 
-    func bind(bytes: [UInt8], at index: Int32) {
+    package func bind(bytes: [UInt8], at index: Int32) {
         // SQLite takes a null pointer for NULL.
         if bytes.isEmpty { return _ = sqlite3_bind_zeroblob(pointer, index, 0) }
         bytes.withUnsafeBytes { bytes in

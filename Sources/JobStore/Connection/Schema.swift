@@ -116,7 +116,7 @@ enum Schema {
             bytes INTEGER NOT NULL, PRIMARY KEY (owner, queue, state)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE work (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, job INTEGER NOT NULL, owner INTEGER NOT NULL,
+            id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, owner INTEGER NOT NULL,
             list INTEGER NOT NULL, position INTEGER NOT NULL, payload BLOB NOT NULL
         ) STRICT;
         CREATE INDEX work_by_owner ON work (owner) WHERE kind != 3;

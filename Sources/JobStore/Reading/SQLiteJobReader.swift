@@ -1,10 +1,10 @@
 package import JobModel
 
 /// Reads for clients and runs, each call in one snapshot on one of a few connections.
-package final class SQLiteJobReader: JobReader {
+package final class SQLiteJobReader: SQLReader {
     let pool: ReadingPool
     let directory: StateDirectory
-    let damage: DamageReport
+    package let damage: DamageReport
 
     init(_ pool: ReadingPool, _ damage: DamageReport, _ directory: StateDirectory) {
         self.pool = pool
@@ -72,22 +72,30 @@ package final class SQLiteJobReader: JobReader {
         return ids
     }
 
-    package func outcomes(
-        of job: JobID, list: Int64, from index: Int, limit: Int
-    ) throws(StoreError) -> [ChildOutcome] {
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
+    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
-                SELECT id, parent_index, state, carried FROM jobs INDEXED BY jobs_by_parent \
-                WHERE parent = ?1 AND list = ?2 AND parent_index >= ?3 ORDER BY parent_index
-                """, job, list, index)
+                SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text, jobs.parent FROM checkpoints \
+                CROSS JOIN jobs ON jobs.id = checkpoints.job WHERE \(job == nil ? "" : "checkpoints.job = ?1 AND ")\
+                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
+                """, job)
             return try select.rows(atMost: limit) { row throws(StoreError) in
-                damage.legible(.job(row.integer(0))) { () throws(DamagedRow) in
-                    ChildOutcome(
-                        job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
-                        carried: try row.carried(3))
-                }
+                if let parent = row.optionalInteger(4), try snapshot.isHidden(parent) { return nil }
+                return UnfinishedTransfer(row)
             }
         }
     }
+
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
+        _ read: (PreparedStatement) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try self.read { snapshot throws(StoreError) in
+            try snapshot.connection.statement(sql, values).rows(atMost: limit, read)
+        }
+    }
+
+    package func name(_ text: String) -> any Bindable { text }
 }

@@ -19,19 +19,10 @@ struct Snapshot {
         FROM jobs
         """
 
-    /// The job in the present row, and the bytes of its texts.
-    static func job(_ row: PreparedStatement) throws(DamagedRow) -> (job: StoredJob, size: Int) {
-        let last = JobColumns.selectedCount
-        let job = StoredJob(
-            row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: last),
-            template: try row.value(last + 2))
-        return (job, JobColumns.size(row) + row.size(last + 1) + row.size(last + 2))
-    }
-
     mutating func job(_ id: JobID) throws(StoreError) -> (job: StoredJob, size: Int)? {
         let found = try connection.statement("\(Self.select) WHERE id = ?1 AND removing = 0", id).row {
             row throws(StoreError) in
-            damage.legible(.job(id)) { () throws(DamagedRow) in try Self.job(row) }
+            damage.legible("Job \(id)", (job: try StoredJob(row), size: StoredJob.size(row)))
         }
         guard let found else { return nil }
         if let parent = found.job.row.parent, try isHidden(parent.job) { return nil }
@@ -49,11 +40,7 @@ struct Snapshot {
         let select = try connection.statement(
             "SELECT owner, state, version, parent FROM jobs WHERE id = ?1 AND removing = 0", id)
         let found = try select.row { row throws(StoreError) in
-            damage.legible(.job(id)) { () throws(DamagedRow) -> (standing: JobStanding, parent: JobID?) in
-                let standing = JobStanding(
-                    owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
-                return (standing, row.optionalInteger(3))
-            }
+            damage.legible("Job \(id)", (standing: try JobStanding(row), parent: row.optionalInteger(3)))
         }
         guard let found else { return nil }
         if let parent = found.parent, try isHidden(parent) { return nil }

@@ -77,7 +77,7 @@ package struct StateVerification {
         _ = try StateRow.read(connection)
         let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
         while try rows.step() {
-            guard let job = try? Snapshot.job(rows).job else {
+            guard let job = try? StoredJob(rows) else {
                 add("Job \(JobColumns.id(rows)) makes no sense.")
                 continue
             }

@@ -24,6 +24,9 @@ package enum JobColumns {
     /// A longer spec or item is not in the row, so that changes of the row need not write it again; in bytes.
     static let longestText = 1024
 
+    /// Stands for a file that a job's own row names, and not the template of one of its lists.
+    package static let ownRow = -1
+
     /// Stores what changes in the row ?1. The parameters are those of a new row.
     static let update =
         "UPDATE jobs SET "

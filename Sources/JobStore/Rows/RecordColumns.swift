@@ -1,11 +1,11 @@
 package import JobModel
 
 extension QueueOverrides {
-    package static let columns =
+    static let columns =
         "name, concurrency, per_user, is_suspended, start_count, start_milliseconds, byte_rate"
 
     /// The values of ``columns`` behind the name.
-    package var values: [(any Bindable)?] {
+    var values: [(any Bindable)?] {
         [
             concurrency, perUser, isSuspended, startRate?.count,
             startRate.map { Int64(($0.seconds * 1000).rounded()) }, byteRate,
@@ -13,7 +13,7 @@ extension QueueOverrides {
     }
 
     /// The settings in the present row of a statement that selects ``columns``.
-    package init(_ row: some StoredColumns) {
+    init(_ row: some StoredColumns) {
         func number(_ column: Int32) -> Int? { row.optionalInteger(column).map(Int.init) }
         self.init()
         concurrency = number(1)
@@ -37,10 +37,10 @@ extension CountKey {
 }
 
 extension WorkRow {
-    package static let columns = "id, kind, job, owner, list, position, payload"
+    static let columns = "id, kind, job, owner, list, position, payload"
 
     /// The piece of work in the present row of a statement that selects ``columns``.
-    package init(_ row: some StoredColumns) throws(DamagedRow) {
+    init(_ row: some StoredColumns) throws(DamagedRow) {
         guard let kind = Kind(rawValue: Int(row.integer(1))) else { throw DamagedRow() }
         self.init(
             id: row.integer(0), kind: kind, job: row.integer(2), owner: try row.owner(3), list: row.integer(4),
@@ -52,5 +52,36 @@ extension BlobReference {
     /// The file in the present row of a statement that selects its life, number and size.
     package init(_ row: some StoredColumns) {
         self.init(life: row.integer(0), number: row.integer(1), size: row.integer(2))
+    }
+}
+
+extension UnfinishedTransfer {
+    /// The transfer in the present row of a statement that selects its job, owner, link and checkpoint; nil if no transfer
+    /// can continue with that.
+    package init?(_ row: some StoredColumns) {
+        let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
+        guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
+        self.init(job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+    }
+}
+
+extension JobStanding {
+    /// The standing in the present row of a statement that selects owner, state and version.
+    package init(_ row: some StoredColumns) throws(DamagedRow) {
+        self.init(owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
+    }
+}
+
+extension StoredJob {
+    /// The job in the present row of a statement that selects ``JobColumns/selected``, its document and its template.
+    package init(_ row: some StoredColumns) throws(DamagedRow) {
+        self.init(
+            row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: JobColumns.selectedCount),
+            template: try row.value(JobColumns.selectedCount + 2))
+    }
+
+    /// The bytes of its texts in that row.
+    package static func size(_ row: some StoredColumns) -> Int {
+        JobColumns.size(row) + row.size(JobColumns.selectedCount + 1) + row.size(JobColumns.selectedCount + 2)
     }
 }

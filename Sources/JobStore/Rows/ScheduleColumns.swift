@@ -1,27 +1,27 @@
 package import JobModel
 
 /// Writes schedules into rows of the table `schedules`, and reads them.
-package enum ScheduleColumns {
-    package static let columns = """
+enum ScheduleColumns {
+    private static let columns = """
         owner, name, groups, calendar, zone, every, catch_up, overlap, is_suspended, set_at, done_until, last_time, \
         last_job, submitted, skipped, waiting, spec_size, next, version
         """
 
     /// The number of columns that ``row(_:)`` reads.
     static let count: Int32 = 19
-    package static let select = "SELECT \(columns) FROM schedules"
+    static let select = "SELECT \(columns) FROM schedules"
     /// With the spec and the state of the last job behind the other columns.
-    package static let selectWhole = """
+    static let selectWhole = """
         SELECT \(columns), spec, (SELECT state FROM jobs WHERE id = last_job AND removing = 0) FROM schedules
         """
     /// Keeps the stored spec if it is given none.
     static let insert = """
-        INSERT OR REPLACE INTO schedules (\(columns), size, spec) VALUES \
-        (\((1...20).map { "?\($0)" }.joined(separator: ", ")), \
-        coalesce(?21, (SELECT spec FROM schedules WHERE owner = ?1 AND name = ?2)))
+        INSERT INTO schedules AS old (\(columns), size, spec) VALUES (\((1...21).map { "?\($0)" }.joined(separator: ", "))) \
+        ON CONFLICT (owner, name) DO UPDATE SET spec = coalesce(excluded.spec, old.spec), \
+        \("\(columns), size".split(separator: ", ").dropFirst(2).map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
         """
 
-    package static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
+    static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
         let schedule = row.schedule
         var timing: [(any Bindable)?]
         switch schedule.timing {
@@ -38,14 +38,12 @@ package enum ScheduleColumns {
     }
 
     /// The subject of a sentence about the schedule in the present row.
-    package static func name(_ row: some StoredColumns) -> String {
+    static func name(_ row: some StoredColumns) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
     }
 
     /// The schedule in the present row of a statement that selects ``selectWhole``, without a spec longer than `longestSpec`.
-    package static func whole(
-        _ row: some StoredColumns, longestSpec: Int
-    ) throws(DamagedRow) -> StoredScheduleRow {
+    static func whole(_ row: some StoredColumns, longestSpec: Int) throws(DamagedRow) -> StoredScheduleRow {
         let schedule = try self.row(row)
         return StoredScheduleRow(
             row: schedule, spec: schedule.schedule.specSize <= longestSpec ? row.bytes(count) : nil,
@@ -53,7 +51,7 @@ package enum ScheduleColumns {
     }
 
     /// The schedule in the present row of a statement that begins with ``select``.
-    package static func row(_ row: some StoredColumns) throws(DamagedRow) -> ScheduleRow {
+    static func row(_ row: some StoredColumns) throws(DamagedRow) -> ScheduleRow {
         guard let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
             let catchUp = row.text(6).flatMap(ScheduleCatchUp.init(rawValue:)),
             let overlap = row.text(7).flatMap(ScheduleOverlap.init(rawValue:)), let timing = timing(row),

@@ -9,9 +9,6 @@ final class JobWrites {
     private let update: PreparedStatement
     private let connection: SQLiteConnection
 
-    /// Stands for a file that a job's own row names, and not the template of a list of its.
-    private static let ownRow = -1
-
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
         jobs = try RowInserts(into: "jobs", JobColumns.all + ["is_item", "text"], on: connection)
@@ -83,21 +80,22 @@ final class JobWrites {
         try insert(row.references, of: row.id)
     }
 
-    /// Remembers that a job needs files, until it is deleted, or with a `link` until the templates of that link are. A file
-    /// that it no longer needs is remembered as long; that only keeps a sweep from removing it.
-    func insert(_ references: [BlobReference], of job: JobID, listLink link: Int = ownRow) throws(StoreError) {
+    /// Remembers that a job needs files, until it is deleted. A file that it no longer needs is remembered as long; that only
+    /// keeps a sweep from removing it.
+    private func insert(_ references: [BlobReference], of job: JobID) throws(StoreError) {
         try blobs.insert(references) { blob, statement, start in
             statement.bind(blob.life, at: start + 1)
             statement.bind(blob.number, at: start + 2)
             statement.bind(blob.size, at: start + 3)
             statement.bind(job, at: start + 4)
-            statement.bind(link, at: start + 5)
+            statement.bind(JobColumns.ownRow, at: start + 5)
         }
     }
 
     private static let deletes = [
         "DELETE FROM jobs WHERE id = ?1", "DELETE FROM documents WHERE job = ?1",
-        "DELETE FROM checkpoints WHERE job = ?1", "DELETE FROM blobs WHERE job = ?1 AND list_link = \(ownRow)",
+        "DELETE FROM checkpoints WHERE job = ?1",
+        "DELETE FROM blobs WHERE job = ?1 AND list_link = \(JobColumns.ownRow)",
     ]
 
     private func delete(_ row: JobRow) throws(StoreError) {

@@ -79,7 +79,7 @@ struct ReadySearch {
         while try select.step() {
             let row = ReadyRow(
                 position: ReadyPosition(priority: Int(select.integer(0)), id: select.integer(1)), host: select.text(2))
-            if !damage.isKnown(.job(row.position.id)), !body(row) { return }
+            if !damage.isKnown("Job \(row.position.id)"), !body(row) { return }
         }
     }
 }

@@ -12,7 +12,7 @@ extension SQLiteTransaction {
     }
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         guard limit > 0 else { return [] }
         let times = [
             ("due", "jobs_due WHERE state < 4 AND removing = 0", steady),
@@ -25,7 +25,7 @@ extension SQLiteTransaction {
                 let select = try statement(
                     "SELECT id FROM jobs INDEXED BY \(index) AND \(column) <= ?1 ORDER BY \(column)", time)
                 let ids = try select.rows(atMost: limit) { row throws(StoreError) in
-                    damage.isKnown(.job(row.integer(0))) ? nil : row.integer(0)
+                    damage.isKnown("Job \(row.integer(0))") ? nil : row.integer(0)
                 }
                 found.formUnion(ids)
             }
@@ -34,7 +34,7 @@ extension SQLiteTransaction {
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
-        try flushJobs()
+        try flushJobs(for: nil)
         func first(_ sql: String) throws(StoreError) -> Int64? { try statement(sql).number() }
         var times = DueTimes()
         times.steady = [
@@ -58,14 +58,14 @@ extension SQLiteTransaction {
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         return try rows(
             "jobs_by_life WHERE run_life IS NOT NULL AND (run_life < ?1 OR run_life > ?1) ORDER BY id", life,
             atMost: limit)
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         return try rows("jobs_suspected WHERE crashes > 0 AND state < 4 AND id > ?1 ORDER BY id", after, atMost: limit)
     }
 
@@ -113,7 +113,7 @@ extension SQLiteTransaction {
     private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         let owners = if let owner { [Int64(owner)] } else { try finishedOwners() }
         return try legible { () throws(StoreError) in
             var ends: [(time: Int64, id: JobID)] = []
@@ -124,7 +124,7 @@ extension SQLiteTransaction {
                     AND owner = ?1 AND finished_at < ?2 ORDER BY finished_at, id
                     """, owner, before)
                 ends += try select.rows(atMost: limit) { row throws(StoreError) in
-                    damage.isKnown(.job(row.integer(0))) ? nil : (row.integer(1), row.integer(0))
+                    damage.isKnown("Job \(row.integer(0))") ? nil : (row.integer(1), row.integer(0))
                 }
             }
             return ends.sorted { ($0.time, $0.id) < ($1.time, $1.id) }.prefix(limit).map(\.id)
@@ -136,23 +136,26 @@ extension SQLiteTransaction {
         try connection.distinct("SELECT min(owner) FROM jobs WHERE \(Self.isFinished) AND owner > ?1")
     }
 
-    func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
-        try statement("INSERT OR IGNORE INTO dependencies (target, job) VALUES (?1, ?2)", target, job).run()
+    func counts() throws(StoreError) -> [CountKey: CountValue] {
+        let counts = try statement("SELECT owner, queue, state, jobs, bytes FROM counts").rows {
+            row throws(StoreError) in
+            damage.legible("A count of jobs", try CountKey.count(row))
+        }
+        return Dictionary(counts) { $1 }
     }
 
-    func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
-        try statement("DELETE FROM dependencies WHERE target = ?1 AND job = ?2", target, job).run()
-    }
-
-    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
-        try statement("SELECT job FROM dependencies WHERE target = ?1 AND job > ?2 ORDER BY job", target, after)
-            .rows(atMost: limit) { row throws(StoreError) in row.integer(0) }
-    }
-
-    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
-        try statement(
-            "SELECT target FROM dependencies INDEXED BY dependencies_by_job WHERE job = ?1 ORDER BY target", job
-        ).rows(atMost: limit) { row throws(StoreError) in row.integer(0) }
+    func put(_ counts: [CountKey: CountValue]) throws(StoreError) {
+        for (key, value) in counts {
+            if value.jobs == 0 {
+                let delete = "DELETE FROM counts WHERE owner = ?1 AND queue = ?2 AND state = ?3"
+                try statement(delete, key.owner, key.queue, key.state.code).run()
+            } else {
+                try statement(
+                    "INSERT OR REPLACE INTO counts (owner, queue, state, jobs, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    key.owner, key.queue, key.state.code, value.jobs, value.bytes
+                ).run()
+            }
+        }
     }
 
     // MARK: Damaged rows
@@ -172,7 +175,7 @@ extension SQLiteTransaction {
             var found: [JobRow] = []
             for id in ids {
                 // An index may name a job that has no row.
-                if let row = try job(id) { found.append(row) } else { damage.tell(of: .job(id)) }
+                if let row = try job(id) { found.append(row) } else { damage.tell(of: "Job \(id)") }
             }
             if found.count == ids.count { return found }
         }

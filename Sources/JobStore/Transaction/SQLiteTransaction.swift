@@ -2,7 +2,7 @@ package import JobModel
 
 /// A round's transaction. What is written is kept in buffers, sorted and written before a query that it may concern, and
 /// at the commit; so a job that is submitted and started in one round is one row written once.
-final class SQLiteTransaction: JobTransaction {
+final class SQLiteTransaction: SQLTransaction {
     let connection: SQLiteConnection
     /// The present one; all others are over.
     let life: Int64
@@ -53,7 +53,7 @@ final class SQLiteTransaction: JobTransaction {
     /// Writes all that is left.
     func flush() throws(StoreError) {
         try check()
-        try flushJobs()
+        try flushJobs(for: nil)
         try flushLists()
         guard hasDeleted || state.present.lastNumber != state.committed.lastNumber else { return }
         try statement(
@@ -86,6 +86,20 @@ final class SQLiteTransaction: JobTransaction {
         return try connection.statement(sql, values)
     }
 
+    func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
+        _ read: (PreparedStatement) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try statement(sql, values).rows(atMost: limit, read)
+    }
+
+    func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) { try statement(sql, values).run() }
+
+    func name(_ text: String) -> any Bindable { text }
+
+    /// No other node keeps anything in memory.
+    func willChange(_ settings: SharedSettings) {}
+
     // MARK: Jobs
 
     /// A row is read in microseconds.
@@ -105,9 +119,7 @@ final class SQLiteTransaction: JobTransaction {
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
         selectDocument.bind(job, at: 1)
         return try selectDocument.row { row throws(StoreError) in
-            damage.legible(.other("The spec of job \(job)")) { () throws(DamagedRow) in
-                try NewJobRow.Document(row, from: 0)
-            }
+            damage.legible("The spec of job \(job)", try NewJobRow.Document(row, from: 0))
         }
     }
 
@@ -143,7 +155,7 @@ final class SQLiteTransaction: JobTransaction {
         guard let found else { return nil }
         if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
-        try flushJobs()
+        try flushJobs(for: nil)
         return nil
     }
 
@@ -152,11 +164,11 @@ final class SQLiteTransaction: JobTransaction {
         // A later insert with the key must find it taken.
         let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
         jobs.update(job)
-        if takesKey { try flushJobs() }
+        if takesKey { try flushJobs(for: nil) }
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
-        try flushJobs()
+        try flushJobs(for: nil)
         try writes.replaceTerms(of: job, tags: old.tags)
     }
 
@@ -167,7 +179,7 @@ final class SQLiteTransaction: JobTransaction {
     }
 
     func releaseKey(of job: JobID) throws(StoreError) {
-        if jobs.entries[job]?.change == .insert { try flushJobs() }
+        if jobs.entries[job]?.change == .insert { try flushJobs(for: nil) }
         try statement("UPDATE jobs SET key = NULL, digest = NULL WHERE id = ?1", job).run()
     }
 
@@ -180,7 +192,7 @@ final class SQLiteTransaction: JobTransaction {
     // MARK: For queries
 
     /// To be called before a query for jobs, with what it selects by, if not by anything else.
-    func flushJobs(for selection: JobBuffer.Selection? = nil) throws(StoreError) {
+    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError) {
         try check()
         guard jobs.isChanged(selection) else { return }
         try writes.write(jobs)
@@ -189,7 +201,7 @@ final class SQLiteTransaction: JobTransaction {
 
     /// The job in the present row; nil, after a report, if that is damaged.
     func row(_ row: PreparedStatement) throws(StoreError) -> JobRow? {
-        damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in try JobColumns.row(row) }
+        damage.legible("Job \(JobColumns.id(row))", try JobColumns.row(row))
     }
 }
 

@@ -158,12 +158,15 @@ final class PostgreSQLConnection: @unchecked Sendable {
         pending.append(.statement(changes: changes, isWanted: isWanted))
     }
 
+    /// Prepares a statement whose parameters may be `?1` as in SQLite.
     private func prepare(_ sql: String, _ parameters: [PostgreSQLParameter]) throws(StoreError) -> String {
         // Filters of lists combine freely; the last ones are prepared each time. Another session does not know them.
         let name = !isPooled && statements.count < Self.mostStatements ? "s\(number)" : ""
         number += 1
         let types = parameters.map(\.type)
-        guard PQsendPrepare(pointer, name, sql, Int32(types.count), types) == 1 else { throw broken(message) }
+        guard PQsendPrepare(pointer, name, sql.replacing("?", with: "$"), Int32(types.count), types) == 1 else {
+            throw broken(message)
+        }
         if !name.isEmpty { statements[sql] = name }
         pending.append(.preparation(sql: sql))
         return name

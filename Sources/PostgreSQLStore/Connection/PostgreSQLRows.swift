@@ -1,6 +1,6 @@
 import CPostgreSQL
-import JobModel
-import JobStore
+package import JobModel
+package import JobStore
 
 /// The rows of a result in binary form.
 final class PostgreSQLRows {
@@ -34,27 +34,27 @@ final class PostgreSQLRows {
 }
 
 /// One row.
-struct PostgreSQLRow: StoredColumns {
+package struct PostgreSQLRow: StoredColumns {
     fileprivate let rows: PostgreSQLRows
     fileprivate let row: Int32
 
-    func isNull(_ column: Int32) -> Bool { PQgetisnull(rows.pointer, row, column) == 1 }
+    package func isNull(_ column: Int32) -> Bool { PQgetisnull(rows.pointer, row, column) == 1 }
 
     /// A number of any width; 0 for NULL.
-    func integer(_ column: Int32) -> Int64 {
+    package func integer(_ column: Int32) -> Int64 {
         withBytes(column) { bytes in
             guard let first = bytes.first else { return 0 }
             return bytes.dropFirst().reduce(Int64(Int8(bitPattern: first))) { $0 << 8 | Int64($1) }
         }
     }
 
-    func text(_ column: Int32) -> String? {
+    package func text(_ column: Int32) -> String? {
         isNull(column) ? nil : withBytes(column) { String(decoding: $0, as: UTF8.self) }
     }
 
-    func size(_ column: Int32) -> Int { Int(PQgetlength(rows.pointer, row, column)) }
+    package func size(_ column: Int32) -> Int { Int(PQgetlength(rows.pointer, row, column)) }
 
-    func withBytes<Value, Failure>(
+    package func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         try read(UnsafeRawBufferPointer(start: PQgetvalue(rows.pointer, row, column), count: size(column)))

@@ -74,8 +74,8 @@ struct Turn {
         var firstDue: SteadyTime?
         for row in 0..<found[2].count {
             let row = found[2][row]
-            news.hasQueues = news.hasQueues || row.integer(1) & Flags.queues != 0
-            news.hasSchedules = news.hasSchedules || row.integer(1) & Flags.schedules != 0
+            news.hasQueues = news.hasQueues || row.integer(1) & SharedSettings.queues.rawValue != 0
+            news.hasSchedules = news.hasSchedules || row.integer(1) & SharedSettings.schedules.rawValue != 0
             jobs.formUnion(row.numbers(2))
             news.work += row.numbers(3)
             if let priority = row.optionalInteger(4) {
@@ -124,11 +124,6 @@ struct Turn {
     private static let isGone = StoreError(
         .write, "Other nodes have taken over the jobs of this one, as they had not heard of it for too long.",
         underlying: IsGone())
-
-    enum Flags {
-        static let queues: Int64 = 1
-        static let schedules: Int64 = 2
-    }
 }
 
 extension PostgreSQLRow {

@@ -1,9 +1,9 @@
 package import JobModel
-import JobStore
+package import JobStore
 
 /// Reads for clients and runs, each call in one snapshot on one of a few connections.
-package final class PostgreSQLJobReader: JobReader {
-    let damage: DamageReport
+package final class PostgreSQLJobReader: SQLReader {
+    package let damage: DamageReport
     private let settings: PostgreSQLSettings
     let pool: PostgreSQLPool
 
@@ -27,6 +27,17 @@ package final class PostgreSQLJobReader: JobReader {
             return value
         }
     }
+
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
+        _ read: (PostgreSQLRow) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try self.read { snapshot throws(StoreError) in
+            try snapshot.query("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
+        }
+    }
+
+    package func name(_ text: String) -> any Bindable { Array(text.utf8) }
 
     // MARK: Jobs
 
@@ -56,69 +67,6 @@ package final class PostgreSQLJobReader: JobReader {
         try read { snapshot throws(StoreError) in try snapshot.ids(filter) }
     }
 
-    package func outcomes(
-        of job: JobID, list: Int64, from index: Int, limit: Int
-    ) throws(StoreError) -> [ChildOutcome] {
-        try read { snapshot throws(StoreError) in
-            try snapshot.rows(
-                """
-                SELECT id, parent_index, state, carried FROM jobs \
-                WHERE parent = $1 AND list = $2 AND parent_index >= $3 ORDER BY parent_index LIMIT $4
-                """, job, list, index, limit
-            ).map { row in
-                damage.legible(.job(row.integer(0))) { () throws(DamagedRow) in
-                    ChildOutcome(
-                        job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
-                        carried: try row.carried(3))
-                }
-            }
-        }
-    }
-
-    // MARK: Schedules
-
-    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
-        try schedules(
-            "owner = $1 AND name = $2", [key.owner, Array(key.name.utf8)], longestSpec: .max
-        ).first
-    }
-
-    package func schedules(
-        after key: ScheduleKey?, owner: UInt32?, limit: Int
-    ) throws(StoreError) -> [StoredScheduleRow] {
-        let condition = "(owner, name) > ($1, $2)\(owner == nil ? "" : " AND owner = $4") ORDER BY owner, name LIMIT $3"
-        let values: [(any Bindable)?] = [key?.owner ?? owner ?? 0, Array((key?.name ?? "").utf8), limit]
-        return try schedules(
-            condition, values + (owner.map { [$0] } ?? []), longestSpec: StoredScheduleRow.longestShownSpec)
-    }
-
-    /// The schedules that fit a condition except damaged ones, without specs longer than `longestSpec`.
-    private func schedules(
-        _ condition: String, _ values: [(any Bindable)?], longestSpec: Int
-    ) throws(StoreError) -> [StoredScheduleRow] {
-        try read { snapshot throws(StoreError) in
-            try snapshot.query("\(ScheduleColumns.selectWhole) WHERE \(condition)", values).map { row in
-                damage.legible(.other(ScheduleColumns.name(row))) { () throws(DamagedRow) in
-                    try ScheduleColumns.whole(row, longestSpec: longestSpec)
-                }
-            }
-        }
-    }
-
-    // MARK: Transfers and files
-
-    package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
-        try read { snapshot throws(StoreError) in
-            try snapshot.rows("SELECT text FROM checkpoints WHERE job = $1 AND link = $2", job, link).first?.bytes(0)
-        }
-    }
-
-    package func download(to path: String) throws(StoreError) -> [UInt8]? {
-        try read { snapshot throws(StoreError) in
-            try snapshot.rows("SELECT record FROM downloads WHERE path = $1", Array(path.utf8)).first?.bytes(0)
-        }
-    }
-
     /// Leaves out damaged checkpoints, with which no transfer can continue.
     package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
         try read { snapshot throws(StoreError) in
@@ -131,24 +79,8 @@ package final class PostgreSQLJobReader: JobReader {
             try snapshot.learn(Set((0..<found.count).compactMap { found[$0].optionalInteger(4) }))
             return try found.map { row -> UnfinishedTransfer? in
                 if let parent = row.optionalInteger(4), snapshot.isHidden(parent) { return nil }
-                let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
-                guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
-                return UnfinishedTransfer(
-                    job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+                return UnfinishedTransfer(row)
             }
-        }
-    }
-
-    package func blobs(
-        beforeLife life: Int64, after blob: BlobReference?, limit: Int
-    ) throws(StoreError) -> [BlobReference] {
-        try read { snapshot throws(StoreError) in
-            try snapshot.rows(
-                """
-                SELECT DISTINCT life, number, size FROM blobs WHERE life < $1 AND (life, number) > ($2, $3) \
-                ORDER BY life, number LIMIT $4
-                """, life, blob?.life ?? 0, blob?.number ?? 0, limit
-            ).map { row in BlobReference(row) }
         }
     }
 

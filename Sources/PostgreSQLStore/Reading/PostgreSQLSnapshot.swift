@@ -38,13 +38,8 @@ struct PostgreSQLSnapshot {
                 """, [.array(Array(part))])
             var found: [JobID: (job: StoredJob, size: Int)] = [:]
             for row in 0..<rows.count {
-                let (row, last) = (rows[row], JobColumns.selectedCount)
-                found[JobColumns.id(row)] = damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in
-                    let job = StoredJob(
-                        row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: last),
-                        template: try row.value(last + 2))
-                    return (job, JobColumns.size(row) + row.size(last + 1) + row.size(last + 2))
-                }
+                let (row, id) = (rows[row], JobColumns.id(rows[row]))
+                found[id] = damage.legible("Job \(id)", (job: try StoredJob(row), size: StoredJob.size(row)))
             }
             try learn(Set(found.values.compactMap(\.job.row.parent?.job)))
             for id in part where page.mayGrow {
@@ -58,14 +53,9 @@ struct PostgreSQLSnapshot {
         let rows = try connection.rows(
             "SELECT owner, state, version, parent, id FROM jobs WHERE id = ANY ($1) AND removing = 0", [.array(ids)])
         try learn(Set((0..<rows.count).compactMap { rows[$0].optionalInteger(3) }))
-        let standings = try rows.map { row -> (JobID, JobStanding)? in
+        let standings = try rows.map { row throws(StoreError) -> (JobID, JobStanding)? in
             if let parent = row.optionalInteger(3), isHidden(parent) { return nil }
-            return damage.legible(.job(row.integer(4))) { () throws(DamagedRow) in
-                (
-                    row.integer(4),
-                    JobStanding(owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
-                )
-            }
+            return damage.legible("Job \(row.integer(4))", (row.integer(4), try JobStanding(row)))
         }
         return Dictionary(standings) { $1 }
     }

@@ -28,14 +28,14 @@ extension PostgreSQLTransaction {
         ).map { row -> ReadyRow? in
             let found = ReadyRow(
                 position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))
-            return damage.isKnown(.job(found.position.id)) ? nil : found
+            return damage.isKnown("Job \(found.position.id)") ? nil : found
         }
         if position == nil, hosts.isEmpty { starts.found(found.first?.position, queue: queue, owner: owner) }
         return found
     }
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         let (rest, end) = ("removing = 0", "LIMIT $3")
         return try jobs(
             """
@@ -49,7 +49,7 @@ extension PostgreSQLTransaction {
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
-        try flushJobs()
+        try flushJobs(for: nil)
         let found = try rows(
             """
             SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due >= $1 AND removing = 0), \
@@ -66,7 +66,7 @@ extension PostgreSQLTransaction {
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         return try jobs(
             """
             SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL \
@@ -83,7 +83,7 @@ extension PostgreSQLTransaction {
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         return try jobs(
             "SELECT \(JobColumns.selected) FROM jobs WHERE crashes > 0 AND state < 4 AND id > $1 ORDER BY id LIMIT $2",
             after, limit)
@@ -120,7 +120,7 @@ extension PostgreSQLTransaction {
     private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
+        try flushJobs(for: nil)
         let select = "SELECT \(JobColumns.selected) FROM jobs WHERE \(Self.isFinished) AND finished_at < $1"
         let order = "ORDER BY finished_at, id LIMIT $2"
         guard let owner else { return try jobs("\(select) \(order)", before, limit) }
@@ -137,23 +137,27 @@ extension PostgreSQLTransaction {
         }
     }
 
-    // MARK: Dependencies
-
-    func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
-        try write("INSERT INTO dependencies (target, job) VALUES ($1, $2) ON CONFLICT DO NOTHING", target, job)
+    func counts() throws(StoreError) -> [CountKey: CountValue] {
+        let counts = try rows(CountChanges.latest).map { row throws(StoreError) in
+            damage.legible("A count of jobs", try CountKey.count(row))
+        }
+        return Dictionary(counts) { $1 }
     }
 
-    func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
-        try write("DELETE FROM dependencies WHERE target = $1 AND job = $2", target, job)
-    }
-
-    func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
-        try rows(
-            "SELECT job FROM dependencies WHERE target = $1 AND job > $2 ORDER BY job LIMIT $3", target, after, limit
-        ).numbers
-    }
-
-    func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
-        try rows("SELECT target FROM dependencies WHERE job = $1 ORDER BY target LIMIT $2", job, limit).numbers
+    func put(_ counts: [CountKey: CountValue]) throws(StoreError) {
+        guard !counts.isEmpty else { return }
+        let sorted = counts.sorted {
+            ($0.key.owner, $0.key.queue, $0.key.state.code) < ($1.key.owner, $1.key.queue, $1.key.state.code)
+        }
+        let rows = PostgreSQLRowArrays(
+            [.integer, .text, .integer, .integer, .integer, .integer],
+            sorted.map {
+                [$0.key.owner, $0.key.queue, $0.key.state.code, $0.value.jobs, $0.value.bytes, turn?.number ?? 0]
+            })
+        try write(
+            """
+            \(CountChanges.insert) \(rows.table) ON CONFLICT (number, owner, queue, state) \
+            DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes
+            """, rows.parameters)
     }
 }

@@ -20,9 +20,6 @@ extension PostgreSQLTransaction {
     /// The number of the column that has the node to which a job is bound; empty for none. SQLite has no such column.
     private static let node = Int32(JobColumns.all.count + 1)
 
-    /// Stands for a file that a job's own row names, and not the template of a list of its.
-    private static let ownRow = -1
-
     /// Sends all changes, in the order of the jobs' ids.
     func writeJobs() throws(StoreError) {
         let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
@@ -106,14 +103,9 @@ extension PostgreSQLTransaction {
     /// Remembers that a job needs files, until it is deleted.
     private func insert(_ files: [(blob: BlobReference, job: JobID)]) throws(StoreError) {
         guard !files.isEmpty else { return }
-        try insert(files, listLink: Self.ownRow)
-    }
-
-    /// Remembers that the templates of a job's link need files.
-    func insert(_ files: [(blob: BlobReference, job: JobID)], listLink link: Int) throws(StoreError) {
         let rows = PostgreSQLRowArrays(
             Array(repeating: .integer, count: 5),
-            files.map { [$0.blob.life, $0.blob.number, $0.blob.size, $0.job, link] })
+            files.map { [$0.blob.life, $0.blob.number, $0.blob.size, $0.job, JobColumns.ownRow] })
         try write(
             "INSERT INTO blobs (life, number, size, job, list_link) SELECT * FROM \(rows.table) ON CONFLICT DO NOTHING",
             rows.parameters)
@@ -122,7 +114,7 @@ extension PostgreSQLTransaction {
     private static let deletes = [
         "DELETE FROM jobs WHERE id = ANY ($1)", "DELETE FROM documents WHERE job = ANY ($1)",
         "DELETE FROM checkpoints WHERE job = ANY ($1)",
-        "DELETE FROM blobs WHERE job = ANY ($1) AND list_link = \(ownRow)",
+        "DELETE FROM blobs WHERE job = ANY ($1) AND list_link = \(JobColumns.ownRow)",
     ]
 
     private func delete(_ rows: [JobRow]) throws(StoreError) {

@@ -3,7 +3,7 @@ import JobStore
 
 /// A round's transaction. What is written is kept in buffers, and sent, sorted and many rows to a statement, before a query
 /// that it may concern, and before the commit. The server's answers are awaited only when something is read.
-final class PostgreSQLTransaction: JobTransaction {
+final class PostgreSQLTransaction: SQLTransaction {
     /// A job with a key in the database.
     struct Holder {
         let job: JobID
@@ -80,7 +80,7 @@ final class PostgreSQLTransaction: JobTransaction {
     /// Sends all that is left, and what other nodes must know of it.
     func flush(life: Int64) throws(StoreError) {
         try check()
-        try flushJobs()
+        try flushJobs(for: nil)
         try flushLists()
         guard let turn, turn.hasOthers, hasWritten else { return }
         try write(
@@ -130,8 +130,26 @@ final class PostgreSQLTransaction: JobTransaction {
         try call { connection throws(StoreError) in try connection.rows(sql, parameters) }
     }
 
-    func write(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) {
+    func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
+        _ read: (PostgreSQLRow) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try query("\(sql) LIMIT ?\(values.count + 1)", PostgreSQLParameters(values + [limit]).values).map(read)
+    }
+
+    func write(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) { try write(sql, values) }
+
+    func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) {
         try write(sql, PostgreSQLParameters(values).values)
+    }
+
+    func name(_ text: String) -> any Bindable { Array(text.utf8) }
+
+    func willChange(_ settings: SharedSettings) { flags |= settings.rawValue }
+
+    func endWork(_ id: Int64) throws(StoreError) {
+        endedWork.append(id)
+        try write("DELETE FROM work WHERE id = $1", id)
     }
 
     func write(_ sql: String, _ parameters: [PostgreSQLParameter], changes: Int? = nil) throws(StoreError) {
@@ -207,11 +225,8 @@ final class PostgreSQLTransaction: JobTransaction {
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
         try check()
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
-        return try rows("SELECT is_item, text FROM documents WHERE job = $1", job).first.flatMap { row in
-            damage.legible(.other("The spec of job \(job)")) { () throws(DamagedRow) in
-                try NewJobRow.Document(row, from: 0)
-            }
-        }
+        guard let row = try rows("SELECT is_item, text FROM documents WHERE job = $1", job).first else { return nil }
+        return damage.legible("The spec of job \(job)", try NewJobRow.Document(row, from: 0))
     }
 
     func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
@@ -271,7 +286,7 @@ final class PostgreSQLTransaction: JobTransaction {
         guard let found = holders[.key(owner: owner, key)] ?? nil else { return nil }
         if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
-        try flushJobs()
+        try flushJobs(for: nil)
         return nil
     }
 
@@ -280,11 +295,11 @@ final class PostgreSQLTransaction: JobTransaction {
         // A later insert with the key must find it taken.
         let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
         jobs.update(job)
-        if takesKey { try flushJobs() }
+        if takesKey { try flushJobs(for: nil) }
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
-        try flushJobs()
+        try flushJobs(for: nil)
         try replaceTerms(of: job, tags: old.tags)
         noteStart(job)
     }
@@ -295,7 +310,7 @@ final class PostgreSQLTransaction: JobTransaction {
     }
 
     func releaseKey(of job: JobID) throws(StoreError) {
-        if jobs.entries[job]?.change == .insert { try flushJobs() }
+        if jobs.entries[job]?.change == .insert { try flushJobs(for: nil) }
         holders.removeAll()
         try write("UPDATE jobs SET key = NULL, digest = NULL WHERE id = $1", job)
     }
@@ -310,7 +325,7 @@ final class PostgreSQLTransaction: JobTransaction {
     // MARK: For queries
 
     /// To be called before a query for jobs, with what it selects by, if not by anything else.
-    func flushJobs(for selection: JobBuffer.Selection? = nil) throws(StoreError) {
+    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError) {
         try check()
         guard jobs.isChanged(selection) else { return }
         try writeJobs()
@@ -321,6 +336,6 @@ final class PostgreSQLTransaction: JobTransaction {
 
     /// The job in a row; nil, after a report, if that is damaged.
     func row(_ row: PostgreSQLRow) -> JobRow? {
-        damage.legible(.job(JobColumns.id(row))) { () throws(DamagedRow) in try JobColumns.row(row) }
+        damage.legible("Job \(JobColumns.id(row))", try JobColumns.row(row))
     }
 }

@@ -1,0 +1,150 @@
+package import JobModel
+
+/// What reads rows with SQL that SQLite and PostgreSQL both understand. Its parameters are `?1`, `?2` and so on.
+package protocol SQLRows: AnyObject {
+    associatedtype Row: StoredColumns
+    var damage: DamageReport { get }
+    /// What `read` makes of the rows that a query finds, at most `limit` of them.
+    func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) throws(StoreError) -> Value?
+    ) throws(StoreError) -> [Value]
+    /// A name that a user chose, as the database keeps it.
+    func name(_ text: String) -> any Bindable
+}
+
+/// What a round reads and writes in the same way in either database: all but jobs and their counts.
+package protocol SQLTransaction: JobTransaction, SQLRows {
+    /// The open lists that the round has read or changed; nil where there is none.
+    var lists: [JobID: ListRow?] { get set }
+    /// Those whose change is not in the database.
+    var changedLists: Set<JobID> { get set }
+
+    /// Throws where the round has failed or is over.
+    func check() throws(StoreError)
+    func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError)
+    /// To be called before a query for jobs, with what it selects by, if not by anything else.
+    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError)
+    /// To be called where a round changes what other nodes keep in memory.
+    func willChange(_ settings: SharedSettings)
+}
+
+/// What each node keeps in memory beside jobs, by its number in the news.
+package enum SharedSettings: Int64 {
+    case queues = 1
+    case schedules = 2
+}
+
+// MARK: Dependencies
+
+extension SQLTransaction {
+    package func addDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try write("INSERT INTO dependencies (target, job) VALUES (?1, ?2) ON CONFLICT DO NOTHING", [target, job])
+    }
+
+    package func removeDependency(of job: JobID, on target: JobID) throws(StoreError) {
+        try write("DELETE FROM dependencies WHERE target = ?1 AND job = ?2", [target, job])
+    }
+
+    package func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        let select = "SELECT job FROM dependencies WHERE target = ?1 AND job > ?2 ORDER BY job"
+        return try rows(select, [target, after], atMost: limit) { row throws(StoreError) in row.integer(0) }
+    }
+
+    package func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
+        let select = "SELECT target FROM dependencies WHERE job = ?1 ORDER BY target"
+        return try rows(select, [job], atMost: limit) { row throws(StoreError) in row.integer(0) }
+    }
+}
+
+// MARK: Checkpoints of transfers
+
+extension SQLTransaction {
+    package func save(checkpoint: [UInt8]?, of job: JobID, link: Int) throws(StoreError) {
+        guard let checkpoint else {
+            return try write("DELETE FROM checkpoints WHERE job = ?1 AND link = ?2", [job, link])
+        }
+        try write(
+            """
+            INSERT INTO checkpoints (job, link, text) VALUES (?1, ?2, ?3) \
+            ON CONFLICT (job, link) DO UPDATE SET text = excluded.text
+            """, [job, link, checkpoint])
+    }
+
+    package func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
+        // A job that was deleted in this round has no checkpoints.
+        try flushJobs(for: nil)
+        let select = "SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link"
+        return try rows(select, [job, link], atMost: .max) { row throws(StoreError) in
+            (Int(row.integer(0)), row.bytes(1) ?? [])
+        }
+    }
+
+    package func save(download: [UInt8], to path: String) throws(StoreError) {
+        // The new row gets the highest number.
+        try write(
+            """
+            INSERT INTO downloads (path, number, record) \
+            VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM downloads), ?2) \
+            ON CONFLICT (path) DO UPDATE SET number = excluded.number, record = excluded.record
+            """, [name(path), download])
+        try write("DELETE FROM downloads WHERE number <= (SELECT max(number) FROM downloads) - 100000", [])
+    }
+}
+
+// MARK: Queues and work
+
+extension SQLTransaction {
+    package func queues() throws(StoreError) -> [String: QueueOverrides] {
+        let select = "SELECT \(QueueOverrides.columns) FROM queues"
+        let found = try rows(select, [], atMost: .max) { row throws(StoreError) in
+            (row.text(0) ?? "", QueueOverrides(row))
+        }
+        return Dictionary(found) { $1 }
+    }
+
+    package func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError) {
+        willChange(.queues)
+        try write("DELETE FROM queues WHERE name = ?1", [name])
+        guard let overrides else { return }
+        try write(
+            "INSERT INTO queues (\(QueueOverrides.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            [name] + overrides.values)
+    }
+
+    package func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow] {
+        try work("id > ?1 ORDER BY id", [after], atMost: limit)
+    }
+
+    package func nextWork(ofOwnerAbove owner: UInt32?) throws(StoreError) -> WorkRow? {
+        let condition = "kind <> \(WorkRow.Kind.removeParts.rawValue) AND owner > ?1 ORDER BY owner, id"
+        return try work(condition, [owner.map(Int64.init) ?? -1], atMost: 1).first
+    }
+
+    private func work(
+        _ condition: String, _ values: [(any Bindable)?], atMost limit: Int
+    ) throws(StoreError) -> [WorkRow] {
+        let select = "SELECT \(WorkRow.columns) FROM work WHERE \(condition)"
+        return try rows(select, values, atMost: limit) { row throws(StoreError) in
+            damage.legible("The piece of work \(row.integer(0))", try WorkRow(row))
+        }
+    }
+
+    package func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool {
+        let select = "SELECT 1 FROM work WHERE job = ?1 AND kind = ?2"
+        return try !rows(select, [job, kind.rawValue], atMost: 1) { row throws(StoreError) in true }.isEmpty
+    }
+
+    package func add(_ work: WorkRow) throws(StoreError) -> Int64 {
+        let id = try nextNumber()
+        try write(
+            "INSERT INTO work (\(WorkRow.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            [id, work.kind.rawValue, work.job, work.owner, work.list, work.position, work.payload])
+        return id
+    }
+
+    package func update(_ work: WorkRow) throws(StoreError) {
+        try write("UPDATE work SET position = ?2 WHERE id = ?1", [work.id, work.position])
+    }
+
+    package func endWork(_ id: Int64) throws(StoreError) { try write("DELETE FROM work WHERE id = ?1", [id]) }
+}
