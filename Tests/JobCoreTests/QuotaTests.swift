@@ -89,6 +89,20 @@ import Testing
         #expect(throws: Never.self) { try driver.submit(spec, as: 2) }
     }
 
+    @Test func result_isKept_asOlderJobsMakeRoomForIt() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 100_000
+        let driver = try CoreDriver(settings)
+        // More than one round removes.
+        let old = try (0..<150).map { _ in try driver.submit(["source": ["type": "value", "value": 1]]) }
+        let job = try driver.submit(["source": ["type": "url", "url": "http://h/"]])
+        try driver.succeed(job, #""\#(String(repeating: "x", count: 90_000))""#)
+        driver.advance(by: 1)
+        #expect(try driver.row(job).state == .succeeded)
+        #expect(old.prefix(70).count(where: driver.exists) == 0, "the oldest go first")
+        #expect(stored(driver) <= settings.storedPerUser)
+    }
+
     @Test func tooManyFinishedJobs_goFromWhoHasMost() throws {
         var settings = CoreSettings()
         settings.retentionCount = 10

@@ -31,7 +31,7 @@ final class Room {
         countPages = try connection.prepare("PRAGMA page_count")
         countFreePages = try connection.prepare("PRAGMA freelist_count")
         pageSize = try connection.number("PRAGMA page_size")
-        _ = deferd_reserve(connection.path + "-wal", Self.log)
+        deferd_reserve(connection.path + "-wal", Self.log)
     }
 
     /// Lets a connection grow and shrink the file in whole steps only.

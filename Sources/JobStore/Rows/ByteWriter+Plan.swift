@@ -44,7 +44,7 @@ extension ByteWriter {
 
 extension ByteReader {
     mutating func plan() throws(DamagedRow) -> JobPlan {
-        let deadline = try optional { reader throws(DamagedRow) in try reader.real() }
+        let deadline = try hasValue() ? real() : nil
         let source = try step()
         let links = try list { reader throws(DamagedRow) in try reader.link() }
         return JobPlan(source: source, links: links, deadline: deadline)
@@ -53,12 +53,10 @@ extension ByteReader {
     private mutating func link() throws(DamagedRow) -> JobPlan.Link {
         switch try byte() {
         case 0:
-            let then = try optional { reader throws(DamagedRow) in try reader.step() }
-            let fail = try optional { reader throws(DamagedRow) in try reader.step() }
-            let kinds = try optional { reader throws(DamagedRow) in
-                Set(try reader.list { reader throws(DamagedRow) in try reader.text() })
-            }
-            return .pair(then: then, fail: fail, on: kinds)
+            let then = try hasValue() ? step() : nil
+            let fail = try hasValue() ? step() : nil
+            let kinds = try hasValue() ? texts() : nil
+            return .pair(then: then, fail: fail, on: kinds.map(Set.init))
         case 1: return .both(try step())
         case 2: return .finally(try step())
         default: throw DamagedRow()
@@ -66,11 +64,12 @@ extension ByteReader {
     }
 
     private mutating func step() throws(DamagedRow) -> JobPlan.Step {
-        let source = try optional { reader throws(DamagedRow) in
-            guard let source = SourceType(code: try reader.byte()) else { throw DamagedRow() }
-            return source
+        var source: SourceType?
+        if try hasValue() {
+            source = SourceType(code: try byte())
+            if source == nil { throw DamagedRow() }
         }
-        let timeout = try optional { reader throws(DamagedRow) in try reader.real() }
+        let timeout = try hasValue() ? real() : nil
         return JobPlan.Step(source: source, timeout: timeout, retry: try retry(), isRepeatable: try byte() == 1)
     }
 

@@ -103,12 +103,11 @@ struct ByteReader {
 
     mutating func time() throws(DamagedRow) -> Timestamp { Timestamp(milliseconds: try number()) }
 
-    mutating func optional<Value>(
-        _ read: (inout ByteReader) throws(DamagedRow) -> Value
-    ) throws(DamagedRow) -> Value? {
+    /// Whether a value follows.
+    mutating func hasValue() throws(DamagedRow) -> Bool {
         switch try byte() {
-        case 0: nil
-        case 1: try read(&self)
+        case 0: false
+        case 1: true
         default: throw DamagedRow()
         }
     }
@@ -129,6 +128,10 @@ struct ByteReader {
     }
 
     mutating func text() throws(DamagedRow) -> String { String(decoding: try part(), as: UTF8.self) }
+
+    mutating func texts() throws(DamagedRow) -> [String] {
+        try list { reader throws(DamagedRow) in try reader.text() }
+    }
 
     mutating func blob() throws(DamagedRow) -> BlobReference {
         let blob = BlobReference(life: try number(), number: try number(), size: try number())

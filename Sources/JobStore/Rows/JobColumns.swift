@@ -201,10 +201,8 @@ package enum JobColumns {
             guard try reader.byte() == form else { throw DamagedRow() }
             guard let createdAt = row.time(Column.createdAt.rawValue) else { throw DamagedRow() }
             let (specSize, storedSpecSize, depth) = (try reader.count(), try reader.count(), try reader.count())
-            let groups = try reader.optional { reader throws(DamagedRow) in
-                CallerGroups(stored: try reader.text())
-            }
-            let tags = try reader.list { reader throws(DamagedRow) in try reader.text() }
+            let groups = try reader.hasValue() ? CallerGroups(stored: reader.text()) : nil
+            let tags = try reader.texts()
             let terms = JobTerms(
                 plan: try reader.plan(), queue: queue, priority: Int(row.integer(Column.priority.rawValue)),
                 key: row.text(Column.key.rawValue), keepsKey: row.integer(Column.keepsKey.rawValue) != 0, tags: tags,
@@ -225,16 +223,16 @@ package enum JobColumns {
         guard try reader.byte() == form else { throw DamagedRow() }
         let number = try reader.number()
         job.run = runLife.map { RunID(life: $0, number: number) }
-        job.stop = try reader.optional { reader throws(DamagedRow) in
+        if try reader.hasValue() {
             guard let stop = JobRow.Stop(rawValue: try reader.text()) else { throw DamagedRow() }
-            return stop
+            job.stop = stop
         }
-        job.awaits = try reader.optional { reader throws(DamagedRow) in try reader.number() }
+        job.awaits = try reader.hasValue() ? reader.number() : nil
         job.notifies = try reader.byte() != 0
-        job.rate = try reader.optional { reader throws(DamagedRow) in try reader.count() }
-        job.url = try reader.optional { reader throws(DamagedRow) in try reader.text() }
-        job.startedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
-        job.linkStartedAt = try reader.optional { reader throws(DamagedRow) in try reader.time() }
+        job.rate = try reader.hasValue() ? reader.count() : nil
+        job.url = try reader.hasValue() ? reader.text() : nil
+        job.startedAt = try reader.hasValue() ? reader.time() : nil
+        job.linkStartedAt = try reader.hasValue() ? reader.time() : nil
         job.attempt = try reader.count()
         job.restarts = try reader.count()
         job.checkpointSize = try reader.count()
@@ -242,17 +240,16 @@ package enum JobColumns {
         job.outcomes = try reader.list { reader throws(DamagedRow) in
             let link = try reader.count()
             let (startedAt, finishedAt, attempts) = (try reader.time(), try reader.time(), try reader.count())
-            let error = try reader.optional { reader throws(DamagedRow) in try reader.error() }
-            let url = try reader.optional { reader throws(DamagedRow) in try reader.text() }
+            let error = try reader.hasValue() ? reader.error() : nil
+            let url = try reader.hasValue() ? reader.text() : nil
             return LinkOutcome(
                 link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts, url: url)
         }
-        job.failedLink = try reader.optional { reader throws(DamagedRow) in
-            let link = try reader.count()
-            let incoming = try reader.optional { reader throws(DamagedRow) in try reader.carried() }
-            return JobRow.FailedLink(link: link, incoming: incoming)
+        if try reader.hasValue() {
+            job.failedLink = JobRow.FailedLink(
+                link: try reader.count(), incoming: try reader.hasValue() ? reader.carried() : nil)
         }
-        job.lastFailure = try reader.optional { reader throws(DamagedRow) in try reader.error() }
+        job.lastFailure = try reader.hasValue() ? reader.error() : nil
         job.blobs = try reader.list { reader throws(DamagedRow) in
             LinkBlob(link: try reader.count(), blob: try reader.blob(), attempt: try reader.count())
         }
