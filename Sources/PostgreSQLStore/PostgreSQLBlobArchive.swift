@@ -44,7 +44,7 @@ package final class PostgreSQLBlobArchive: BlobArchive {
     }
 
     package func remove(_ blobs: [BlobReference]) throws(StoreError) {
-        let names = [PostgreSQLParameter.array(blobs.map(\.life)), .array(blobs.map(\.number))]
+        let names = [PostgreSQLParameter.array(blobs.map(\.life)), PostgreSQLParameter.array(blobs.map(\.number))]
         var removed: PostgreSQLRows
         repeat {
             removed = try run(
@@ -81,10 +81,6 @@ package final class PostgreSQLBlobArchive: BlobArchive {
 
     @discardableResult
     private func run(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
-        try run(sql, PostgreSQLParameters(values).values)
-    }
-
-    private func run(_ sql: String, _ values: [PostgreSQLParameter]) throws(StoreError) -> PostgreSQLRows {
         try pool.run { connection throws(StoreError) in
             try connection.begin()
             let rows = try connection.rows(sql, values)

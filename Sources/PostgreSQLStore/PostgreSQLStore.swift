@@ -112,12 +112,12 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try Turn.begin(connection)
             try connection.send(
                 "UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 WHERE instance = $1 AND NOT is_over",
-                PostgreSQLParameters([instance, hasGivenUp]).values)
+                [instance, hasGivenUp])
             try connection.send(
                 """
                 SELECT bool_or(node = $1), count(*), \
                 max(extract(epoch FROM clock_timestamp() - started) * 1000)::bigint FROM deferd_lives WHERE NOT is_over
-                """, PostgreSQLParameters([node.name]).values, isWanted: true)
+                """, [node.name], isWanted: true)
             try connection.send(
                 "SELECT count(*) FROM deferd_lives WHERE is_over AND NOT is_taken AND NOT is_clean", isWanted: true)
             let found = try connection.finish()
@@ -136,10 +136,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
                     INSERT INTO deferd_lives (node, instance, version, programs, configuration, lease) \
                     VALUES ($1, $2, $3, $4, $5, $6) RETURNING life
                     """,
-                    PostgreSQLParameters([
+                    [
                         node.name, instance, node.version, node.programs.json.description, node.configuration,
                         Int64(settings.lease * 1000),
-                    ]).values
+                    ]
                 ).number ?? 0
             // Receipts matter to lives in doubt, which last for a lease at most.
             for table in ["deferd_receipts", "news"] {
@@ -174,7 +174,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         } catch {
             return .undone(error)
         }
-        let beat = mustBeat ? PostgreSQLParameters([life, anchor?.saturatingAdding(Lives.now())]).values : nil
+        let beat: [(any Bindable)?]? = mustBeat ? [life, anchor?.saturatingAdding(Lives.now())] : nil
         let turn: Turn
         do throws(StoreError) {
             turn = try Turn(connection, life: life, heard: heard, lives: &lives, beat: beat)
@@ -220,7 +220,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         let now = Lives.now()
         guard let old = beats.last(where: { now - $0.time > Self.newsAge }) else { return }
         beats.removeAll { $0.time < old.time }
-        try connection.send("DELETE FROM news WHERE number < $1", PostgreSQLParameters([old.number]).values)
+        try connection.send("DELETE FROM news WHERE number < $1", [old.number])
     }
 
     /// The round leaves a receipt, which tells whether it was committed.
@@ -228,12 +228,9 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         round += 1
         do {
             if round.isMultiple(of: Self.mostReceipts) {
-                try connection.send(
-                    "DELETE FROM deferd_receipts WHERE life = $1 AND round < $2",
-                    PostgreSQLParameters([life, round]).values)
+                try connection.send("DELETE FROM deferd_receipts WHERE life = $1 AND round < $2", [life, round])
             }
-            try connection.send(
-                "INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", PostgreSQLParameters([life, round]).values)
+            try connection.send("INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", [life, round])
             try connection.commit()
             return .committed
         } catch {
@@ -268,11 +265,9 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try Turn.begin(connection)
             let receipt = try connection.rows(
                 "SELECT 1 FROM deferd_receipts WHERE life = $1 AND round = $2",
-                PostgreSQLParameters([doubt.life, doubt.round]).values)
-            let over = try connection.rows(
-                "SELECT 1 FROM deferd_lives WHERE life = $1 AND is_over", PostgreSQLParameters([life]).values)
-            try connection.send(
-                "INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", PostgreSQLParameters([life, round]).values)
+                [doubt.life, doubt.round])
+            let over = try connection.rows("SELECT 1 FROM deferd_lives WHERE life = $1 AND is_over", [life])
+            try connection.send("INSERT INTO deferd_receipts (life, round) VALUES ($1, $2)", [life, round])
             try connection.commit()
             self.doubt = nil
             // What the round would begin must not begin.
@@ -313,15 +308,13 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         let connection = try present()
         do throws(StoreError) {
             try Turn.begin(connection)
-            let known = try connection.rows(
-                "SELECT anchor FROM steady WHERE boot = $1", PostgreSQLParameters([boot]).values
-            ).number
+            let known = try connection.rows("SELECT anchor FROM steady WHERE boot = $1", [boot]).number
             let present = try connection.rows(
                 """
                 SELECT steady + (extract(epoch FROM least(greatest(clock_timestamp() - seen, interval '0'), \
                 interval '1 minute')) * 1000)::bigint, boot = $2, is_over FROM deferd_lives \
                 WHERE steady IS NOT NULL AND life <> $1 ORDER BY is_over, steady DESC LIMIT 1
-                """, PostgreSQLParameters([life, boot]).values
+                """, [life, boot]
             ).first
             let others = present.map { $0.integer(0).saturatingSubtracting(Lives.now()) }
             let isAlone = present.map { $0.integer(2) != 0 } ?? true
@@ -336,10 +329,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             }
             try connection.send(
                 "INSERT INTO steady VALUES ($1, $2) ON CONFLICT (boot) DO UPDATE SET anchor = excluded.anchor",
-                PostgreSQLParameters([boot, anchor]).values)
+                [boot, anchor])
             try connection.send(
                 "UPDATE deferd_lives SET boot = $2, steady = $3, seen = clock_timestamp() WHERE life = $1",
-                PostgreSQLParameters([life, boot, anchor.saturatingAdding(Lives.now())]).values)
+                [life, boot, anchor.saturatingAdding(Lives.now())])
             try connection.commit()
             self.anchor = anchor
             return anchor
@@ -360,7 +353,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try? connection.begin()
             try? connection.send(
                 "UPDATE deferd_lives SET is_clean = true, is_over = true WHERE life = $1 AND NOT is_over",
-                PostgreSQLParameters([life]).values)
+                [life])
             try? connection.commit()
         }
         connection = nil

@@ -134,8 +134,9 @@ final class PostgreSQLConnection: @unchecked Sendable {
 
     /// Queues a statement. With `changes`, it fails if it changes another number of rows.
     func send(
-        _ sql: String, _ parameters: [PostgreSQLParameter] = [], changes: Int? = nil, isWanted: Bool = false
+        _ sql: String, _ values: [(any Bindable)?] = [], changes: Int? = nil, isWanted: Bool = false
     ) throws(StoreError) {
+        let parameters = PostgreSQLParameters(values).values
         let statement = if let known = statements[sql] { known } else { try prepare(sql, parameters) }
         // An empty value is not NULL, and needs an address too.
         var bytes: [UInt8] = []
@@ -173,8 +174,8 @@ final class PostgreSQLConnection: @unchecked Sendable {
     }
 
     /// The rows of a query, once all that was sent before is carried out.
-    func rows(_ sql: String, _ parameters: [PostgreSQLParameter] = []) throws(StoreError) -> PostgreSQLRows {
-        try send(sql, parameters, isWanted: true)
+    func rows(_ sql: String, _ values: [(any Bindable)?] = []) throws(StoreError) -> PostgreSQLRows {
+        try send(sql, values, isWanted: true)
         guard let rows = try finish().last else { throw broken("a query was not answered") }
         return rows
     }
@@ -296,9 +297,7 @@ final class PostgreSQLConnection: @unchecked Sendable {
 }
 
 /// Runs `body` with a list of C strings that ends with a null pointer.
-private func withStrings<Value>(
-    _ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Value
-) -> Value {
+private func withStrings<Value>(_ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Value) -> Value {
     let copies = texts.map { strdup($0) }
     defer { for copy in copies { free(copy) } }
     let list = copies.map { UnsafePointer<CChar>($0) } + [nil]

@@ -40,9 +40,16 @@ struct PostgreSQLParameter {
     }
 }
 
-/// Takes values one after the other.
+extension PostgreSQLParameter: Bindable {
+    func bind(to parameters: some Bindings, at index: Int32) {
+        // Only statements of PostgreSQL have arrays.
+        (parameters as? PostgreSQLParameters)?.values[Int(index) - 1] = self
+    }
+}
+
+/// The values of a statement's parameters.
 final class PostgreSQLParameters: Bindings {
-    private(set) var values: [PostgreSQLParameter]
+    fileprivate(set) var values: [PostgreSQLParameter]
 
     init(_ values: [(any Bindable)?]) {
         self.values = Array(repeating: PostgreSQLParameter(), count: values.count)
@@ -130,7 +137,7 @@ final class PostgreSQLRowArrays: Bindings {
         "unnest(\(columns.enumerated().map { "$\($0 + 1)::\($1.kind.name)[]" }.joined(separator: ", ")))"
     }
 
-    var parameters: [PostgreSQLParameter] { columns.map(\.parameter) }
+    var parameters: [(any Bindable)?] { columns.map { $0.parameter } }
 }
 
 extension Int64 {

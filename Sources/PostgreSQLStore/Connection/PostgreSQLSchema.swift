@@ -171,7 +171,7 @@ struct NumberBlock {
         while free.count < count {
             let wanted = Int64(isAlone ? max(count - free.count, Self.size) : count - free.count)
             let last = try connection.rows(
-                "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", PostgreSQLParameters([wanted]).values
+                "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", [wanted]
             ).number
             // JSON numbers are exact up to here.
             guard let last, (wanted...1 << 53).contains(last) else {

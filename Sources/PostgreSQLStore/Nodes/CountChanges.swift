@@ -20,9 +20,7 @@ enum CountChanges {
 
     /// Moves all changes, which are of rounds after `number`. Without other nodes, which have to see that no job is left, empty
     /// counts go.
-    static func fold(
-        _ connection: PostgreSQLConnection, after number: Int64, hasOthers: Bool
-    ) throws(StoreError) {
+    static func fold(_ connection: PostgreSQLConnection, after number: Int64, hasOthers: Bool) throws(StoreError) {
         try connection.send(
             """
             WITH changes AS (DELETE FROM count_changes WHERE number > $1 RETURNING *) \
@@ -30,7 +28,7 @@ enum CountChanges {
             SELECT DISTINCT ON (owner, queue, state) owner, queue, state, jobs, bytes, number FROM changes \
             ORDER BY owner, queue, state, number DESC ON CONFLICT (owner, queue, state) \
             DO UPDATE SET jobs = excluded.jobs, bytes = excluded.bytes, changed = excluded.changed
-            """, PostgreSQLParameters([number]).values)
+            """, [number])
         if !hasOthers { try connection.send("DELETE FROM counts WHERE jobs = 0") }
     }
 }

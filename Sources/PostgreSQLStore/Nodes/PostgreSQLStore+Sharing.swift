@@ -7,7 +7,7 @@ extension PostgreSQLStore {
         try connection.begin()
         try connection.send(
             "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
-            PostgreSQLParameters([instance, node.programs.json.description, node.configuration]).values)
+            [instance, node.programs.json.description, node.configuration])
         try connection.commit()
     }
 }
@@ -49,7 +49,7 @@ extension PostgreSQLStore: SharedStore {
             // round.
             try? connection.send(
                 "SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', $1)",
-                PostgreSQLParameters([listener.prefix + text]).values)
+                [listener.prefix + text])
             try? connection.synchronize()
         }
     }

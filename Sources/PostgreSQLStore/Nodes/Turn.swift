@@ -26,7 +26,7 @@ struct Turn {
 
     /// Begins a transaction in which this node alone decides. With `beat`, the node is seen.
     init(
-        _ connection: PostgreSQLConnection, life: Int64, heard: Int64, lives: inout Lives, beat: [PostgreSQLParameter]?
+        _ connection: PostgreSQLConnection, life: Int64, heard: Int64, lives: inout Lives, beat: [(any Bindable)?]?
     ) throws(StoreError) {
         try Self.begin(connection)
         if let beat {
@@ -39,14 +39,13 @@ struct Turn {
         try connection.send("SELECT nextval('rounds')", isWanted: true)
         try connection.send(
             "SELECT life, beat, lease, is_over, node, programs FROM deferd_lives WHERE NOT is_taken OR life = $1",
-            PostgreSQLParameters([life]).values, isWanted: true)
+            [life], isWanted: true)
         try connection.send(
             """
             SELECT number, flags, jobs, work, ready_priority, ready_id, due FROM news WHERE number > $1 AND life <> $2 \
             ORDER BY number LIMIT \(Self.mostRecords)
-            """, PostgreSQLParameters([heard, life]).values, isWanted: true)
-        try connection.send(
-            CountChanges.recent, PostgreSQLParameters([heard]).values, isWanted: true)
+            """, [heard, life], isWanted: true)
+        try connection.send(CountChanges.recent, [heard], isWanted: true)
         let found = try connection.finish()
         guard found.count == 4, let number = found[0].number else {
             throw StoreError(.read, "\(connection.name) did not answer the start of a round; it is tried again.")
@@ -63,7 +62,7 @@ struct Turn {
         for row in gone {
             try connection.send(
                 "UPDATE deferd_lives SET is_over = true WHERE life = $1 AND beat = $2",
-                PostgreSQLParameters([row.life, row.beat]).values)
+                [row.life, row.beat])
         }
         hasWritten = !gone.isEmpty
         hasOthers = lives.hasOthers
@@ -115,7 +114,7 @@ struct Turn {
             AND (l.classid::bigint << 32 | l.objid::bigint) = \(lock) \
             AND clock_timestamp() - a.xact_start > make_interval(secs => $1::bigint / 1000.0) \
             AND a.wait_event IS DISTINCT FROM 'SyncRep'
-            """, PostgreSQLParameters([milliseconds]).values)
+            """, [milliseconds])
     }
 
     /// Underlies the error of a round of a node that others took to be gone.

@@ -16,9 +16,7 @@ package final class PostgreSQLJobReader: SQLReader {
     func close() { pool.close() }
 
     /// Runs `body` in one snapshot, on a connection that no other thread uses.
-    func read<Value>(
-        _ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
+    func read<Value>(_ body: (inout PostgreSQLSnapshot) throws(StoreError) -> Value) throws(StoreError) -> Value {
         try pool.run { connection throws(StoreError) in
             var snapshot = PostgreSQLSnapshot(connection, damage)
             try connection.begin(isSnapshot: true)

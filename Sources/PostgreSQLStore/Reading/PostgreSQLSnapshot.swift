@@ -20,7 +20,7 @@ struct PostgreSQLSnapshot {
     }
 
     func query(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
-        try connection.rows(sql, PostgreSQLParameters(values).values)
+        try connection.rows(sql, values)
     }
 
     /// Adds the existing jobs while the page may grow.
@@ -35,7 +35,7 @@ struct PostgreSQLSnapshot {
                 CASE WHEN is_item = 1 THEN \
                 (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) END \
                 FROM jobs JOIN documents ON documents.job = id WHERE id = ANY ($1) AND removing = 0
-                """, [.array(Array(part))])
+                """, [PostgreSQLParameter.array(Array(part))])
             var found: [JobID: (job: StoredJob, size: Int)] = [:]
             for row in 0..<rows.count {
                 let (row, id) = (rows[row], JobColumns.id(rows[row]))
@@ -51,7 +51,8 @@ struct PostgreSQLSnapshot {
 
     mutating func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
         let rows = try connection.rows(
-            "SELECT owner, state, version, parent, id FROM jobs WHERE id = ANY ($1) AND removing = 0", [.array(ids)])
+            "SELECT owner, state, version, parent, id FROM jobs WHERE id = ANY ($1) AND removing = 0",
+            [PostgreSQLParameter.array(ids)])
         try learn(Set((0..<rows.count).compactMap { rows[$0].optionalInteger(3) }))
         let standings = try rows.map { row throws(StoreError) -> (JobID, JobStanding)? in
             if let parent = row.optionalInteger(3), isHidden(parent) { return nil }
@@ -75,7 +76,7 @@ struct PostgreSQLSnapshot {
                 UNION SELECT first, parent FROM above JOIN jobs ON id = job WHERE parent IS NOT NULL
             )
             SELECT DISTINCT first FROM above LEFT JOIN jobs ON id = job WHERE removing IS DISTINCT FROM 0
-            """, [.array(unknown.sorted())])
+            """, [PostgreSQLParameter.array(unknown.sorted())])
         for job in found.numbers { hidden[job] = true }
     }
 
@@ -185,10 +186,10 @@ private struct Selection {
             """
     }
 
-    var parameters: [PostgreSQLParameter] {
-        var parameters = PostgreSQLParameters(values).values
-        if filter.parent == nil { parameters.append(.array(owners)) }
-        if filter.parent == nil, filter.tag == nil { parameters.append(.array(states.map(\.code))) }
+    var parameters: [(any Bindable)?] {
+        var parameters = values
+        if filter.parent == nil { parameters.append(PostgreSQLParameter.array(owners)) }
+        if filter.parent == nil, filter.tag == nil { parameters.append(PostgreSQLParameter.array(states.map(\.code))) }
         return parameters
     }
 

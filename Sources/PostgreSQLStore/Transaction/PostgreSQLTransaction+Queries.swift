@@ -9,9 +9,9 @@ extension PostgreSQLTransaction {
         let start = position ?? starts.before(queue: queue, owner: owner)
         let excluded = PostgreSQLColumn(.text)
         for host in hosts.sorted() { excluded.append(host.utf8) }
-        let values = PostgreSQLParameters([
-            queue, owner, start.map { Int64($0.priority) } ?? .max, start?.id ?? .max, limit,
-        ]).values
+        let values: [(any Bindable)?] = [
+            queue, owner, start.map { Int64($0.priority) } ?? .max, start?.id ?? .max, limit, excluded.parameter, node,
+        ]
         // Behind a position are the jobs of its priority with higher ids, then all of lower priorities, of any node and of
         // this one: each is one range of the index.
         let select = """
@@ -22,10 +22,7 @@ extension PostgreSQLTransaction {
         let ranges = ["''", "$7"].flatMap { node in
             ["priority = $3 AND id > $4", "priority < $3"].map { "(\(select) AND node = \(node) AND \($0) \(order))" }
         }
-        let found = try query(
-            "\(ranges.joined(separator: " UNION ALL ")) \(order)",
-            values + [excluded.parameter] + PostgreSQLParameters([node]).values
-        ).map { row -> ReadyRow? in
+        let found = try query("\(ranges.joined(separator: " UNION ALL ")) \(order)", values).map { row -> ReadyRow? in
             let found = ReadyRow(
                 position: ReadyPosition(priority: Int(row.integer(0)), id: row.integer(1)), host: row.text(2))
             return damage.isKnown("Job \(found.position.id)") ? nil : found
@@ -129,7 +126,7 @@ extension PostgreSQLTransaction {
 
     /// The jobs that a query finds, in its order, without damaged ones. The round keeps them.
     private func jobs(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> [JobRow] {
-        try query(sql, PostgreSQLParameters(values).values).map { row in
+        try query(sql, values).map { row in
             if let entry = jobs.entries[JobColumns.id(row)] { return entry.row }
             let job = self.row(row)
             if let job { jobs.keep(job) }

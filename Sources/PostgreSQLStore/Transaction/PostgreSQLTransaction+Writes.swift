@@ -86,7 +86,7 @@ extension PostgreSQLTransaction {
             """
             UPDATE jobs SET \(Self.assignments), node = new.node FROM unnest(\(arrays)) AS new (\(Self.changingNames), node) \
             WHERE jobs.id = new.id
-            """, used.map(\.parameter), changes: changed.count)
+            """, used.map { $0.parameter }, changes: changed.count)
         try insert(changed.flatMap { row in row.references.map { ($0, row.id) } })
     }
 

@@ -109,9 +109,7 @@ final class PostgreSQLTransaction: SQLTransaction {
     }
 
     /// The connection inside the transaction; remembers a failure of `body`.
-    private func call<Value>(
-        _ body: (PostgreSQLConnection) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
+    private func call<Value>(_ body: (PostgreSQLConnection) throws(StoreError) -> Value) throws(StoreError) -> Value {
         try check()
         guard let connection else { throw StoreError.closed }
         do {
@@ -123,24 +121,24 @@ final class PostgreSQLTransaction: SQLTransaction {
     }
 
     func rows(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PostgreSQLRows {
-        try query(sql, PostgreSQLParameters(values).values)
+        try query(sql, values)
     }
 
-    func query(_ sql: String, _ parameters: [PostgreSQLParameter]) throws(StoreError) -> PostgreSQLRows {
-        try call { connection throws(StoreError) in try connection.rows(sql, parameters) }
+    func query(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
+        try call { connection throws(StoreError) in try connection.rows(sql, values) }
     }
 
     func rows<Value>(
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
         _ read: (PostgreSQLRow) throws(StoreError) -> Value?
     ) throws(StoreError) -> [Value] {
-        try query("\(sql) LIMIT ?\(values.count + 1)", PostgreSQLParameters(values + [limit]).values).map(read)
+        try query("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
     }
 
     func write(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) { try write(sql, values) }
 
     func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) {
-        try write(sql, PostgreSQLParameters(values).values)
+        try write(sql, values, changes: nil)
     }
 
     func name(_ text: String) -> any Bindable { Array(text.utf8) }
@@ -152,9 +150,9 @@ final class PostgreSQLTransaction: SQLTransaction {
         try write("DELETE FROM work WHERE id = $1", id)
     }
 
-    func write(_ sql: String, _ parameters: [PostgreSQLParameter], changes: Int? = nil) throws(StoreError) {
+    func write(_ sql: String, _ values: [(any Bindable)?], changes: Int?) throws(StoreError) {
         hasWritten = true
-        try call { connection throws(StoreError) in try connection.send(sql, parameters, changes: changes) }
+        try call { connection throws(StoreError) in try connection.send(sql, values, changes: changes) }
     }
 
     // MARK: Jobs
@@ -173,9 +171,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         guard !wanted.isEmpty else { return try check() }
         let found = try call { connection throws(StoreError) in
             let ids = [PostgreSQLParameter.array(wanted)]
-            try connection.send(
-                "SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1)", ids,
-                isWanted: true)
+            try connection.send("SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1)", ids, isWanted: true)
             // Decisions about a job look at those above it, and at its own list and theirs.
             try connection.send(
                 "WITH \(Self.above) SELECT \(JobColumns.selected) FROM jobs WHERE id IN (SELECT job FROM above)", ids,
