@@ -6,8 +6,6 @@ struct SchedulePlan: Equatable {
     private(set) var row: Schedule
     /// The time to submit a job for.
     private(set) var time: Timestamp?
-    /// Whether the row must be stored.
-    private(set) var isChange = false
     /// The time of the previous job.
     private let lastTime: Timestamp?
 
@@ -42,12 +40,10 @@ struct SchedulePlan: Equatable {
         row.lastTime = time
         row.submitted += 1
         isBusy = true
-        isChange = true
     }
 
     /// Handles a time that has come.
     private mutating func add(_ time: Timestamp, _ isBusy: inout Bool, mayWait: Bool) {
-        isChange = true
         if !isBusy, row.waiting.isEmpty { return submit(time, &isBusy) }
         if mayWait || row.overlap == .queue, row.waiting.count < Schedule.mostWaiting {
             row.waiting.append(time)
