@@ -1,5 +1,5 @@
 import CSQLite
-package import JobModel
+import JobModel
 
 /// A prepared statement that is bound, run and read without boxing its values.
 package final class PreparedStatement: StoredColumns {

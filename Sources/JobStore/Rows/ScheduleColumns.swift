@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// Writes schedules into rows of the table `schedules`, and reads them.
 enum ScheduleColumns {

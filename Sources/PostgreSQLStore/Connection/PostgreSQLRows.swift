@@ -1,6 +1,6 @@
 import CPostgreSQL
-package import JobModel
-package import JobStore
+import JobModel
+import JobStore
 
 /// The rows of a result in binary form.
 final class PostgreSQLRows {
