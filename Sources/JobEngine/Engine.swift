@@ -35,6 +35,7 @@ package final class Engine: Sendable {
     let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()
+    let templates = TemplateCache()
     let hooks = Hooks()
     /// The status after the last round.
     let published = Mutex(EngineStatus())

@@ -10,7 +10,7 @@ struct ChildMaker: Sendable {
     /// The specs of a `list`, or the items of an `each`.
     private let elements: [JSON]
     /// Of an `each`.
-    private let template: JSON?
+    private let template: Template?
     /// The source as it was accepted.
     private let written: JSON
     /// Without its values.
@@ -24,7 +24,7 @@ struct ChildMaker: Sendable {
             mode: list.mode, concurrency: list.concurrency, total: list.elements.count,
             template: try job.map { (job) throws(JobError) in try engine.stored(job.utf8) })
         elements = list.elements
-        template = job
+        template = job.map(Template.init)
         var parent = row
         (parent.carried, parent.outcomes, parent.failedLink) = (nil, [], nil)
         (self.written, self.parent, self.engine) = (written, parent, engine)
@@ -48,18 +48,27 @@ struct ChildMaker: Sendable {
 
     private func child(_ index: Int) -> NewChildRow {
         do throws(JobError) {
+            let admitted: Admission.Admitted
             let document: NewJobRow.Document
-            let json: JSON
+            var left = 0
+            let depth = (parent.parent?.depth ?? 0) + 1
+            let accepted = written["job"] ?? written["jobs"]?[index]
             if let template {
                 document = .item(try engine.stored(elements[index].utf8))
-                json = try TemplateExpansion([.item: elements[index], .index: JSON(index)]).child(template)
+                // The first child is checked whole, others only if their short form is refused.
+                let short = index == 0 ? nil : try? child(of: template.short, elements[index], index, depth)
+                if let short {
+                    admitted = short
+                    left = template.left
+                } else {
+                    admitted = try child(of: template.whole, elements[index], index, depth)
+                }
             } else {
-                json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
+                let json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
+                admitted = try engine.admission.child(
+                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
             }
-            let accepted = written["job"] ?? written["jobs"]?[index]
-            let admitted = try engine.admission.child(
-                json, index: index, depth: (parent.parent?.depth ?? 0) + 1, owner: parent.owner, written: accepted)
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
             let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
@@ -69,10 +78,18 @@ struct ChildMaker: Sendable {
             }
             return NewChildRow(
                 index: index, body: .job(NewJob.Terms(spec, host: admitted.host, isChild: true)), document: document,
-                specSize: spec.size)
+                specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
             return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
         }
+    }
+
+    private func child(
+        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
+    ) throws(JobError) -> Admission.Admitted {
+        let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
+        return try engine.admission.child(
+            json, index: index, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

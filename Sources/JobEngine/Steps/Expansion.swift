@@ -101,19 +101,33 @@ struct Expansion: Sendable {
     // MARK: - The step
 
     private func spec() throws(JobError) -> JSON {
-        if case .spec(let text)? = order.document { return try engine.value(of: .inline(text)) }
+        let document = if let given = order.document { given } else { try stored().document }
+        switch document {
+        case .spec(let text): return try engine.value(of: .inline(text))
+        case .item(let item): return try child(of: item)
+        }
+    }
+
+    private func stored() throws(JobError) -> StoredJob {
         guard let stored = try read({ () throws(StoreError) in try engine.reader.job(row.id) }) else {
             throw JobError(.storage, "Job \(row.id) is gone.")
         }
-        switch stored.document {
-        case .spec(let text): return try engine.value(of: .inline(text))
-        case .item(let item):
-            guard let parent = row.parent, let template = stored.template else {
-                throw JobError(.storage, "Job \(row.id) has lost the template of its list; retry the job of the list.")
-            }
-            let values: [TemplateText.Name: JSON] = [.item: try engine.value(of: item), .index: JSON(parent.index)]
-            return try TemplateExpansion(values).child(try engine.value(of: template))
+        return stored
+    }
+
+    private func child(of item: StoredValue) throws(JobError) -> JSON {
+        guard let parent = row.parent else {
+            throw JobError(.internal, "Job \(row.id) has no parent; this is a defect of the daemon.")
         }
+        let key = TemplateCache.Key(job: parent.job, list: parent.list)
+        let template = try engine.templates.template(key) { () throws(JobError) in
+            guard let template = try stored().template else {
+                throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
+            }
+            return (try engine.value(of: template), template.size)
+        }
+        let values: [TemplateText.Name: JSON] = [.item: try engine.value(of: item), .index: JSON(parent.index)]
+        return try TemplateExpansion(values).child(template.part(ofLink: row.link))
     }
 
     /// The action of the present link as it was written.
