@@ -62,9 +62,11 @@ final class PartFetch: Sendable {
 
     /// Fetches over all connections; an outcome that no other connection can better ends them all.
     private func fetchAll(beginningWith whole: IncomingResponse?) async -> Outcome {
-        await withTaskGroup(of: Outcome.self) { group in
-            for number in 0..<connections {
-                group.addTask { await self.fetch(beginningWith: number == 0 ? whole : nil) }
+        // All have a segment before the first one brings bytes.
+        let segments = map.withLock { map in (0..<connections).map { _ in map.begin() } }
+        return await withTaskGroup(of: Outcome.self) { group in
+            for (number, segment) in segments.enumerated() {
+                group.addTask { await self.fetch(segment, beginningWith: number == 0 ? whole : nil) }
             }
             var (final, failure, isRefused) = (Outcome?.none, brokenOff, false)
             for await outcome in group {
@@ -111,11 +113,12 @@ final class PartFetch: Sendable {
 
     // MARK: - One connection
 
-    private func fetch(beginningWith whole: IncomingResponse?) async -> Outcome {
+    /// Fetches a segment, then others.
+    private func fetch(_ first: SegmentMap.ID?, beginningWith whole: IncomingResponse?) async -> Outcome {
         defer { whole?.close() }
-        var whole = whole
+        var (first, whole) = (first, whole)
         var failures = 0
-        while let segment = map.withLock({ $0.begin() }) {
+        while let segment = first.take() ?? map.withLock({ $0.begin() }) {
             defer { map.withLock { $0.end(segment) } }
             while let rest = rest(of: segment) {
                 var failure: JobError?
