@@ -51,6 +51,7 @@ final class PartFetch: Sendable {
     func run() async -> Outcome {
         // Ends with this function; if it fails, it interrupts the transfer.
         async let _ = part.saveCheckpoints()
+        guard isSharedSpeed else { return await fetchAll(beginningWith: firstAnswer) }
         return await withTaskGroup(of: Outcome?.self) { group in
             group.addTask { await self.watchSpeed().map(Outcome.failed) }
             group.addTask { await self.fetchAll(beginningWith: self.firstAnswer) }
@@ -97,7 +98,7 @@ final class PartFetch: Sendable {
     /// Returns an error when all connections together move fewer bytes than `http.lowSpeed` demands.
     private func watchSpeed() async -> JobError? {
         let limit = transfer.settings.http.lowSpeed
-        guard limit.seconds > 0, isSharedSpeed else { return nil }
+        guard limit.seconds > 0 else { return nil }
         while true {
             let before = part.count
             do throws(JobError) {

@@ -160,7 +160,7 @@ final class ServerConnector: Sendable {
                 try channel.syncOptions?.setOption(
                     .recvAllocator,
                     value: AdaptiveRecvByteBufferAllocator(
-                        minimum: 2 << 10, initial: 8 << 10, maximum: ResponseStream.limit))
+                        minimum: 2 << 10, initial: 2 << 10, maximum: ResponseStream.limit))
                 try pipeline.addHandler(connection)
                 guard channel.isActive else { throw TransferError.closed }
             }
