@@ -3,7 +3,7 @@ package import JobModel
 /// A value of a YAML document.
 package struct YAMLNode: Sendable, Equatable {
     package enum Content: Sendable, Equatable {
-        /// A single value as it is written; quotes, a block or a tag make it a text, whatever it looks like.
+        /// A single value as it is written; quotes, a block or the tag `!!str` mark it as a text.
         case scalar(String, isText: Bool)
         case list([YAMLNode])
         case map([Entry])
@@ -23,7 +23,7 @@ package struct YAMLNode: Sendable, Equatable {
     package init(_ content: Content, at place: TextPlace? = nil) { (self.content, self.place) = (content, place) }
 }
 
-/// Where a text is not YAML, and why.
+/// A syntax error in YAML.
 package struct YAMLError: Error {
     package let place: TextPlace
     /// A clause.

@@ -1,7 +1,6 @@
 import ArgumentParser
 import DataSources
 import FoundationEssentials
-import Glibc
 import JobModel
 import JobProtocol
 import Logging

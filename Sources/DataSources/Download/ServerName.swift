@@ -1,4 +1,3 @@
-import Glibc
 import JobModel
 
 /// The name that a server gives to a file, as a name that is safe in any directory.

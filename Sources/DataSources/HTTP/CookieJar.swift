@@ -1,4 +1,3 @@
-import Glibc
 import JobModel
 
 /// The cookies that servers set in a chain of redirects (RFC 6265); they end with it.

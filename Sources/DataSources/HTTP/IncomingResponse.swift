@@ -1,4 +1,3 @@
-import Glibc
 import JobModel
 import NIOCore
 import Synchronization

@@ -1,6 +1,5 @@
 import CLinux
 import FoundationEssentials
-import Glibc
 import JobModel
 import SystemPackage
 

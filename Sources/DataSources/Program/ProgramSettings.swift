@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import JobModel
 
 /// Which programs jobs may run, and where.

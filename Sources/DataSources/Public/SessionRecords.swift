@@ -1,7 +1,6 @@
 import DeferredKit
 import Dispatch
 import FoundationEssentials
-import Glibc
 import JobModel
 import Synchronization
 

@@ -1,6 +1,5 @@
 import DeferredKit
 import FoundationEssentials
-import Glibc
 import JobModel
 public import Logging
 import NIOCore

@@ -114,8 +114,8 @@ enum YAMLSpecs {
         case "true", "True", "TRUE": return true
         case "false", "False", "FALSE": return false
         default:
-            let isNumber = text.utf8.first == UInt8(ascii: "-") || text.first?.isNumber == true
-            return isNumber ? (try? JSON(parsing: Array(text.utf8))) ?? .string(text) : .string(text)
+            if let json = try? JSON(parsing: Array(text.utf8)), case .number = json { return json }
+            return .string(text)
         }
     }
 }

@@ -152,7 +152,7 @@ final class EngineLoop {
 
     // MARK: - A round
 
-    /// Runs a round: of the next input alone, or of what is upcoming and what comes meanwhile.
+    /// Runs a round with the next input alone, or with all that wait or arrive meanwhile.
     private func round(isAlone: Bool = false) {
         var handled: [CoreInput] = []
         let end = store.round { (transaction) throws(StoreError) in

@@ -1,6 +1,6 @@
 package import JobModel
 
-/// What is read in the same way from either database, each call in one snapshot.
+/// The reads that are the same in both databases, each in one snapshot.
 package protocol SQLReader: JobReader, SQLRows {}
 
 extension SQLReader {

@@ -12,7 +12,7 @@ package final class DamageReport: Sendable {
 
     package init(_ report: @escaping @Sendable (StoreError) -> Void) { self.report = report }
 
-    /// What `read` reads of a row; nil, after a report, if that is damaged. Its name is the subject of a sentence.
+    /// Returns the result of `read`; nil, after a report, if the row is damaged. Its name is the subject of a sentence.
     package func legible<Value>(
         _ name: @autoclosure () -> String, _ read: @autoclosure () throws(DamagedRow) -> Value
     ) -> Value? {

@@ -1,10 +1,10 @@
 package import JobModel
 
-/// What reads rows with SQL that SQLite and PostgreSQL both understand. Its parameters are `?1`, `?2` and so on.
+/// Reads rows with SQL that SQLite and PostgreSQL both understand. Its parameters are `?1`, `?2` and so on.
 package protocol SQLRows: AnyObject {
     associatedtype Row: StoredColumns
     var damage: DamageReport { get }
-    /// What `read` makes of the rows that a query finds, at most `limit` of them.
+    /// Returns the results of `read` for the rows of a query, at most `limit`, without nil.
     func rows<Value>(
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) throws(StoreError) -> Value?
     ) throws(StoreError) -> [Value]
@@ -12,7 +12,7 @@ package protocol SQLRows: AnyObject {
     func name(_ text: String) -> any Bindable
 }
 
-/// What a round reads and writes in the same way in either database: all but jobs and their counts.
+/// The reads and writes of a round that are the same in both databases: all but those of jobs and their counts.
 package protocol SQLTransaction: JobTransaction, SQLRows {
     /// The open lists that the round has read or changed; nil where there is none.
     var lists: [JobID: ListRow?] { get set }
@@ -28,7 +28,7 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     func willChange(_ settings: SharedSettings)
 }
 
-/// What each node keeps in memory beside jobs, by its number in the news.
+/// The settings that each node keeps in memory, by their numbers in the news.
 package enum SharedSettings: Int64 {
     case queues = 1
     case schedules = 2
