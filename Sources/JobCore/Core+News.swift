@@ -21,7 +21,7 @@ extension Core {
             }
             scheduler.rereadStored(queue: key.queue, owner: key.owner, hasJobs: count.jobs > 0)
         }
-        if news.hasSchedules { quotas.replaceSchedules(try transaction.scheduleCounts()) }
+        if news.hasSchedules { quotas.schedules = try transaction.scheduleCounts() }
         for work in news.work { pending.waits.append(.happened(.work(work))) }
         // Another suspect may have ended.
         agenda.hasClearedSuspect = true
@@ -71,6 +71,6 @@ extension Core {
 
     /// Tells clients the present state of the jobs that they name, as what happened to these meanwhile is not known.
     package func tellAgain(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
-        try changedElsewhere(subscriptions.named + waits.jobs, Round(transaction: transaction, now: now))
+        try changedElsewhere(waits.jobs + subscriptions.named, Round(transaction: transaction, now: now))
     }
 }

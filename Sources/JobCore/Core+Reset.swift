@@ -103,13 +103,13 @@ extension Core {
         }
         if isCrash { row.crashes += 1 }
         if row.isEnding { try closeList(of: row, round) }
-        let action = row.restart(at: round.now)
+        row.restart(at: round.now)
         // A cancelled download keeps no partial files.
-        if action == .finish, row.checkpointSize > 0 {
+        if row.state.isTerminal, row.checkpointSize > 0 {
             _ = try removeParts(of: &row, links: 0...Int.max, round)
         }
         try store(&row, was: old, round)
-        if action == .finish { try jobIsOver(row, round) }
+        if row.state.isTerminal { try jobIsOver(row, round) }
     }
 
     /// Returns why a lost run is not repeated; nil if it is.
@@ -132,7 +132,7 @@ extension Core {
         try forEach { (last: WorkRow?, limit) throws(StoreError) in
             try round.transaction.work(after: last?.id ?? 0, limit: limit)
         } _: { work in
-            if work.kind == .removeParts, !experience.cleaning.contains(work.id) { pending.emit(.removeFiles(work)) }
+            if work.kind == .removeParts, !experience.cleaning.contains(work.id) { removeFiles(work) }
         }
     }
 
@@ -145,44 +145,6 @@ extension Core {
             if let zone = row.schedule.timing.zone { zones.insert(zone) }
         }
         // Rules that were read trigger a check of all schedules.
-        if zones.isEmpty { pending.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }
-    }
-
-    // MARK: - Inspection
-
-    /// The rebuilt state on which two cores with the same knowledge must agree.
-    package struct Inspection: Sendable, Hashable {
-        package let slots: [String: [UInt32: Int]]
-        package let permits: [String: [UInt32: Int]]
-        package let runs: Set<RunID>
-        package let counts: [CountKey: CountValue]
-        /// Stored bytes of each owner.
-        package let stored: [UInt32: Int64]
-        package let queues: [QueueStatus]
-    }
-
-    package var inspection: Inspection {
-        let slots = scheduler.names.map { ($0, scheduler.running(in: $0)) }.filter { !$0.1.isEmpty }
-        return Inspection(
-            slots: Dictionary(uniqueKeysWithValues: slots), permits: scheduler.permits,
-            runs: Set(running.all.map(\.run)), counts: quotas.counts, stored: quotas.stored,
-            queues: scheduler.names.map(status))
-    }
-
-    /// Sizes of what the core keeps in memory.
-    package struct Memory: Sendable, Hashable {
-        /// Jobs in windows, and pairs of queue and owner, each with one window.
-        package let (windows, shares): (Int, Int)
-        package let (runs, waits, subscriptions): (Int, Int, Int)
-        /// Files being removed.
-        package let cleaning: Int
-        /// Hosts paused for an owner.
-        package let pauses: Int
-    }
-
-    package var memory: Memory {
-        Memory(
-            windows: scheduler.windowCount, shares: scheduler.shareCount, runs: running.count, waits: waits.count,
-            subscriptions: subscriptions.count, cleaning: experience.cleaning.count, pauses: scheduler.pauseCount)
+        if zones.isEmpty { schedules.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }
     }
 }

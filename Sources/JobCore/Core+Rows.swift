@@ -89,15 +89,15 @@ extension Core {
     }
 
     /// Starts a run of a job's current link in the slot that the job holds.
-    func begin(_ row: inout JobRow, was old: JobRow, host: String?, permits: Int, _ round: Round) throws(StoreError) {
+    func begin(_ row: inout JobRow, was old: JobRow, host: String? = nil, _ round: Round) throws(StoreError) {
         let run = experience.nextRun()
         row.begin(run, at: round.now)
         try store(&row, was: old, round)
         log(row, .started, round)
         let isShort = row.storedSpecSize <= settings.limits.inlineResult
         let live = LiveRun(
-            run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host, permits: permits,
-            endsLater: row.step?.source?.endsLater == true)
+            run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: true, host: host,
+            permits: host == nil ? 0 : 1, endsLater: row.step?.source?.endsLater == true)
         order(.step, live, row, document: isShort ? try round.transaction.document(of: row.id) : nil)
     }
 
@@ -115,13 +115,8 @@ extension Core {
         _ kind: RunOrder.Kind, _ live: LiveRun, _ row: JobRow, document: NewJobRow.Document? = nil
     ) {
         running.insert(live)
-        let step = row.step
-        pending.emit(
-            .start(
-                RunOrder(
-                    live: live, kind: kind, job: row, document: document, timeout: step?.timeout,
-                    mayResume: row.checkpointSize > 0, mayRetry: step.map { row.attempt <= $0.retry.max } ?? false,
-                    room: quotas.room(of: row.owner, settings))))
+        let room = quotas.room(of: row.owner, settings)
+        pending.emit(.start(RunOrder(live: live, kind: kind, job: row, document: document, room: room)))
     }
 
     /// Tells a run to stop. Its end arrives later as an input.
@@ -138,7 +133,12 @@ extension Core {
     func add(_ work: WorkRow, _ round: Round) throws(StoreError) -> WorkRow {
         var work = work
         work.id = try round.transaction.add(work)
-        if work.kind == .removeParts { pending.emit(.removeFiles(work)) } else { agenda.hasWork = true }
+        if work.kind == .removeParts { removeFiles(work) } else { agenda.hasWork = true }
         return work
+    }
+
+    func removeFiles(_ work: WorkRow) {
+        experience.cleaning.insert(work.id)
+        pending.emit(.removeFiles(work))
     }
 }

@@ -12,18 +12,20 @@ package final class Core {
     }
 
     // Rebuilt by `reset` from the rows and the engine's runs.
-    var running = RunningJobs()
-    var scheduler: Scheduler
-    var quotas = Quotas()
+    package internal(set) var running = RunningJobs()
+    package internal(set) var scheduler: Scheduler
+    package internal(set) var quotas = Quotas()
     var agenda = Agenda()
 
     // Not stored in rows; kept by `reset`.
     package var settings: CoreSettings
     package var phase = Phase.serving
     var schedules: Schedules
-    var subscriptions = Subscriptions()
-    var waits = Waits()
-    var experience: Experience
+    package internal(set) var subscriptions = Subscriptions()
+    package internal(set) var waits = Waits()
+    package internal(set) var experience: Experience
+    /// As of the last committed round.
+    private var committedExperience: Experience
 
     /// The effects of the current round.
     var pending = PendingEffects()
@@ -35,6 +37,7 @@ package final class Core {
         scheduler = Scheduler(perHost: settings.perHost, perHostAndUser: settings.perHostAndUser)
         schedules = Schedules(startedAt: upSince ?? now.wall)
         experience = Experience(life: life, startedAt: now)
+        committedExperience = experience
     }
 
     // MARK: - Rounds
@@ -71,7 +74,7 @@ package final class Core {
         _ input: CoreInput, at now: CoreMoment, in transaction: any JobTransaction
     ) throws(StoreError) {
         let round = Round(transaction: transaction, now: now)
-        if schedules.wasSetBack(at: now) { pending.rescan = .after(nil) }
+        if schedules.wasSetBack(at: now) { schedules.rescan = .after(nil) }
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
         case .abandon(let request): pending.waits.append(.abandon(request))
@@ -84,7 +87,7 @@ package final class Core {
         case .room(let shortage): roomChanged(shortage)
         case .zones(let rules):
             schedules.use(rules)
-            pending.rescan = .after(nil)
+            schedules.rescan = .after(nil)
         case .configure(let settings): try configure(settings, round)
         case .stop: stop()
         }
@@ -111,11 +114,7 @@ package final class Core {
         var effects = pending.effects
         for (job, ids) in pending.ended { subscriptions.ended(job, for: ids) }
         for change in pending.waits { effects += waits.apply(change) }
-        if let rescan = pending.rescan { schedules.rescan = rescan }
-        for work in pending.cleaned { experience.cleaning.remove(work) }
-        for (owner, count) in pending.totals { experience.count(owner, count) }
-        if let shortage = pending.shortage { experience.shortage = shortage }
-        for case .removeFiles(let work) in effects { experience.cleaning.insert(work.id) }
+        committedExperience = experience
         pending = PendingEffects()
         return effects
     }
@@ -123,6 +122,7 @@ package final class Core {
     /// Discards a round that was not committed; ``reset(from:runs:start:at:)`` must follow.
     package func undone() {
         for id in pending.subscribed { subscriptions.remove(id) }
+        experience.undo(to: committedExperience)
         // Otherwise a clock set back, which shows only once, would be missed.
         schedules.lookAgain()
         pending = PendingEffects()
@@ -160,7 +160,7 @@ package final class Core {
         case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }
-        pending.shortage = .some(new)
+        experience.shortage = new
     }
 
     /// Logs a defect if `condition` is false; the daemon continues, and the affected job or run ends by itself.

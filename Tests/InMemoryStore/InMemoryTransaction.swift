@@ -88,13 +88,9 @@ final class InMemoryTransaction: JobTransaction {
         return tables.rows.jobs[job]?.document
     }
 
-    func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted] {
+    func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
         try check()
         if faults.isFull { throw fail(.write, "There is no room for new jobs, as was asked for.") }
-        return jobs.map(insert)
-    }
-
-    private func insert(_ new: NewJobRow) -> Inserted {
         let key = new.row.key.map { OwnedKey(owner: new.row.owner, name: Name($0)) }
         if let holder = key.flatMap({ tables.jobs.keys[$0] }) {
             return .taken(holder, isSame: tables.rows.jobs[holder]?.digest == new.digest)

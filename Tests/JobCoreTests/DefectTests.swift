@@ -106,7 +106,7 @@ import Testing
             .run(
                 run,
                 .children(
-                    [NewChildRow(index: 0, body: .invalid(JobError(.invalid, "")), document: .item(.file(blob)))],
+                    [NewChildRow(index: 0, terms: .failure(JobError(.invalid, "")), document: .item(.file(blob)))],
                     isLast: true)))
         let unlinked = driver.effects.count { if case .unlink([blob]) = $0 { true } else { false } }
         #expect(unlinked == 2)

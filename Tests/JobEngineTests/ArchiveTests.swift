@@ -88,7 +88,7 @@ import Testing
             specSize: 2, createdAt: Timestamp(milliseconds: 0), state: .failed)
         row.blobs = [LinkBlob(link: 0, blob: output, attempt: 1)]
         let end = store.round { transaction throws(StoreError) in
-            _ = try transaction.insert([NewJobRow(row: row, document: .spec(Array("{}".utf8)))])
+            _ = try transaction.insert(NewJobRow(row: row, document: .spec(Array("{}".utf8))))
         }
         guard case .committed = end else { throw TestEngine.Unexpected("\(end)") }
         for name in ["1-5", "1-6", "2-1"] { try directory.write(name, to: name) }

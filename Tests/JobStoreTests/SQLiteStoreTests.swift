@@ -78,49 +78,6 @@ import Testing
         #expect(reports.withLock { $0.count } == 1)
     }
 
-    @Test func passesOverIndexEntriesWithoutARow() throws {
-        let directory = try TemporaryDirectory()
-        let store = try SQLiteStore(path: directory.path)
-        let rounds = StoreUnderTest(store)
-        let row = JobRow.sample(state: .succeeded).with { $0.finishedAt = Timestamp(milliseconds: 1) }
-        let ids = try rounds.insert([row, row, .sample(state: .scheduled).with { $0.due = 1 }])
-        // The rows are deleted while SQLite knows of no index.
-        try directory.execute(
-            """
-            PRAGMA writable_schema = ON;
-            CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE tbl_name = 'jobs' AND type = 'index';
-            DELETE FROM sqlite_schema WHERE tbl_name = 'jobs' AND type = 'index'; PRAGMA writable_schema = RESET;
-            DELETE FROM jobs WHERE id > 1;
-            PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM kept; PRAGMA writable_schema = RESET
-            """)
-        try rounds.round { transaction in
-            let found = try transaction.finished(owner: nil, before: Timestamp(milliseconds: 5), limit: 2)
-            #expect(found.map(\.id) == [ids[0]])
-            #expect(try transaction.due(steady: 9, wall: Timestamp(milliseconds: 9), limit: 2).isEmpty)
-        }
-    }
-
-    /// A commit over the frames of one that failed is what keeps these from coming back.
-    @Test func settlesAFateByWritingANewNumber() throws {
-        let directory = try TemporaryDirectory()
-        try SQLiteStore(path: directory.path).close(isClean: true)
-        let connection = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
-        let settlement = Settlement(connection)
-        try settlement.finish()
-        #expect(try connection.number("SELECT settlements FROM state") == 0)
-        settlement.settle()
-        #expect(try connection.number("SELECT settlements FROM state") == 1)
-        try connection.execute("BEGIN IMMEDIATE")
-        let other = try SQLiteConnection(directory.path + "/deferd.db", errors: .write)
-        try other.execute("PRAGMA busy_timeout = 1")
-        let late = Settlement(other)
-        late.settle()
-        #expect(throws: StoreError.self) { try late.finish() }
-        try connection.execute("COMMIT")
-        try late.finish()
-        #expect(try connection.number("SELECT settlements FROM state") == 2)
-    }
-
     @Test func usesItsLogAnew() throws {
         let directory = try TemporaryDirectory()
         let store = try SQLiteStore(path: directory.path)

@@ -109,6 +109,12 @@ extension JobTransaction {
             return id
         }
     }
+
+    func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted] {
+        var inserted: [Inserted] = []
+        for job in jobs { inserted.append(try insert(job)) }
+        return inserted
+    }
 }
 
 extension JobRow {

@@ -55,16 +55,16 @@ package struct RunOrder: Sendable {
     package let job: JobRow
     /// The spec, if it was loaded.
     package let document: NewJobRow.Document?
-    /// Seconds for this attempt; the core cancels it at the job's deadline, which may change.
-    package let timeout: Double?
-    /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
-    package let mayResume: Bool
-    /// Whether a retryable failure is retried automatically.
-    package let mayRetry: Bool
     /// Bytes that its owner may still store; a value in a file has to fit.
     package let room: Int64
 
     package var run: RunID { live.run }
+    /// Seconds for this attempt; the core cancels it at the job's deadline, which may change.
+    package var timeout: Double? { job.step?.timeout }
+    /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
+    package var mayResume: Bool { job.checkpointSize > 0 }
+    /// Whether a retryable failure is retried automatically.
+    package var mayRetry: Bool { job.step.map { job.attempt <= $0.retry.max } ?? false }
 }
 
 /// A request to make a schedule's job.

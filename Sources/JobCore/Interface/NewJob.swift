@@ -5,9 +5,7 @@ package final class NewJob: Sendable {
     /// The parts of a spec that the core's decisions depend on.
     package struct Terms: Sendable, Equatable {
         package let lasting: JobTerms
-        /// Seconds between submission and the earliest start.
-        package let delay: Double?
-        package let notBefore: Timestamp?
+        package let start: JobSettings.Start
         package let isHeld: Bool
         package let notifies: Bool
         /// The host (name and port) of its source, if known.
@@ -21,8 +19,7 @@ package final class NewJob: Sendable {
                 plan: spec.plan, queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
                 keepsKey: spec.keyUntil == .removed, tags: spec.tags, label: spec.label)
             (isHeld, notifies) = (spec.isHeld, spec.notifies)
-            delay = spec.delay
-            notBefore = spec.notBefore
+            start = spec.delay.map(JobSettings.Start.after) ?? spec.notBefore.map(JobSettings.Start.at) ?? .now
             self.host = host
             node = spec.node
         }
@@ -62,20 +59,17 @@ package final class NewJob: Sendable {
 
 /// A child of a list, made by the engine.
 package struct NewChildRow: Sendable {
-    package enum Body: Sendable {
-        case job(NewJob.Terms)
-        /// The child cannot be made and failed with this error before it began.
-        case invalid(JobError)
-    }
-
     package let index: Int
-    package let body: Body
+    /// A child that cannot be made failed with this error before it began.
+    package let terms: Result<NewJob.Terms, JobError>
     package let document: NewJobRow.Document
     package let specSize: Int
 
-    package init(index: Int, body: Body, document: NewJobRow.Document, specSize: Int? = nil) {
+    package init(
+        index: Int, terms: Result<NewJob.Terms, JobError>, document: NewJobRow.Document, specSize: Int? = nil
+    ) {
         self.index = index
-        self.body = body
+        self.terms = terms
         self.document = document
         self.specSize = specSize ?? Int(clamping: document.size)
     }
@@ -97,16 +91,7 @@ extension JobRow {
             storedSpecSize: storedSpecSize, createdAt: now.wall, state: .queued)
         (host, node) = (terms.host, terms.node)
         notifies = terms.notifies
-        if terms.isHeld {
-            state = .held
-        } else if let delay = terms.delay, delay > 0 {
-            state = .scheduled
-            due = now.steady(after: delay)
-            notBefore = now.wall.adding(seconds: delay)
-        } else if let time = terms.notBefore, time > now.wall {
-            state = .scheduled
-            notBefore = time
-        }
+        if terms.isHeld { state = .held } else { start(terms.start, at: now) }
         let own = terms.lasting.plan.deadline.map { now.steady(after: $0) }
         // A child cannot outlive its parent.
         self.deadline = [own, deadline].compactMap(\.self).min()

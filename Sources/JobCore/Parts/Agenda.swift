@@ -8,14 +8,10 @@ struct Agenda {
     var hasWork = false
     /// The owner whose work was served last.
     var lastWorker: UInt32?
-    /// Whether more rows are due than the last query returned.
-    var hasMoreDue = false
-    /// Whether more schedules need a check.
-    var hasMoreSchedules = false
+    /// Whether the last tick has left rows, schedules or expired jobs to the next.
+    var mustTickAgain = false
     /// Whether there may be more finished jobs than retention or a quota allows.
     var hasExcess = false
-    /// Whether more finished jobs have expired than the last query returned.
-    var hasExpired = false
     /// Whether a suspect's run may have ended, so that another can start.
     var hasClearedSuspect = false
     /// Whether more jobs may start than the last round started.
@@ -27,7 +23,7 @@ struct Agenda {
     /// Outcomes, contained in their specs, of jobs inserted in this round.
     var immediate: [JobID: Carried] = [:]
 
-    var hasMore: Bool { hasWork || hasMoreDue || hasMoreSchedules || hasExcess || hasExpired || hasMoreReady }
+    var hasMore: Bool { hasWork || mustTickAgain || hasExcess || hasMoreReady }
 
     mutating func note(_ row: JobRow) {
         if let time = row.due { due.steady = min(due.steady ?? time, time) }

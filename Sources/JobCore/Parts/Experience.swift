@@ -1,7 +1,7 @@
 import JobModel
 
 /// Knowledge of this life of the daemon that no row stores.
-struct Experience {
+package struct Experience {
     var life: Int64
     let startedAt: CoreMoment
     /// The number of the latest run; never reused, even if its round was undone.
@@ -12,11 +12,16 @@ struct Experience {
     private(set) var totals: [UInt32: CoreTotals] = [:]
     var logBudget = JobLogBudget()
     /// Files being removed.
-    var cleaning: Set<WorkID> = []
+    package internal(set) var cleaning: Set<WorkID> = []
 
     mutating func nextRun() -> RunID {
         lastRun += 1
         return RunID(life: life, number: lastRun)
+    }
+
+    /// Forgets what a round has changed.
+    mutating func undo(to earlier: Experience) {
+        (shortage, totals, cleaning) = (earlier.shortage, earlier.totals, earlier.cleaning)
     }
 
     mutating func count(_ owner: UInt32, _ change: (inout CoreTotals) -> Void) {

@@ -9,14 +9,16 @@ struct PendingEffects {
     private(set) var ended: [JobID: Set<SubscriptionID>] = [:]
     var waits: [Waits.Change] = []
     var subscribed: [SubscriptionID] = []
-    /// Where the scan of all schedules continues, if the round changed that.
-    var rescan: Schedules.Rescan?
-    var cleaned: [WorkID] = []
-    private(set) var totals: [(owner: UInt32, count: (inout CoreTotals) -> Void)] = []
-    /// Why nothing more can be stored, or nil if there is room, if the round learned that.
-    var shortage: String??
 
     mutating func emit(_ effect: CoreEffect) { effects.append(effect) }
+
+    /// Returns the place of an effect that is still to be made.
+    mutating func hold() -> Int {
+        effects.append(.unlink([]))
+        return effects.count - 1
+    }
+
+    mutating func emit(_ effect: CoreEffect, at place: Int) { effects[place] = effect }
 
     /// Reports a job change. A `passing` change is dropped if the same round makes another.
     mutating func tell(_ subscribers: [SubscriptionID], _ change: JobChange, isPassing: Bool) {
@@ -28,8 +30,5 @@ struct PendingEffects {
     mutating func end(_ job: JobID, toldTo subscriptions: Set<SubscriptionID>) {
         ended[job, default: []].formUnion(subscriptions)
         waits.append(.happened(.end(job)))
-    }
-    mutating func count(_ owner: UInt32, _ count: @escaping (inout CoreTotals) -> Void) {
-        totals.append((owner, count))
     }
 }

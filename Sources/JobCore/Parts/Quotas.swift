@@ -1,8 +1,8 @@
-import JobModel
+package import JobModel
 
 /// Counts jobs by owner, queue and state, and their bytes on disk.
 /// The counts are rows; this is their copy in memory, with the changes that the current round must write.
-struct Quotas {
+package struct Quotas {
     /// The jobs of one owner, or of all.
     struct Holding: Hashable {
         /// Scheduled, held and queued jobs.
@@ -20,31 +20,17 @@ struct Quotas {
         }
     }
 
-    private struct Count {
-        var value = CountValue()
-        var hasChanged = false
-
-        /// Returns whether this is the first change of the round.
-        mutating func add(_ jobs: Int, _ bytes: Int64) -> Bool {
-            value.jobs += jobs
-            value.bytes = value.bytes.saturatingAdding(bytes)
-            defer { hasChanged = true }
-            return !hasChanged
-        }
-    }
-
-    private var byKey: [CountKey: Count] = [:]
+    private(set) package var counts: [CountKey: CountValue] = [:]
     /// Keys that the current round changed.
-    private var changed: [CountKey] = []
+    private var changed: Set<CountKey> = []
     private var owners: [UInt32: Holding] = [:]
     private(set) var all = Holding()
-    private(set) var schedules: [UInt32: CountValue] = [:]
+    var schedules: [UInt32: CountValue] = [:]
 
     init() {}
 
     init(counts: [CountKey: CountValue], schedules: [UInt32: CountValue]) {
-        byKey = counts.mapValues { Count(value: $0) }
-        self.schedules = schedules
+        (self.counts, self.schedules) = (counts, schedules)
         for (key, value) in counts { hold(value.jobs, value.bytes, key) }
     }
 
@@ -61,43 +47,39 @@ struct Quotas {
 
     private mutating func add(_ jobs: Int, _ bytes: Int64, of job: JobRow) {
         let key = CountKey(owner: job.owner, queue: job.queue, state: job.state)
-        if byKey[key, default: Count()].add(jobs, bytes) { changed.append(key) }
+        counts[key, default: CountValue()].add(jobs, bytes)
+        changed.insert(key)
         hold(jobs, bytes, key)
     }
 
     /// Counts a set, changed or removed schedule.
     mutating func moved(_ owner: UInt32, from old: Schedule?, to new: Schedule?) {
         var value = schedules[owner] ?? CountValue()
-        value.jobs += (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
-        value.bytes = value.bytes.saturatingAdding((new?.storedSize ?? 0) - (old?.storedSize ?? 0))
+        value.add((new == nil ? 0 : 1) - (old == nil ? 0 : 1), (new?.storedSize ?? 0) - (old?.storedSize ?? 0))
         schedules[owner] = value.jobs > 0 ? value : nil
     }
 
     /// Takes in counts that another node has stored; call it before the first change of a round.
-    mutating func replace(_ counts: [CountKey: CountValue]) {
-        for (key, value) in counts {
-            let old = byKey[key]?.value ?? CountValue()
+    mutating func replace(_ new: [CountKey: CountValue]) {
+        for (key, value) in new {
+            let old = counts[key] ?? CountValue()
             hold(value.jobs - old.jobs, value.bytes.saturatingSubtracting(old.bytes), key)
-            byKey[key] = value.jobs == 0 ? nil : Count(value: value)
+            counts[key] = value.jobs == 0 ? nil : value
         }
     }
-
-    mutating func replaceSchedules(_ counts: [UInt32: CountValue]) { schedules = counts }
 
     /// Returns the counts to store that changed since the last call.
     mutating func takeChanges() -> [CountKey: CountValue] {
         guard !changed.isEmpty else { return [:] }
         var changes: [CountKey: CountValue] = [:]
         for key in changed {
-            let value = byKey[key]?.value ?? CountValue()
+            let value = counts[key] ?? CountValue()
             changes[key] = value
-            byKey[key] = value.jobs == 0 ? nil : Count(value: value)
+            if value.jobs == 0 { counts[key] = nil }
         }
         changed.removeAll(keepingCapacity: true)
         return changes
     }
-
-    var counts: [CountKey: CountValue] { byKey.mapValues(\.value) }
 
     func holding(of owner: UInt32) -> Holding { owners[owner] ?? Holding() }
 
@@ -118,20 +100,17 @@ struct Quotas {
     }
 
     /// The bytes of each owner's jobs and schedules.
-    var stored: [UInt32: Int64] {
+    package var stored: [UInt32: Int64] {
         let all = owners.mapValues(\.bytes).merging(schedules.mapValues(\.bytes)) { $0.saturatingAdding($1) }
         return all.filter { $0.value > 0 }
     }
 
     func schedules(of owner: UInt32) -> Int { schedules[owner]?.jobs ?? 0 }
 
-    /// Returns the owners and queues with jobs in a state, in order.
-    func keys(in state: JobState) -> [CountKey] {
-        byKey.filter { $0.key.state == state && $0.value.value.jobs > 0 }.map(\.key)
-            .sorted { ($0.queue, $0.owner) < ($1.queue, $1.owner) }
-    }
+    /// The owners and queues with queued jobs.
+    var queued: [CountKey] { counts.filter { $0.key.state == .queued && $0.value.jobs > 0 }.map(\.key) }
 
-    var queues: Set<String> { Set(byKey.lazy.filter { $0.value.value.jobs > 0 }.map(\.key.queue)) }
+    var queues: Set<String> { Set(counts.lazy.filter { $0.value.jobs > 0 }.map(\.key.queue)) }
 
     /// Whether there are more finished jobs, or bytes of them, than all owners together may keep.
     func hasExcess(_ settings: CoreSettings) -> Bool {
@@ -161,5 +140,12 @@ struct Quotas {
             ? owners.max { ($0.value.finishedBytes, $1.key) < ($1.value.finishedBytes, $0.key) }
             : owners.max { ($0.value.finished, $1.key) < ($1.value.finished, $0.key) }
         return largest?.key
+    }
+}
+
+extension CountValue {
+    fileprivate mutating func add(_ jobs: Int, _ bytes: Int64) {
+        self.jobs += jobs
+        self.bytes = self.bytes.saturatingAdding(bytes)
     }
 }

@@ -1,67 +1,49 @@
 import JobModel
 
-/// The loaded ready jobs of one owner in one queue: the first ones, and later ones whose hosts have room.
+/// The loaded ready jobs of one owner in one queue: all up to a horizon, and later ones whose hosts have room.
 /// All others are only in the store.
 struct ReadyWindow {
     /// Jobs per read.
     static let size = 64
     /// Jobs per read past jobs whose hosts are full.
     static let aroundSize = 16
+    /// Behind all jobs.
+    private static let end = ReadyPosition(priority: .min, id: .max)
 
-    private enum Horizon: Hashable {
-        case start
-        /// The store has jobs after this position.
-        case after(ReadyPosition)
-        case end
-    }
-
-    /// In starting order, none after the horizon.
+    /// In starting order.
     private var entries: [ReadyRow] = []
-    /// Some jobs after the horizon.
-    private var around: [ReadyRow] = []
-    private var horizon: Horizon
-    /// All jobs after the horizon but those of ``around`` are for these hosts, as a read has found; nil if unknown.
+    /// All jobs up to here are loaded; nil if none are.
+    private var horizon: ReadyPosition?
+    /// All jobs that are not loaded are for these hosts, as a read has found; nil if unknown.
     private var hostsBehind: Set<String>?
-    private var hosts: [String: Int] = [:]
 
     /// Creates the window of an owner; `hasStored` if the store has ready jobs not read yet.
-    init(hasStored: Bool) { horizon = hasStored ? .start : .end }
+    init(hasStored: Bool) { horizon = hasStored ? nil : Self.end }
 
-    var count: Int { entries.count + around.count }
+    var count: Int { entries.count }
     /// Whether neither the window nor the store has jobs.
-    var isEmpty: Bool { entries.isEmpty && around.isEmpty && horizon == .end }
+    var isEmpty: Bool { entries.isEmpty && horizon == Self.end }
     /// The first loaded jobs.
     func first(_ count: Int) -> [JobID] { entries.prefix(max(0, count)).map(\.position.id) }
     /// Returns whether a loaded job waits for a host.
-    func waits(for host: String) -> Bool { hosts[host] != nil }
+    func waits(for host: String) -> Bool { entries.contains { $0.host == host } }
 
     /// Adds a job that became ready; a job after the horizon stays in the store.
     mutating func insert(_ row: ReadyRow) {
-        switch horizon {
-        case .start: return
-        case .after(let last) where row.position > last:
+        guard !isBehind(row) else {
             if row.host.map({ hostsBehind?.contains($0) == true }) != true { hostsBehind = nil }
             return
-        case .after, .end: break
         }
-        let index = entries.firstIndex { row.position < $0.position } ?? entries.endIndex
+        let index = entries.firstIndex { row.position <= $0.position } ?? entries.endIndex
         guard index == entries.endIndex || entries[index].position != row.position else { return }
         entries.insert(row, at: index)
-        count(row, 1)
         guard entries.count > 2 * Self.size else { return }
-        for row in entries[Self.size...] { count(row, -1) }
         entries.removeSubrange(Self.size...)
         hostsBehind = nil
-        if let last = entries.last { horizon = .after(last.position) }
+        horizon = entries.last?.position
     }
 
-    mutating func remove(_ position: ReadyPosition) {
-        if let index = entries.firstIndex(where: { $0.position == position }) {
-            count(entries.remove(at: index), -1)
-        } else if let index = around.firstIndex(where: { $0.position == position }) {
-            count(around.remove(at: index), -1)
-        }
-    }
+    mutating func remove(_ position: ReadyPosition) { entries.removeAll { $0.position == position } }
 
     /// Takes the first job that may start.
     /// `isOpen` returns whether a host has room, `closedHosts` the full hosts, and `read` ready jobs from the store.
@@ -70,66 +52,35 @@ struct ReadyWindow {
         read: (ReadyPosition?, Set<String>, Int) throws(StoreError) -> [ReadyRow]
     ) throws(StoreError) -> ReadyRow? {
         while true {
-            if let index = Self.first(in: entries, isOpen) {
-                let row = entries.remove(at: index)
-                count(row, -1)
-                return row
-            }
-            guard horizon != .end, entries.count < Self.size else { break }
-            try extend(read)
+            if let row = takeFirst(isOpen) { return row }
+            guard horizon != Self.end else { return nil }
+            guard entries.count < Self.size else { break }
+            let rows = try read(horizon, [], Self.size)
+            let last = rows.count == Self.size ? rows.last?.position ?? Self.end : Self.end
+            // What was read past full hosts may have been read again.
+            entries = entries.filter { !isBehind($0) } + rows + entries.filter { $0.position > last }
+            horizon = last
         }
-        guard horizon != .end else { return nil }
-        if let row = takeAround(isOpen) { return row }
         let hosts = closedHosts()
         // One owner may have very many jobs for a full host, which no read should pass over again and again.
         if let hostsBehind, hostsBehind.isSubset(of: hosts) { return nil }
-        for row in around { count(row, -1) }
-        around = try read(position, hosts, Self.aroundSize)
-        for row in around { count(row, 1) }
+        let around = try read(horizon, hosts, Self.aroundSize)
+        entries = entries.filter { !isBehind($0) } + around
         hostsBehind = around.count < Self.aroundSize ? hosts : nil
-        return takeAround(isOpen)
+        return takeFirst(isOpen)
     }
 
-    /// Returns the index of the first job that may start. Neighbours often have the same host, which is asked about once.
-    private static func first(in rows: [ReadyRow], _ isOpen: (String?) -> Bool) -> Int? {
+    private func isBehind(_ row: ReadyRow) -> Bool { horizon.map { row.position > $0 } ?? true }
+
+    /// Neighbours often have the same host, which is asked about once.
+    private mutating func takeFirst(_ isOpen: (String?) -> Bool) -> ReadyRow? {
         var closed: String?
-        return rows.firstIndex { row in
+        let index = entries.firstIndex { row in
             if let closed, row.host == closed { return false }
             if isOpen(row.host) { return true }
             closed = row.host
             return false
         }
-    }
-
-    private mutating func takeAround(_ isOpen: (String?) -> Bool) -> ReadyRow? {
-        guard let index = Self.first(in: around, isOpen) else { return nil }
-        let row = around.remove(at: index)
-        count(row, -1)
-        return row
-    }
-
-    /// The last position read.
-    private var position: ReadyPosition? { if case .after(let position) = horizon { position } else { nil } }
-
-    private mutating func extend(
-        _ read: (ReadyPosition?, Set<String>, Int) throws(StoreError) -> [ReadyRow]
-    ) throws(StoreError) {
-        let rows = try read(position, [], Self.size)
-        let known = Set(around.map(\.position))
-        for row in rows where !known.contains(row.position) { count(row, 1) }
-        entries += rows
-        if rows.count == Self.size, let last = rows.last {
-            horizon = .after(last.position)
-            around.removeAll { $0.position <= last.position }
-        } else {
-            horizon = .end
-            around = []
-        }
-    }
-
-    private mutating func count(_ row: ReadyRow, _ change: Int) {
-        guard let host = row.host else { return }
-        let sum = hosts[host, default: 0] + change
-        hosts[host] = sum > 0 ? sum : nil
+        return index.map { entries.remove(at: $0) }
     }
 }

@@ -10,29 +10,14 @@ package struct LiveRun: Sendable, Hashable {
     package let hasSlot: Bool
     /// The host of its permits, and their number.
     package var host: String?
-    package var permits: Int
+    package var permits = 0
     /// Whether it takes time to stop, as a program does.
-    package var endsLater: Bool
+    package var endsLater = false
     package var isStopping = false
-
-    package init(
-        run: RunID, job: JobID, owner: UInt32, queue: String, hasSlot: Bool, host: String? = nil,
-        permits: Int = 0,
-        endsLater: Bool = false
-    ) {
-        self.run = run
-        self.job = job
-        self.owner = owner
-        self.queue = queue
-        self.hasSlot = hasSlot
-        self.host = host
-        self.permits = permits
-        self.endsLater = endsLater
-    }
 }
 
 /// The live runs: only these hold slots and permits.
-struct RunningJobs {
+package struct RunningJobs {
     private var runs: [RunID: LiveRun] = [:]
     private var byJob: [JobID: RunID] = [:]
 
@@ -43,8 +28,8 @@ struct RunningJobs {
     }
 
     subscript(run: RunID) -> LiveRun? { runs[run] }
-    var count: Int { runs.count }
-    var all: some Collection<LiveRun> { runs.values }
+    package var count: Int { runs.count }
+    package var all: some Collection<LiveRun> { runs.values }
 
     /// Returns the live run of a job, even one whose result no longer matters.
     func run(of job: JobID) -> LiveRun? { byJob[job].flatMap { runs[$0] } }

@@ -1,10 +1,10 @@
-import JobModel
+package import JobModel
 
 /// Decides which ready job starts next: queue slots, fair shares among owners, and host permits.
 ///
 /// A free slot goes to the owner with startable work who holds the fewest slots of the queue; ties go to the owner
 /// served longest ago. Host permits are shared the same way: an owner with more of them waits for an owner with fewer.
-final class Scheduler {
+package final class Scheduler {
     /// The next job to start, with its slot and permit taken.
     struct Turn {
         let row: ReadyRow
@@ -15,8 +15,6 @@ final class Scheduler {
     private final class Share {
         var window: ReadyWindow
         var running = 0
-        /// The turn in which it was last served.
-        var served: Int64 = 0
 
         init(_ window: ReadyWindow) { self.window = window }
     }
@@ -26,8 +24,8 @@ final class Scheduler {
         var perUser: Int
         var running = 0
         var shares: [UInt32: Share] = [:]
-        /// When owners without jobs here were last served, so that a returning owner does not count as never served.
-        var left: [UInt32: Int64] = [:]
+        /// The turns in which owners were last served, also of those who have no jobs at present.
+        var served: [UInt32: Int64] = [:]
 
         init(_ settings: QueueSettings, perUser: Int) {
             self.settings = settings
@@ -44,12 +42,12 @@ final class Scheduler {
         }
     }
 
-    /// The most absent owners remembered per queue.
-    private static let mostLeft = 1024
+    /// The most owners per queue whose turns are remembered.
+    private static let mostServed = 1024
 
     private var queues: [String: Queue] = [:]
     /// In alphabetical order.
-    private(set) var names: [String] = []
+    package private(set) var names: [String] = []
     private var hosts: HostPermits
     /// The last starts in queues with a start rate, at most ``StartRate/most`` of each; not in rows, so they survive a reset.
     private var starts: [String: [SteadyTime]]
@@ -128,7 +126,6 @@ final class Scheduler {
     private func share(of owner: UInt32, in queue: Queue, hasStored: Bool) -> Share {
         if let share = queue.shares[owner] { return share }
         let share = Share(ReadyWindow(hasStored: hasStored))
-        share.served = queue.left.removeValue(forKey: owner) ?? 0
         queue.shares[owner] = share
         return share
     }
@@ -142,14 +139,7 @@ final class Scheduler {
     }
 
     private func drop(_ share: Share, of owner: UInt32, in queue: Queue) {
-        guard share.running == 0, share.window.isEmpty else { return }
-        queue.shares[owner] = nil
-        guard share.served > 0 else { return }
-        queue.left[owner] = share.served
-        guard queue.left.count > Self.mostLeft else { return }
-        for (owner, _) in queue.left.sorted(by: { $0.value < $1.value }).prefix(Self.mostLeft / 2) {
-            queue.left[owner] = nil
-        }
+        if share.running == 0, share.window.isEmpty { queue.shares[owner] = nil }
     }
 
     // MARK: - Turns
@@ -193,14 +183,22 @@ final class Scheduler {
                 drop(share, of: owner, in: queue)
                 continue
             }
-            turn += 1
-            share.served = turn
+            noteTurn(of: owner, in: queue)
             take(slotOf: queue, share)
             noteStart(in: queue)
             if let host = row.host { hosts.acquire(1, host, for: owner) }
             return Turn(row: row, queue: name, owner: owner)
         }
         return nil
+    }
+
+    private func noteTurn(of owner: UInt32, in queue: Queue) {
+        turn += 1
+        queue.served[owner] = turn
+        guard queue.served.count > Self.mostServed else { return }
+        for (owner, _) in queue.served.sorted(by: { $0.value < $1.value }).prefix(Self.mostServed / 2) {
+            queue.served[owner] = nil
+        }
     }
 
     private func noteStart(in queue: Queue) {
@@ -217,16 +215,13 @@ final class Scheduler {
     }
 
     /// Returns the owner with the fewest slots; ties go to the owner served longest ago.
-    private func fairest(in queue: Queue, except passed: Set<UInt32>) -> (UInt32, Share)? {
-        var best: (owner: UInt32, share: Share)?
-        for (owner, share) in queue.shares where share.running < queue.perUser && !passed.contains(owner) {
-            guard !share.window.isEmpty else { continue }
-            if let best, (best.share.running, best.share.served, best.owner) < (share.running, share.served, owner) {
-                continue
-            }
-            best = (owner, share)
+    private func fairest(in queue: Queue, except passed: Set<UInt32>) -> (key: UInt32, value: Share)? {
+        func rank(_ owner: UInt32, _ share: Share) -> (Int, Int64, UInt32) {
+            (share.running, queue.served[owner] ?? 0, owner)
         }
-        return best
+        return queue.shares.lazy.filter { owner, share in
+            share.running < queue.perUser && !passed.contains(owner) && !share.window.isEmpty
+        }.min { rank($0.key, $0.value) < rank($1.key, $1.value) }
     }
 
     // MARK: - Slots and permits
@@ -312,7 +307,7 @@ final class Scheduler {
 
     private func closedHosts(for owner: UInt32) -> Set<String> {
         var closed = Set(hosts.paused(for: owner, at: now))
-        for host in hosts.hosts where !isOpen(host, for: owner) { closed.insert(host) }
+        for host in hosts.uses.keys where !isOpen(host, for: owner) { closed.insert(host) }
         return closed
     }
 
@@ -327,14 +322,13 @@ final class Scheduler {
     // MARK: - Inspection
 
     /// Returns the taken slots by owner.
-    func running(in name: String) -> [UInt32: Int] {
+    package func running(in name: String) -> [UInt32: Int] {
         queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
     }
 
-    var windowCount: Int { queues.values.reduce(0) { $0 + $1.shares.values.reduce(0) { $0 + $1.window.count } } }
-    /// Pairs of owner and queue with jobs or slots.
-    var shareCount: Int { queues.values.reduce(0) { $0 + $1.shares.count } }
-    var permits: [String: [UInt32: Int]] { hosts.shares }
+    /// The sizes of the windows of all owners in all queues.
+    package var windows: [Int] { queues.values.flatMap { $0.shares.values.map(\.window.count) } }
+    package var permits: [String: [UInt32: Int]] { hosts.uses }
     /// Pauses of all owners.
-    var pauseCount: Int { hosts.pauses.values.reduce(0) { $0 + $1.count } }
+    package var pauseCount: Int { hosts.pauseCount }
 }

@@ -1,25 +1,31 @@
 import JobModel
 
 /// The subscriptions and the jobs that they cover; not in rows, so a reset keeps them.
-struct Subscriptions {
-    private struct Subscription {
-        let scope: WatchScope
-        /// The owner of the jobs covered by a tag or by `all`; nil for all users.
-        let owner: UInt32?
-        let uid: UInt32
-        /// Named jobs whose end was not reported yet.
-        var open: Set<JobID>
+package struct Subscriptions {
+    /// What a subscription covers; the owner of tagged or all jobs is nil for all users.
+    private enum Topic: Hashable {
+        case job(JobID)
+        case tag(String, UInt32?)
+        case all(UInt32?)
     }
 
-    private struct Tag: Hashable {
-        let owner: UInt32?
-        let text: String
+    private struct Subscription {
+        let scope: WatchScope
+        let caller: Caller
+        /// Named jobs whose end was not reported yet.
+        var open: Set<JobID> = []
+
+        var topics: [Topic] {
+            switch scope.subject {
+            case .jobs(let jobs): jobs.map(Topic.job)
+            case .tag(let tag): [.tag(tag, caller.owner)]
+            case .all: [.all(caller.owner)]
+            }
+        }
     }
 
     private var subscriptions: [SubscriptionID: Subscription] = [:]
-    private var byJob: [JobID: Set<SubscriptionID>] = [:]
-    private var byTag: [Tag: Set<SubscriptionID>] = [:]
-    private var ofAll: [UInt32?: Set<SubscriptionID>] = [:]
+    private var byTopic: [Topic: Set<SubscriptionID>] = [:]
     /// The number of subscriptions per progress interval, in milliseconds.
     private var byInterval: [Int: Int] = [:]
     /// The number of subscriptions per user.
@@ -28,7 +34,7 @@ struct Subscriptions {
     private var withChildren = 0
 
     var isEmpty: Bool { subscriptions.isEmpty }
-    var count: Int { subscriptions.count }
+    package var count: Int { subscriptions.count }
     /// Whether a job's ancestors decide which subscriptions cover it.
     var coverDescendants: Bool { withChildren > 0 }
 
@@ -37,14 +43,9 @@ struct Subscriptions {
     func interval(of id: SubscriptionID) -> Int? { subscriptions[id]?.scope.milliseconds }
 
     mutating func add(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
-        var subscription = Subscription(scope: scope, owner: caller.owner, uid: caller.uid, open: [])
-        switch scope.subject {
-        case .jobs(let jobs):
-            subscription.open = Set(jobs)
-            for job in subscription.open { byJob[job, default: []].insert(id) }
-        case .tag(let tag): byTag[Tag(owner: caller.owner, text: tag), default: []].insert(id)
-        case .all: ofAll[caller.owner, default: []].insert(id)
-        }
+        var subscription = Subscription(scope: scope, caller: caller)
+        if case .jobs(let jobs) = scope.subject { subscription.open = Set(jobs) }
+        for topic in subscription.topics { byTopic[topic, default: []].insert(id) }
         if scope.includesChildren { withChildren += 1 }
         byInterval[scope.milliseconds, default: 0] += 1
         byUser[caller.uid, default: 0] += 1
@@ -56,28 +57,22 @@ struct Subscriptions {
         if subscription.scope.includesChildren { withChildren -= 1 }
         let interval = subscription.scope.milliseconds
         byInterval[interval] = byInterval[interval].flatMap { $0 > 1 ? $0 - 1 : nil }
-        byUser[subscription.uid] = byUser[subscription.uid].flatMap { $0 > 1 ? $0 - 1 : nil }
-        switch subscription.scope.subject {
-        case .jobs(let jobs): for job in Set(jobs) { Self.drop(id, from: &byJob, job) }
-        case .tag(let tag): Self.drop(id, from: &byTag, Tag(owner: subscription.owner, text: tag))
-        case .all: Self.drop(id, from: &ofAll, subscription.owner)
-        }
+        byUser[subscription.caller.uid] = byUser[subscription.caller.uid].flatMap { $0 > 1 ? $0 - 1 : nil }
+        for topic in subscription.topics { drop(id, from: topic) }
     }
 
-    private static func drop<Key: Hashable>(
-        _ id: SubscriptionID, from index: inout [Key: Set<SubscriptionID>], _ key: Key
-    ) {
-        index[key]?.remove(id)
-        if index[key]?.isEmpty == true { index[key] = nil }
+    private mutating func drop(_ id: SubscriptionID, from topic: Topic) {
+        byTopic[topic]?.remove(id)
+        if byTopic[topic]?.isEmpty == true { byTopic[topic] = nil }
     }
 
     /// Returns the subscriptions that name a job and have not reported its end.
     func naming(_ job: JobID) -> Set<SubscriptionID> {
-        (byJob[job] ?? []).filter { subscriptions[$0]?.open.contains(job) == true }
+        (byTopic[.job(job)] ?? []).filter { subscriptions[$0]?.open.contains(job) == true }
     }
 
     /// The jobs that subscriptions name and whose end was not reported.
-    var named: [JobID] { byJob.keys.filter { !naming($0).isEmpty } }
+    var named: Set<JobID> { subscriptions.values.reduce(into: []) { $0.formUnion($1.open) } }
 
     /// Marks the end of a job as reported; subscriptions without further named jobs end.
     /// A subscription that covers children continues, because the children of a cancelled list end after it.
@@ -85,7 +80,7 @@ struct Subscriptions {
         for id in ids {
             subscriptions[id]?.open.remove(job)
             guard !includesChildren(id) else { continue }
-            Self.drop(id, from: &byJob, job)
+            drop(id, from: .job(job))
             if subscriptions[id]?.open.isEmpty == true { remove(id) }
         }
     }
@@ -96,13 +91,13 @@ struct Subscriptions {
         if subscriptions.isEmpty { return [] }
         var found = naming(job.id).subtracting(told)
         for ancestor in ancestors {
-            for id in byJob[ancestor.id] ?? [] where includesChildren(id) { found.insert(id) }
+            for id in byTopic[.job(ancestor.id)] ?? [] where includesChildren(id) { found.insert(id) }
         }
         for owner in [nil, job.owner] {
             for tag in ancestors.last?.tags ?? job.tags {
-                add(byTag[Tag(owner: owner, text: tag)], covering: job, to: &found)
+                add(byTopic[.tag(tag, owner)], covering: job, to: &found)
             }
-            add(ofAll[owner], covering: job, to: &found)
+            add(byTopic[.all(owner)], covering: job, to: &found)
         }
         return found.sorted()
     }

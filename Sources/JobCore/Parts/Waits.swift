@@ -1,7 +1,7 @@
 import JobModel
 
 /// Requests that wait for a later round; not in rows, so a reset keeps them.
-struct Waits {
+package struct Waits {
     enum Event: Hashable {
         /// A job ended or was removed.
         case end(JobID)
@@ -30,7 +30,7 @@ struct Waits {
     private var waits: [RequestID: Wait] = [:]
     private var byEvent: [Event: Set<RequestID>] = [:]
 
-    var count: Int { waits.count }
+    package var count: Int { waits.count }
     func isAwaited(_ event: Event) -> Bool { byEvent[event] != nil }
     /// The jobs whose ends are waited for.
     var jobs: [JobID] {

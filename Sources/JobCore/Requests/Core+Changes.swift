@@ -147,9 +147,7 @@ extension Core {
         }
         log(row, .retried, round)
         try store(&row, was: old, round)
-        if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true {
-            try scheduledJobReopened(row.id, round)
-        }
+        try recheckSchedule(of: row, round)
         if !gone.isEmpty { pending.emit(.unlink(gone.map(\.blob))) }
     }
 

@@ -51,7 +51,7 @@ extension Core {
             openUnconfigured(name)
         }
         // Must precede the runs, whose owners would otherwise seem to have no stored jobs.
-        for key in quotas.keys(in: .queued) { scheduler.expectStored(queue: key.queue, owner: key.owner) }
+        for key in quotas.queued { scheduler.expectStored(queue: key.queue, owner: key.owner) }
         for run in running.all { scheduler.hold(run) }
         showQueues()
     }

@@ -7,7 +7,7 @@ extension Core {
     ) throws(StoreError) {
         guard phase == .serving else { return refuse(request, id) }
         switch request {
-        case .submit(let jobs): try submit(jobs, caller, round) { answer(id, .submitted($0)) }
+        case .submit(let jobs): try submit(jobs, id, caller, round)
         case .change(let job, let action): try change(job, action, id, caller, round)
         case .changeAll(let jobs, let action, let onlyCounts):
             try change(jobs, action, onlyCounts: onlyCounts, id, caller, round)
@@ -51,90 +51,61 @@ extension Core {
 
     // MARK: - Submitting
 
-    /// Submits jobs and passes their answers to `answered`, before the first notifications of the jobs' watches follow.
-    func submit(
-        _ requested: [NewJob], _ caller: Caller, _ round: Round,
-        _ answered: ([Result<SubmittedJob, CoreError>]) -> Void
-    ) throws(StoreError) {
-        var answers: [Result<SubmittedJob, CoreError>] = []
-        answers.reserveCapacity(requested.count)
-        var rows: [NewJobRow] = []
-        rows.reserveCapacity(requested.count)
-        /// The index in `requested` of each row.
-        var indexes: [Int] = []
-        indexes.reserveCapacity(requested.count)
-        // First, as it must not remove a job that one of these waits for.
-        let size = requested.reduce(Int64(0)) { $0.saturatingAdding($1.document.size + JobRow.fixedSize) }
+    private func submit(_ jobs: [NewJob], _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
+        // Not between them, as it must not remove a job that one of these waits for.
+        let size = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.document.size + JobRow.fixedSize) }
         _ = try makeRoom(for: size, of: caller.uid, round)
-        var allowance = Allowance(quotas, settings, owner: caller.uid)
-        for (index, new) in requested.enumerated() {
-            if let refusal = try refusal(of: new, allowance, round) {
-                answers.append(.failure(refusal))
-                continue
-            }
-            var row = JobRow(
-                new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
-                specSize: Int(clamping: new.document.size), at: round.now)
-            if let node = settings.node, row.node == nil, new.uploads { row.node = node }
-            let new = NewJobRow(row: row, document: new.document, digest: new.digest)
-            allowance.take(new.row.size)
-            rows.append(new)
-            indexes.append(index)
-            answers.append(.failure(.stopping))
-        }
-        let inserted = try round.transaction.insert(rows)
-        for (offset, index) in indexes.enumerated() {
-            answers[index] = try answer(
-                to: inserted[offset], rows[offset].row.state, requested[index].subscription, caller, round)
-        }
-        answered(answers)
-        for (offset, index) in indexes.enumerated() {
-            guard case .created(let id) = inserted[offset] else { continue }
-            rows[offset].row.id = id
-            try created(rows[offset].row, requested[index], caller, round)
-        }
+        // The answer comes before the first notifications of the jobs' watches.
+        let place = pending.hold()
+        var answers: [Result<SubmittedJob, CoreError>] = []
+        answers.reserveCapacity(jobs.count)
+        for new in jobs { answers.append(try submit(new, caller, round)) }
+        pending.emit(.answer(id, .submitted(answers)), at: place)
     }
 
-    private func answer(
-        to inserted: Inserted, _ state: JobState, _ subscription: SubscriptionID?, _ caller: Caller, _ round: Round
-    ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
-        switch inserted {
-        case .created(let id): return .success(SubmittedJob(job: id, state: state, isCreated: true))
+    /// Submits a job for which there is room, if any.
+    func submit(_ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) -> Result<SubmittedJob, CoreError> {
+        if let refusal = try refusal(of: new, caller.uid, round) { return .failure(refusal) }
+        var row = JobRow(
+            new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
+            specSize: Int(clamping: new.document.size), at: round.now)
+        if let node = settings.node, row.node == nil, new.uploads { row.node = node }
+        var job = NewJobRow(row: row, document: new.document, digest: new.digest)
+        switch try round.transaction.insert(job) {
+        case .created(let id):
+            job.row.id = id
+            experience.count(caller.uid) { $0.submitted += 1 }
+            try inserted(job.row, round)
+            for target in new.jobs { try depend(id, on: target.id, round) }
+            if let outcome = new.immediate, job.row.state == .queued { agenda.immediate[id] = outcome }
+            if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([id])), caller) }
+            return .success(SubmittedJob(job: id, state: job.row.state, isCreated: true))
         case .taken(let earlier, isSame: false):
             let message = "The key belongs to job \(earlier), which has another spec; use another key."
             return .failure(CoreError(.keyConflict(earlier), message))
         case .taken(let earlier, isSame: true):
             let state = try round.transaction.job(earlier)?.state ?? .queued
-            if let subscription, !state.isTerminal {
+            if let subscription = new.subscription, !state.isTerminal {
                 subscribe(subscription, WatchScope(.jobs([earlier])), caller)
             }
             return .success(SubmittedJob(job: earlier, state: state, isCreated: false))
         }
     }
 
-    private func created(_ row: JobRow, _ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) {
-        pending.count(row.owner) { $0.submitted += 1 }
-        try self.inserted(row, round)
-        for target in new.jobs { try depend(row.id, on: target.id, round) }
-        if let outcome = new.immediate, row.state == .queued { agenda.immediate[row.id] = outcome }
-        if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([row.id])), caller) }
-    }
-
     // MARK: - Refusals
 
     /// Returns why a job is not admitted.
-    private func refusal(of new: NewJob, _ allowance: Allowance, _ round: Round) throws(StoreError) -> CoreError? {
+    private func refusal(of new: NewJob, _ owner: UInt32, _ round: Round) throws(StoreError) -> CoreError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
         guard takesJobs(queue) else {
             return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
-        for job in new.jobs where try target(job.id, of: allowance.owner, round) == nil { return .noJob(job) }
-        guard allowance.jobs > 0 else { return Self.tooManyWaiting }
-        let size = new.document.size + JobRow.fixedSize
-        guard size > allowance.bytes else { return nil }
-        let stored = settings.storedPerUser.saturatingSubtracting(allowance.bytes).saturatingAdding(size)
+        for job in new.jobs where try target(job.id, of: owner, round) == nil { return .noJob(job) }
+        if let refusal = refusalOfWaiting(owner) { return refusal }
+        let stored = quotas.stored(of: owner).saturatingAdding(new.document.size + JobRow.fixedSize)
+        guard stored > settings.storedPerUser else { return nil }
         return CoreError(
             .busy(retryAfter: 60),
             "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove or cancel some.")
@@ -174,36 +145,20 @@ extension Core {
 
     /// Returns why an owner may have no more waiting jobs.
     func refusalOfWaiting(_ owner: UInt32) -> CoreError? {
-        Allowance(quotas, settings, owner: owner).jobs > 0 ? nil : Self.tooManyWaiting
+        if waitingLeft(of: owner) > 0 { return nil }
+        return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
     }
 
-    private static let tooManyWaiting = CoreError(
-        .busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
+    /// Returns how many more waiting jobs an owner may have.
+    func waitingLeft(of owner: UInt32) -> Int {
+        let limits = settings.limits
+        return min(
+            limits.queuedJobs.saturatingSubtracting(quotas.all.waiting),
+            limits.queuedJobsPerUser.saturatingSubtracting(quotas.holding(of: owner).waiting))
+    }
 
     /// Returns why `queues` cannot be used.
     func refusal(of queues: [NamedQueue]) -> CoreError? {
         queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
-    }
-}
-
-/// The jobs and bytes that an owner may still submit.
-private struct Allowance {
-    let owner: UInt32
-    private(set) var jobs: Int
-    private(set) var bytes: Int64
-
-    init(_ quotas: Quotas, _ settings: CoreSettings, owner: UInt32) {
-        self.owner = owner
-        let limits = settings.limits
-        jobs = min(
-            limits.queuedJobs.saturatingSubtracting(quotas.all.waiting),
-            limits.queuedJobsPerUser.saturatingSubtracting(quotas.holding(of: owner).waiting))
-        bytes = settings.storedPerUser.saturatingSubtracting(quotas.stored(of: owner))
-    }
-
-    /// Subtracts a submitted job of this many bytes.
-    mutating func take(_ size: Int64) {
-        jobs -= 1
-        bytes = bytes.saturatingSubtracting(size)
     }
 }

@@ -122,11 +122,11 @@ extension Core {
         try rescan(round)
         let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
         for row in due { try advance(row, round) }
-        agenda.hasMoreSchedules = due.count == Self.atOnce
+        if due.count == Self.atOnce { agenda.mustTickAgain = true }
     }
 
     private func rescan(_ round: Round) throws(StoreError) {
-        guard case .after(let key) = pending.rescan ?? schedules.rescan else { return }
+        guard case .after(let key) = schedules.rescan else { return }
         let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
         for row in rows {
             var schedule = row.schedule
@@ -134,7 +134,7 @@ extension Core {
             schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
             try store(schedule, was: row, round)
         }
-        pending.rescan = rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : Schedules.Rescan.none
+        schedules.rescan = rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : .none
     }
 
     private func plan(_ schedule: Schedule, _ round: Round) throws(StoreError) -> SchedulePlan? {
@@ -164,7 +164,9 @@ extension Core {
         if let request = preparation.request {
             guard let row else { return fail(request, .noSchedule(key)) }
             guard phase == .serving else { return fail(request, .stopping) }
-            return try answer(request, .submitted(submit(made, by: row.schedule, round)))
+            let place = pending.hold()
+            let answer = try submit(made, by: row.schedule, round)
+            return pending.emit(.answer(request, .submitted([answer])), at: place)
         }
         guard let row, phase == .serving, let plan = try plan(row.schedule, round), let time = plan.time,
             time == preparation.time
@@ -173,12 +175,12 @@ extension Core {
             if let row { try store(row.schedule, was: row, round) }
             return
         }
-        switch try submit(made, by: row.schedule, round).first {
-        case .success(let job)?:
+        switch try submit(made, by: row.schedule, round) {
+        case .success(let job):
             var schedule = plan.row
             schedule.lastJob = job.job
             try store(schedule, was: row, round)
-        case .failure(let error)?:
+        case .failure(let error):
             if experience.logBudget.admit(isTrouble: true, at: round.now.steady) != nil {
                 log(
                     .warning,
@@ -186,34 +188,27 @@ extension Core {
                         + "\(error.message.prefix(300))")
             }
             try store(plan.withoutJob, was: row, round)
-        case nil: break
         }
     }
 
     private func submit(
         _ made: Result<NewJob, CoreError>, by schedule: Schedule, _ round: Round
-    ) throws(StoreError) -> [Result<SubmittedJob, CoreError>] {
+    ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
         switch made {
         case .success(let new):
-            var answers: [Result<SubmittedJob, CoreError>] = []
-            let caller = Caller(uid: schedule.key.owner, isAdmin: false, groups: schedule.groups)
-            try submit([new], caller, round) { answers = $0 }
-            return answers
-        case .failure(let error): return [.failure(error)]
+            let owner = schedule.key.owner
+            _ = try makeRoom(for: new.document.size + JobRow.fixedSize, of: owner, round)
+            return try submit(new, Caller(uid: owner, isAdmin: false, groups: schedule.groups), round)
+        case .failure(let error): return .failure(error)
         }
     }
 
-    // MARK: - Jobs
-
-    /// Rechecks a schedule whose last job ended, since a waiting time may be due.
-    func scheduledJobEnded(_ job: JobID, _ round: Round) throws(StoreError) {
-        guard let row = try round.transaction.schedule(ofLastJob: job), !row.schedule.waiting.isEmpty else { return }
-        try store(row.schedule, was: row, round)
-    }
-
-    /// Rechecks a schedule whose last job was retried.
-    func scheduledJobReopened(_ job: JobID, _ round: Round) throws(StoreError) {
-        guard let row = try round.transaction.schedule(ofLastJob: job) else { return }
+    /// Checks the schedule of a job again whose end makes its next job due, or that was retried.
+    func recheckSchedule(of job: JobRow, _ round: Round) throws(StoreError) {
+        guard job.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true,
+            let row = try round.transaction.schedule(ofLastJob: job.id),
+            !job.state.isTerminal || !row.schedule.waiting.isEmpty
+        else { return }
         try store(row.schedule, was: row, round)
     }
 }

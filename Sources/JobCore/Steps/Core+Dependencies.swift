@@ -38,9 +38,7 @@ extension Core {
         guard let target = try target(id, of: old.owner, round) else {
             return try runEnded(old, live, RunEnd(.failure(JobError(.invalid, CoreError.noJob(id).message))), round)
         }
-        if let outcome = target.awaitedOutcome, !outcome.needsFiles {
-            return try runEnded(old, live, RunEnd(outcome.carried), round)
-        }
+        if let end = target.awaitedEnd, end.values.isEmpty { return try runEnded(old, live, end, round) }
         if try isWaiting(target, for: old, round) {
             let error = JobError(
                 .invalid, "Job \(id) is, or waits for, job \(old.id), so neither would end; wait for another job.")
@@ -86,17 +84,17 @@ extension Core {
     /// Ends the link of a job with the outcome of the ended job that it waits for; files are linked first.
     func adopt(_ old: JobRow, _ round: Round) throws(StoreError) {
         let target = try old.awaits.map { (id) throws(StoreError) in try round.transaction.job(id) } ?? nil
-        guard let target, let outcome = target.awaitedOutcome else {
+        guard let target, let end = target.awaitedEnd else {
             let error = JobError(.invalid, "Job \(old.awaits ?? 0) was removed before it had ended; submit it again.")
             return try linkEnded(old, .failure(error), keepingSlot: false, round)
         }
-        if let refusal = try refusal(toKeep: RunEnd(outcome.carried, body: outcome.body), old, round) {
+        if let refusal = try refusal(toKeep: end, old, round) {
             return try linkEnded(old, .failure(refusal), keepingSlot: false, round)
         }
-        guard case .success(let value) = outcome.carried, outcome.needsFiles else {
-            return try linkEnded(old, outcome.carried, keepingSlot: false, round)
+        guard case .success(let value) = end.outcome, !end.values.isEmpty else {
+            return try linkEnded(old, end.outcome, keepingSlot: false, round)
         }
-        try begin(.adopt(value, body: outcome.body), old, round)
+        try begin(.adopt(value, body: end.body), old, round)
     }
 
     // MARK: - Ends
@@ -115,10 +113,7 @@ extension Core {
             guard let row = try round.transaction.job(id), row.awaits == work.job, row.run == nil else { continue }
             try adopt(row, round)
         }
-        guard ids.count == limit, let last = ids.last else { return try end(work, round) }
-        var work = work
-        work.position = last
-        try round.transaction.update(work)
+        try goOn(work, after: ids.count == limit ? ids.last : nil, round)
     }
 
     func dropDependencies(_ work: WorkRow, atMost limit: Int, _ round: Round) throws(StoreError) {
@@ -155,23 +150,11 @@ extension Core {
     }
 }
 
-/// The outcome of a job for one that waits for it.
-private struct AwaitedOutcome {
-    let carried: Carried
-    /// The file with the body of the response that it names.
-    let body: BlobReference?
-
-    var needsFiles: Bool { body != nil || carried.blob != nil }
-}
-
 extension JobRow {
-    /// The outcome for a job that waits for this one; nil before its end.
-    fileprivate var awaitedOutcome: AwaitedOutcome? {
+    /// The outcome for a job that waits for this one, with the files that it names; nil before its end.
+    fileprivate var awaitedEnd: RunEnd? {
         guard state.isTerminal else { return nil }
-        if state == .succeeded, case .success = carried, let carried {
-            return AwaitedOutcome(carried: carried, body: resultBody)
-        }
-        let error = carried?.error ?? Stop.cancelled.error
-        return AwaitedOutcome(carried: .failure(error.passedOn(by: id)), body: nil)
+        if state == .succeeded, case .success = carried, let carried { return RunEnd(carried, body: resultBody) }
+        return RunEnd(.failure((carried?.error ?? Stop.cancelled.error).passedOn(by: id)))
     }
 }

@@ -13,7 +13,10 @@ extension Core {
             pending.emit(.yield(live.run))
             return try made(list, old, live, round)
         }
-        if let error = refusal(ofChildren: opening.total, of: old.owner) {
+        if waitingLeft(of: old.owner) < opening.total {
+            let error = JobError(
+                .tooLarge,
+                "The list's \(opening.total) children would be too many waiting jobs; retry it when some have run.")
             drop(.list(opening))
             pending.emit(.yield(live.run))
             release(live)
@@ -31,18 +34,6 @@ extension Core {
         if opening.total > 0 { return pending.emit(.makeChildren(live.run, from: 0)) }
         pending.emit(.yield(live.run))
         try made(list, row, live, round)
-    }
-
-    /// Returns why an owner may not have this many more waiting jobs.
-    private func refusal(ofChildren count: Int, of owner: UInt32) -> JobError? {
-        let limits = settings.limits
-        if quotas.holding(of: owner).waiting + count <= limits.queuedJobsPerUser,
-            quotas.all.waiting + count <= limits.queuedJobs
-        {
-            return nil
-        }
-        return JobError(
-            .tooLarge, "The list's \(count) children would be too many waiting jobs; retry it when some have run.")
     }
 
     /// Inserts the next children of a run's list.
@@ -78,11 +69,11 @@ extension Core {
         var row = old
         row.children += children.count
         try store(&row, was: old, round)
-        for (index, inserted) in try round.transaction.insert(rows).enumerated() {
-            guard case .created(let id) = inserted else { continue }
-            var child = rows[index].row
+        for row in rows {
+            guard case .created(let id) = try round.transaction.insert(row) else { continue }
+            var child = row.row
             child.id = id
-            try self.inserted(child, round)
+            try inserted(child, round)
             if child.state.isTerminal { try jobIsOver(child, isInside: false, round) }
         }
         // Failures of invalid children may have decided the list.
@@ -103,8 +94,8 @@ extension Core {
             blobs = [LinkBlob(link: 0, blob: blob)]
             size = 0
         }
-        switch new.body {
-        case .job(let terms):
+        switch new.terms {
+        case .success(let terms):
             var row = JobRow(
                 terms, owner: parent.owner, groups: parent.groups, parent: parentage, deadline: parent.deadline,
                 specSize: new.specSize, storedSpecSize: size, at: round.now)
@@ -116,7 +107,7 @@ extension Core {
                 list.admitted += 1
             }
             return NewJobRow(row: row, document: new.document)
-        case .invalid(let error):
+        case .failure(let error):
             let step = JobPlan.Step(source: .error, timeout: nil, retry: .none)
             var row = JobRow(
                 owner: parent.owner, groups: parent.groups, parent: parentage,

@@ -47,7 +47,7 @@ extension Core {
             try store(&row, was: old, round)
             return try linkEnded(row, outcome, keepingSlot: true, round)
         }
-        try begin(&row, was: old, host: turn.row.host, permits: turn.row.host == nil ? 0 : 1, round)
+        try begin(&row, was: old, host: turn.row.host, round)
     }
 
     private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {

@@ -12,17 +12,16 @@ extension Core {
         let row = try round.transaction.job(live.job)
         guard let row, row.run == id else {
             // Its job was removed or is unreadable. Only its end matters, because it frees the slot and permits.
-            if event.isEnd {
+            switch event {
+            case .ended, .timer, .job:
                 release(live)
                 agenda.hasClearedSuspect = true
                 pending.waits.append(.happened(.stop(live.job)))
-            } else {
-                cancel(live)
+            default: cancel(live)
             }
             return drop(event)
         }
-        // A run told to stop may only end.
-        if event.isStep, row.isEnding || row.state == .held || phase != .serving { return drop(event) }
+        let mayGoOn = !row.isEnding && row.state != .held && phase == .serving
         switch event {
         case .ended(let end) where row.state == .held && phase == .serving: try heldRunEnded(row, live, end, round)
         case .ended(let end):
@@ -44,10 +43,12 @@ extension Core {
             try runEnded(row, live, RunEnd(.success(.null)), round)
         case .timer(let seconds): try wait(seconds, row, live, round)
         case .job(let target): try wait(for: target, row, live, round)
-        case .host(let host, let connections): try wants(host, connections, row, live, round)
-        case .elsewhere(let node): try leave(to: node, row, live, round)
-        case .list(let opening): try open(opening, row, live, round)
-        case .children(let children, let isLast): try add(children, isLast: isLast, row, live, round)
+        case .host(let host, let connections) where mayGoOn: try wants(host, connections, row, live, round)
+        case .elsewhere(let node) where mayGoOn: try leave(to: node, row, live, round)
+        case .list(let opening) where mayGoOn: try open(opening, row, live, round)
+        case .children(let children, let isLast) where mayGoOn: try add(children, isLast: isLast, row, live, round)
+        // A run told to stop may only end.
+        case .host, .elsewhere, .list, .children: drop(event)
         }
     }
 
@@ -134,7 +135,7 @@ extension Core {
     /// Ends a run and its current link.
     func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         if end.received > 0 {
-            pending.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
+            experience.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.received) }
         }
         // Frees the permits; the next link may keep the slot.
         _ = running.remove(live.run)
@@ -173,39 +174,32 @@ extension Core {
         var row = changed
         let link = row.link
         let isDownload = row.presentSource == .download
-        let action = row.finished(outcome, at: round.now)
+        row.finished(outcome, at: round.now)
         // A retry of a server's answer has waited as its own policy says and must not also wait for the host's pause.
-        if action == .wait, row.lastFailure?.http != nil { row.host = nil }
+        if row.state == .scheduled, row.lastFailure?.http != nil { row.host = nil }
         var mustClean = false
         if row.state == .succeeded || row.state == .cancelled, row.checkpointSize > 0 {
             _ = try removeParts(of: &row, links: 0...Int.max, round)
-        } else if isDownload, action == .run, row.checkpointSize > 0 {
+        } else if isDownload, row.state == .running, row.checkpointSize > 0 {
             // The failure was caught, so nothing resumes from the partial file.
             mustClean = try removeParts(of: &row, links: link...link, round) != nil
         }
-        switch action {
-        case .run:
+        if row.state == .running {
             log(row, .linkEnded(link, outcome.error), round)
-            try goOn(&row, was: old, hasSlot: keepingSlot, mustClean: mustClean, round)
-        case .wait:
-            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
-            pending.count(row.owner) { $0.retried += 1 }
+            return try goOn(&row, was: old, hasSlot: keepingSlot, mustClean: mustClean, round)
+        }
+        if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
+        if row.state == .scheduled {
+            experience.count(row.owner) { $0.retried += 1 }
             // A job that waits for room may retry very often: only the first retry is logged.
             if let error = row.lastFailure, error.postponed == nil || old.lastFailure?.postponed == nil,
                 let due = row.due
             {
                 log(row, .retrying(in: Double(max(0, due - round.now.steady)) / 1000, error), round)
             }
-            try store(&row, was: old, round)
-        case .finish:
-            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
-            try store(&row, was: old, round)
-            try jobIsOver(row, bytes: bytes, round)
-        case .enqueue, .interrupt, .none:
-            expect(false, "A link of job \(row.id) ended, and left it in no state to go on.", job: row.id)
-            if keepingSlot { scheduler.releaseSlot(row.queue, row.owner) }
-            try store(&row, was: old, round)
         }
+        try store(&row, was: old, round)
+        if row.state.isTerminal { try jobIsOver(row, bytes: bytes, round) }
     }
 
     /// Continues a job at its next link: in its slot if it may keep it, otherwise as a ready job.
@@ -217,7 +211,7 @@ extension Core {
         if hasSlot, !mustStop, !mustClean, phase == .serving,
             scheduler.keepSlot(row.queue, row.owner, at: round.now.steady)
         {
-            return try begin(&row, was: old, host: nil, permits: 0, round)
+            return try begin(&row, was: old, round)
         }
         if hasSlot { scheduler.releaseSlot(row.queue, row.owner) }
         row.state = .queued
@@ -232,7 +226,7 @@ extension Core {
         _ row: JobRow, bytes: Int64 = 0, isInside: Bool = true, _ round: Round
     ) throws(StoreError) {
         pending.end(row.id, toldTo: subscriptions.naming(row.id))
-        pending.count(row.owner) { totals in
+        experience.count(row.owner) { totals in
             switch row.state {
             case .succeeded: totals.succeeded += 1
             case .failed: totals.failed += 1
@@ -244,7 +238,7 @@ extension Core {
         if row.parent != nil { return try childEnded(row, bytes: bytes, isInside: isInside, round) }
         noteEnd(of: row, round)
         if row.notifies { pending.emit(.tellHook(row.id, owner: row.owner)) }
-        if row.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true { try scheduledJobEnded(row.id, round) }
+        try recheckSchedule(of: row, round)
     }
 
     /// Notes that retention may remove a finished root job.
@@ -323,7 +317,7 @@ extension Core {
 
     /// Handles a finished removal of files; a job that waited for it continues.
     func cleaned(_ id: WorkID, _ round: Round) throws(StoreError) {
-        pending.cleaned.append(id)
+        experience.cleaning.remove(id)
         guard let work = try round.transaction.work(after: id - 1, limit: 1).first, work.id == id else { return }
         try end(work, round)
         try goOnIfClean(work.job, round)
@@ -338,23 +332,6 @@ extension Core {
         var row = old
         row.waiting = .nothing
         try store(&row, was: old, round)
-    }
-}
-
-extension RunEvent {
-    fileprivate var isEnd: Bool {
-        switch self {
-        case .ended, .timer, .job: true
-        case .host, .elsewhere, .list, .children, .refused, .checkpoint, .download: false
-        }
-    }
-
-    /// Whether it asks to continue with a step.
-    fileprivate var isStep: Bool {
-        switch self {
-        case .host, .elsewhere, .list, .children: true
-        case .ended, .timer, .job, .refused, .checkpoint, .download: false
-        }
     }
 }
 

@@ -5,27 +5,23 @@ extension Core {
     /// Stops an unfinished job, at once or when its run has ended. Later work stops its descendants.
     func stop(_ old: JobRow, _ reason: JobRow.Stop, _ round: Round) throws(StoreError) {
         var row = old
-        let wasWaiting = row.waiting
-        let action = row.stop(reason, at: round.now)
-        switch action {
-        case .interrupt:
+        row.stop(reason, at: round.now)
+        guard row != old else { return }
+        if row.state == .running {
             try store(&row, was: old, round)
-            if let live = running.run(of: row.id) { cancel(live) }
-        case .none:
             // A `finally` link continues, followed only by other `finally` links. A restart must preserve that.
-            if row != old { try store(&row, was: old, round) }
-        case .enqueue, .finish, .run, .wait:
-            // A list that a crash left half made is open while its job waits for a slot.
-            if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
-            var mustClean = false
-            if row.checkpointSize > 0 { mustClean = try removeParts(of: &row, links: 0...Int.max, round) != nil }
-            if wasWaiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
-            try store(&row, was: old, round)
-            if row.state.isTerminal {
-                try jobIsOver(row, isInside: wasWaiting != .gate, round)
-            } else if wasWaiting == .gate {
-                try passGate(row, round)
-            }
+            if row.isEnding, let live = running.run(of: row.id) { cancel(live) }
+            return
+        }
+        // A list that a crash left half made is open while its job waits for a slot.
+        if old.presentSource?.hasChildren == true { try closeList(of: old, round) }
+        let mustClean = row.checkpointSize > 0 ? try removeParts(of: &row, links: 0...Int.max, round) != nil : false
+        if old.waiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
+        try store(&row, was: old, round)
+        if row.state.isTerminal {
+            try jobIsOver(row, isInside: old.waiting != .gate, round)
+        } else if old.waiting == .gate {
+            try passGate(row, round)
         }
     }
 

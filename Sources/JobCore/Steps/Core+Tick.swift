@@ -11,6 +11,7 @@ extension Core {
 
     func tick(_ round: Round) throws(StoreError) {
         guard phase == .serving else { return }
+        agenda.mustTickAgain = false
         try runDue(round)
         try runSchedules(round)
         try work(round)
@@ -20,7 +21,7 @@ extension Core {
     // MARK: - Times
 
     private func runDue(_ round: Round) throws(StoreError) {
-        guard agenda.hasMoreDue || agenda.isDue(at: round.now) else { return }
+        guard agenda.isDue(at: round.now) else { return }
         let rows = try round.transaction.due(
             steady: round.now.steady, wall: round.now.wall, limit: Self.dueAtOnce)
         // Handling one row may have changed another.
@@ -29,8 +30,8 @@ extension Core {
                 try fellDue(present, round)
             }
         }
-        agenda.hasMoreDue = rows.count == Self.dueAtOnce
-        if !agenda.hasMoreDue { try lookAhead(round) }
+        if rows.count == Self.dueAtOnce { return agenda.mustTickAgain = true }
+        try lookAhead(round)
     }
 
     /// Reads the next due times from the store.
@@ -49,8 +50,10 @@ extension Core {
             row.leaveTime(as: .queued)
             try store(&row, was: old, round)
         case (.running, .nothing) where isDue:
+            // It has not killed the daemon within its trial.
             var row = old
-            row.cleared()
+            row.crashes = 0
+            row.due = nil
             try store(&row, was: old, round)
         case (.running, .timer) where isDue: try linkEnded(old, .success(.null), keepingSlot: false, round)
         case (.running, .timeout) where isDue, (.running, .children) where isDue, (.running, .job) where isDue:
@@ -103,9 +106,14 @@ extension Core {
                 try stop(present, .cancelled, round)
             }
         }
-        guard rows.count == Self.pieceRows, let last = rows.last else { return try end(work, round) }
+        try goOn(work, after: rows.count == Self.pieceRows ? rows.last?.id : nil, round)
+    }
+
+    /// Leaves the rest of a piece of work, after a position, to the next rounds; nil ends it.
+    func goOn(_ work: WorkRow, after position: Int64?, _ round: Round) throws(StoreError) {
+        guard let position else { return try end(work, round) }
         var work = work
-        work.position = last.id
+        work.position = position
         try round.transaction.update(work)
     }
 
@@ -165,9 +173,7 @@ extension Core {
             let cutoff = now.adding(seconds: -settings.retentionAge)
             let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
             for row in expired { _ = try dispose(row, round) }
-            // The next tick purges the rest.
-            agenda.hasExpired = expired.count == Self.purgedAtOnce
-            if agenda.hasExpired { return }
+            if expired.count == Self.purgedAtOnce { return agenda.mustTickAgain = true }
             try lookAhead(round)
         }
         // A clock that leapt ahead is not trusted, and is checked only once a minute.

@@ -1,27 +1,12 @@
 import JobModel
 
-/// The state machine of a job: which event leads to which state and action.
+/// The state machine of a job: which event leads to which state.
 ///
 /// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (run lost by
 /// a restart); scheduled, queued or a running download -> held -> queued; any of these -> cancelled, or failed (deadline);
 /// a finished one -> queued (manual retry).
 extension JobRow {
-    enum Action: Hashable {
-        /// The job waits for a slot of its queue.
-        case enqueue
-        /// Run the current link in the slot that the job holds.
-        case run
-        /// The job waits for its time.
-        case wait
-        /// The job is over.
-        case finish
-        /// Tell the run to stop; its end decides what follows.
-        case interrupt
-        /// Nothing changes.
-        case none
-    }
-
-    /// The seconds after which a running suspect is cleared.
+    /// The seconds after which a running suspect counts as no suspect any more.
     private static let trial = 60.0
 
     /// Begins a run of the current link after the job got a slot.
@@ -35,12 +20,6 @@ extension JobRow {
         // An attempt interrupted by a daemon restart does not count, but started the link's time.
         linkStartedAt = linkStartedAt ?? now.wall
         attempt += 1
-    }
-
-    /// Clears a suspect whose run has not killed the daemon within the trial.
-    mutating func cleared() {
-        crashes = 0
-        due = nil
     }
 
     /// A run that could not continue here, or not without a permit, returns to the queue as if it had not begun.
@@ -92,8 +71,8 @@ extension JobRow {
 
     func isOverdue(at now: CoreMoment) -> Bool { deadline.map { $0 <= now.steady } ?? false }
 
-    /// Ends the current link.
-    mutating func finished(_ outcome: Carried, at now: CoreMoment) -> Action {
+    /// Ends the current link: the job goes on running with the next link, waits for a retry, or is over.
+    mutating func finished(_ outcome: Carried, at now: CoreMoment) {
         run = nil
         waiting = .nothing
         awaits = nil
@@ -109,11 +88,11 @@ extension JobRow {
                 lastFailure = error
                 due = now.steady(after: pause)
                 notBefore = now.wall.adding(seconds: pause)
-                return .wait
+                return
             }
         }
         record(outcome, at: now)
-        return advance(at: now)
+        advance(at: now)
     }
 
     /// The longest pause, in seconds, before a postponed start is tried again.
@@ -146,13 +125,8 @@ extension JobRow {
     }
 
     /// Moves to the next link that applies, or finishes.
-    private mutating func advance(at now: CoreMoment) -> Action {
-        guard let next = nextLink(after: link) else {
-            finish(at: now)
-            return .finish
-        }
-        go(to: next)
-        return .run
+    private mutating func advance(at now: CoreMoment) {
+        if let next = nextLink(after: link) { go(to: next) } else { finish(at: now) }
     }
 
     private mutating func go(to next: Int) {
@@ -179,9 +153,10 @@ extension JobRow {
         state = outcomeSoFar
     }
 
-    /// Stops an unfinished job.
-    mutating func stop(_ reason: Stop, at now: CoreMoment) -> Action {
-        guard stop == nil else { return .none }
+    /// Stops an unfinished job. It goes on running until its run has ended (``isEnding``), or with a `finally` link; or it is
+    /// queued for a `finally` link, or over.
+    mutating func stop(_ reason: Stop, at now: CoreMoment) {
+        guard stop == nil else { return }
         // The deadline has served its purpose; children of a `finally` link do not inherit it.
         deadline = nil
         // The run of a held download is ending.
@@ -192,10 +167,10 @@ extension JobRow {
         if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
         if wasRunning, isAtFinally {
             carried = .failure(stopError)
-            return .none
+            return
         }
         lastFailure = nil
-        if run != nil { return .interrupt }
+        if run != nil { return }
         let error = stopError
         // A link that waits for its retry ends here, unless it is a `finally` link, which goes on.
         let endsLink = wasRunning || linkStartedAt != nil && !isAtFinally
@@ -206,13 +181,9 @@ extension JobRow {
         due = nil
         notBefore = nil
         // A link that never began, perhaps a `finally` link, is not skipped.
-        guard let next = nextLink(after: endsLink ? link : max(0, link - 1)) else {
-            finish(at: now)
-            return .finish
-        }
+        guard let next = nextLink(after: endsLink ? link : max(0, link - 1)) else { return finish(at: now) }
         if next != link || endsLink { go(to: next) }
         state = .queued
-        return .enqueue
     }
 
     /// Whether its source was told to stop, so that the job waits for its end.
@@ -226,7 +197,7 @@ extension JobRow {
     }
 
     /// Handles the loss of a run that died with its daemon.
-    mutating func restart(at now: CoreMoment) -> Action {
+    mutating func restart(at now: CoreMoment) {
         run = nil
         waiting = .nothing
         awaits = nil
@@ -235,12 +206,11 @@ extension JobRow {
             state = .queued
             lose()
             restarts += 1
-            return .enqueue
+            return
         }
         record(.failure(stopError), at: now)
-        guard advance(at: now) == .run else { return .finish }
-        state = .queued
-        return .enqueue
+        advance(at: now)
+        if !state.isTerminal { state = .queued }
     }
 
     /// Restarts a finished job from the failed link or the start.

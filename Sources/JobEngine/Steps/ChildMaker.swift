@@ -38,7 +38,7 @@ struct ChildMaker: Sendable {
         var next = max(0, index)
         while next < opening.total, made.count < Self.portion.children, bytes < Self.portion.bytes {
             let child = child(next)
-            if case .invalid(let error) = child.body, error.kind == .storage { obstacle = error }
+            if case .failure(let error) = child.terms, error.kind == .storage { obstacle = error }
             bytes += child.document.size
             made.append(child)
             next += 1
@@ -77,11 +77,12 @@ struct ChildMaker: Sendable {
                     .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
             }
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: admitted.host, isChild: true)), document: document,
+                index: index, terms: .success(NewJob.Terms(spec, host: admitted.host, isChild: true)),
+                document: document,
                 specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
-            return NewChildRow(index: index, body: .invalid(error), document: .spec(failing.utf8))
+            return NewChildRow(index: index, terms: .failure(error), document: .spec(failing.utf8))
         }
     }
 

@@ -16,8 +16,8 @@ package protocol JobTransaction: AnyObject {
     func job(_ id: JobID) throws(StoreError) -> JobRow?
     /// The spec or item of a job; nil if there is none.
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document?
-    /// Inserts jobs, with new ids in their order. A key is taken while a job holds it (``JobRow/holdsKey``).
-    func insert(_ jobs: [NewJobRow]) throws(StoreError) -> [Inserted]
+    /// Inserts a job with a new, higher id. A key is taken while a job holds it (``JobRow/holdsKey``).
+    func insert(_ job: NewJobRow) throws(StoreError) -> Inserted
     /// Stores everything of a job but its ``JobRow/terms``.
     func update(_ job: JobRow) throws(StoreError)
     /// Stores the terms of a job, except for its key, after it was updated from `old`.
@@ -104,7 +104,7 @@ package protocol JobTransaction: AnyObject {
     func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError)
     /// Jobs by owner, queue and state, children included.
     func counts() throws(StoreError) -> [CountKey: CountValue]
-    /// Stores counts; deletes those without jobs.
+    /// Stores counts; those without jobs are forgotten.
     func put(_ counts: [CountKey: CountValue]) throws(StoreError)
     /// Unfinished work with an id above `after`, by id.
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow]

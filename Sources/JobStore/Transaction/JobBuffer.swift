@@ -3,10 +3,7 @@ package import JobModel
 /// The jobs that a round has read or changed, as they are now.
 package struct JobBuffer {
     package enum Change {
-        case none
-        case insert
-        case update
-        case delete
+        case none, insert, update, delete
     }
 
     /// A class, as moving a row costs as much as finding it.
@@ -25,24 +22,12 @@ package struct JobBuffer {
         }
     }
 
-    /// What a query selects jobs by.
-    package enum Selection: Hashable {
-        case ready(queue: String, owner: UInt32)
-        case children(of: JobID)
-    }
-
     package init() {}
 
     package private(set) var entries: [JobID: Entry] = [:]
     /// Those whose change is not in the database, in no order.
     package private(set) var changed: [Entry] = []
     private var keys: [RowKey: JobID] = [:]
-    /// The selections that differ in the database.
-    private var selections: Set<Selection> = []
-
-    package func isChanged(_ selection: Selection?) -> Bool {
-        if let selection { selections.contains(selection) } else { !changed.isEmpty }
-    }
 
     /// The job that has a key and is not in the database yet.
     package func holder(of key: String, owner: UInt32) -> Entry? {
@@ -58,19 +43,16 @@ package struct JobBuffer {
         let entry = Entry(new.row, .insert, document: new.document, digest: new.digest)
         entry.row.id = id
         if let key = new.row.key { keys[.key(owner: new.row.owner, key)] = id }
-        note(new.row, isReady: new.row.isReady)
         entries[id] = entry
         changed.append(entry)
     }
 
     package mutating func update(_ row: JobRow) {
         guard let entry = entries[row.id] else {
-            note(row, isReady: true)
             let entry = Entry(row, .update)
             entries[row.id] = entry
             return changed.append(entry)
         }
-        note(row, isReady: entry.row.isReady || row.isReady)
         if entry.change == .none {
             changed.append(entry)
             entry.change = .update
@@ -81,7 +63,6 @@ package struct JobBuffer {
     package mutating func delete(_ row: JobRow) {
         guard let entry = entries[row.id] else { return }
         if let key = row.key { keys[.key(owner: row.owner, key)] = nil }
-        note(row, isReady: row.isReady)
         if entry.change == .insert {
             entries[row.id] = nil
             entry.change = .none
@@ -89,11 +70,6 @@ package struct JobBuffer {
         }
         if entry.change == .none { changed.append(entry) }
         entry.change = .delete
-    }
-
-    private mutating func note(_ row: JobRow, isReady: Bool) {
-        if isReady { selections.insert(.ready(queue: row.queue, owner: row.owner)) }
-        if let parent = row.parent { selections.insert(.children(of: parent.job)) }
     }
 
     /// What is here is in the database.
@@ -105,12 +81,11 @@ package struct JobBuffer {
         }
         changed.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)
-        selections.removeAll(keepingCapacity: true)
     }
 
     package mutating func removeAll() {
         entries.removeAll(keepingCapacity: entries.count < 4096)
         changed.removeAll(keepingCapacity: true)
-        (keys, selections) = ([:], [])
+        keys.removeAll(keepingCapacity: true)
     }
 }

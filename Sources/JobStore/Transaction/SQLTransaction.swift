@@ -22,8 +22,8 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     /// Throws where the round has failed or is over.
     func check() throws(StoreError)
     func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError)
-    /// To be called before a query for jobs, with what it selects by, if not by anything else.
-    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError)
+    /// To be called before a query for jobs.
+    func flushJobs() throws(StoreError)
     /// To be called where a round changes what other nodes keep in memory.
     func willChange(_ settings: SharedSettings)
 }
@@ -72,7 +72,7 @@ extension SQLTransaction {
 
     package func checkpoints(of job: JobID, fromLink link: Int) throws(StoreError) -> [(link: Int, text: [UInt8])] {
         // A job that was deleted in this round has no checkpoints.
-        try flushJobs(for: nil)
+        try flushJobs()
         let select = "SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link"
         return try rows(select, [job, link], atMost: .max) { row throws(StoreError) in
             (Int(row.integer(0)), row.bytes(1) ?? [])

@@ -11,8 +11,7 @@ final class SQLiteTransaction: SQLTransaction {
     let writes: JobWrites
     private let select: PreparedStatement
     private let selectKey: PreparedStatement
-    private let selectDocument: PreparedStatement
-    private var jobs = JobBuffer()
+    var jobs = JobBuffer()
     /// The open lists that the round has read or changed; nil where there is none.
     var lists: [JobID: ListRow?] = [:]
     /// Those whose change is not in the database.
@@ -38,7 +37,6 @@ final class SQLiteTransaction: SQLTransaction {
             SELECT id, digest FROM jobs INDEXED BY jobs_by_key \
             WHERE owner = ?1 AND key = ?2 AND key IS NOT NULL AND (keeps_key = 1 OR state < 4)
             """)
-        selectDocument = try connection.prepare("SELECT \(JobColumns.document) FROM jobs WHERE id = ?1")
     }
 
     // MARK: The round
@@ -53,7 +51,7 @@ final class SQLiteTransaction: SQLTransaction {
     /// Writes all that is left.
     func flush() throws(StoreError) {
         try check()
-        try flushJobs(for: nil)
+        try flushJobs()
         try flushLists()
         guard hasDeleted || state.present.lastNumber != state.committed.lastNumber else { return }
         try statement(
@@ -115,29 +113,22 @@ final class SQLiteTransaction: SQLTransaction {
     }
 
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
-        try check()
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
-        selectDocument.bind(job, at: 1)
-        return try selectDocument.row { row throws(StoreError) in
+        let select = "SELECT \(JobColumns.document) FROM jobs WHERE id = ?1"
+        return try statement(select, job).row { row throws(StoreError) in
             damage.legible("The spec of job \(job)", try NewJobRow.Document(row, from: 0))
         }
     }
 
-    func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
+    func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
         try check()
         try room.check()
-        var results: [Inserted] = []
-        results.reserveCapacity(new.count)
-        for job in new {
-            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner) {
-                results.append(.taken(taken.job, isSame: taken.digest == job.digest))
-            } else {
-                state.present.lastJob += 1
-                jobs.insert(job, as: state.present.lastJob)
-                results.append(.created(state.present.lastJob))
-            }
+        if let key = new.row.key, let taken = try holder(of: key, owner: new.row.owner) {
+            return .taken(taken.job, isSame: taken.digest == new.digest)
         }
-        return results
+        state.present.lastJob += 1
+        jobs.insert(new, as: state.present.lastJob)
+        return .created(state.present.lastJob)
     }
 
     func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
@@ -155,7 +146,7 @@ final class SQLiteTransaction: SQLTransaction {
         guard let found else { return nil }
         if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
-        try flushJobs(for: nil)
+        try flushJobs()
         return nil
     }
 
@@ -164,11 +155,11 @@ final class SQLiteTransaction: SQLTransaction {
         // A later insert with the key must find it taken.
         let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
         jobs.update(job)
-        if takesKey { try flushJobs(for: nil) }
+        if takesKey { try flushJobs() }
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
-        try flushJobs(for: nil)
+        try flushJobs()
         try writes.replaceTerms(of: job, tags: old.tags)
     }
 
@@ -179,7 +170,7 @@ final class SQLiteTransaction: SQLTransaction {
     }
 
     func releaseKey(of job: JobID) throws(StoreError) {
-        if jobs.entries[job]?.change == .insert { try flushJobs(for: nil) }
+        if jobs.entries[job]?.change == .insert { try flushJobs() }
         try statement("UPDATE jobs SET key = NULL, digest = NULL WHERE id = ?1", job).run()
     }
 
@@ -191,10 +182,10 @@ final class SQLiteTransaction: SQLTransaction {
 
     // MARK: For queries
 
-    /// To be called before a query for jobs, with what it selects by, if not by anything else.
-    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError) {
+    /// To be called before a query for jobs.
+    func flushJobs() throws(StoreError) {
         try check()
-        guard jobs.isChanged(selection) else { return }
+        guard !jobs.changed.isEmpty else { return }
         try writes.write(jobs)
         jobs.flushed()
     }

@@ -145,11 +145,9 @@ enum PostgreSQLSchema {
         """
 }
 
-/// Numbers of a sequence that were taken in advance, so that few of them cost a question. Only rounds take some, and these
-/// follow each other.
+/// Numbers of a sequence, of which a round takes many in advance. Rounds of all nodes follow each other.
 struct NumberBlock {
-    /// Numbers taken in advance by a node that is alone.
-    private static let size = 512
+    private static let size: Int64 = 512
 
     let sequence: String
     private var free: Range<Int64> = 0..<0
@@ -159,28 +157,28 @@ struct NumberBlock {
     /// Forgets the numbers taken in advance, as other nodes may have taken higher ones.
     mutating func forget() { free = 0..<0 }
 
-    /// The next number; nil if none is left.
-    mutating func next() -> Int64? {
-        guard let number = free.first else { return nil }
-        free = number + 1..<free.upperBound
-        return number
-    }
-
-    /// Takes at least `count` numbers, and some in advance if the node `isAlone`.
-    mutating func refill(_ connection: PostgreSQLConnection, for count: Int, isAlone: Bool) throws(StoreError) {
-        while free.count < count {
-            let wanted = Int64(isAlone ? max(count - free.count, Self.size) : count - free.count)
+    mutating func next(_ connection: PostgreSQLConnection) throws(StoreError) -> Int64 {
+        if free.isEmpty {
             let last = try connection.rows(
-                "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", [wanted]
+                "SELECT setval('\(sequence)', nextval('\(sequence)') + $1 - 1)", [Self.size]
             ).number
             // JSON numbers are exact up to here.
-            guard let last, (wanted...1 << 53).contains(last) else {
+            guard let last, (Self.size...1 << 53).contains(last) else {
                 throw StoreError(
                     .damaged,
                     "\(connection.name) counts beyond any number of jobs; set its sequence \(sequence) back.")
             }
-            let first = last - wanted + 1
-            free = (first == free.upperBound ? free.lowerBound : first)..<last + 1
+            free = last - Self.size + 1..<last + 1
         }
+        let number = free.lowerBound
+        free = number + 1..<free.upperBound
+        return number
+    }
+
+    /// Gives back what is left, so that the next round of another node leaves no gap.
+    mutating func giveBack(_ connection: PostgreSQLConnection) throws(StoreError) {
+        guard !free.isEmpty else { return }
+        try connection.send("SELECT setval('\(sequence)', $1)", [free.lowerBound - 1])
+        forget()
     }
 }

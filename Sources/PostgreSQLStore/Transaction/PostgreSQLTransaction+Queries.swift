@@ -5,7 +5,7 @@ extension PostgreSQLTransaction {
     func ready(
         queue: String, owner: UInt32, after position: ReadyPosition?, excluding hosts: Set<String>, limit: Int
     ) throws(StoreError) -> [ReadyRow] {
-        try flushJobs(for: .ready(queue: queue, owner: owner))
+        try flushJobs()
         let start = position ?? starts.before(queue: queue, owner: owner)
         let excluded = PostgreSQLColumn(.text)
         for host in hosts.sorted() { excluded.append(host.utf8) }
@@ -32,7 +32,7 @@ extension PostgreSQLTransaction {
     }
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: nil)
+        try flushJobs()
         let (rest, end) = ("removing = 0", "LIMIT $3")
         return try jobs(
             """
@@ -46,7 +46,7 @@ extension PostgreSQLTransaction {
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
-        try flushJobs(for: nil)
+        try flushJobs()
         let found = try rows(
             """
             SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due >= $1 AND removing = 0), \
@@ -63,7 +63,7 @@ extension PostgreSQLTransaction {
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: nil)
+        try flushJobs()
         return try jobs(
             """
             SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL \
@@ -80,7 +80,7 @@ extension PostgreSQLTransaction {
     }
 
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: nil)
+        try flushJobs()
         return try jobs(
             "SELECT \(JobColumns.selected) FROM jobs WHERE crashes > 0 AND state < 4 AND id > $1 ORDER BY id LIMIT $2",
             after, limit)
@@ -89,7 +89,7 @@ extension PostgreSQLTransaction {
     func children(
         of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: .children(of: job))
+        try flushJobs()
         // The ids of children are in the order of their indexes.
         let condition =
             switch which {
@@ -106,7 +106,7 @@ extension PostgreSQLTransaction {
     }
 
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: .children(of: job))
+        try flushJobs()
         return try jobs(
             "SELECT \(JobColumns.selected) FROM jobs WHERE parent = $1 AND parent_link >= $2 ORDER BY list, parent_index, id LIMIT $3",
             job, link,
@@ -117,7 +117,7 @@ extension PostgreSQLTransaction {
     private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
 
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs(for: nil)
+        try flushJobs()
         let select = "SELECT \(JobColumns.selected) FROM jobs WHERE \(Self.isFinished) AND finished_at < $1"
         let order = "ORDER BY finished_at, id LIMIT $2"
         guard let owner else { return try jobs("\(select) \(order)", before, limit) }

@@ -53,12 +53,10 @@ final class PostgreSQLTransaction: SQLTransaction {
         if let first = turn.firstReady { starts.lower(to: first) }
         if let first = turn.firstDue { starts.lower(to: first) }
         guard turn.hasOthers else { return }
-        // New jobs have higher numbers than those of all rounds before.
+        // New jobs have higher numbers than those of all rounds before. A round that was undone gave none back.
         ids.forget()
         numbers.forget()
     }
-
-    private var isAlone: Bool { turn?.hasOthers == false }
 
     func news() throws(StoreError) -> News? {
         try check()
@@ -80,9 +78,13 @@ final class PostgreSQLTransaction: SQLTransaction {
     /// Sends all that is left, and what other nodes must know of it.
     func flush(life: Int64) throws(StoreError) {
         try check()
-        try flushJobs(for: nil)
+        try flushJobs()
         try flushLists()
         guard let turn, turn.hasOthers, hasWritten else { return }
+        try call { connection throws(StoreError) in
+            try ids.giveBack(connection)
+            try numbers.giveBack(connection)
+        }
         try write(
             """
             INSERT INTO news (number, life, flags, jobs, work, ready_priority, ready_id, due) \
@@ -225,21 +227,14 @@ final class PostgreSQLTransaction: SQLTransaction {
         return damage.legible("The spec of job \(job)", try NewJobRow.Document(row, from: 0))
     }
 
-    func insert(_ new: [NewJobRow]) throws(StoreError) -> [Inserted] {
-        try find(new.compactMap { job in job.row.key.map { (job.row.owner, $0) } })
-        try call { connection throws(StoreError) in try ids.refill(connection, for: new.count, isAlone: isAlone) }
-        var results: [Inserted] = []
-        results.reserveCapacity(new.count)
-        for job in new {
-            if let key = job.row.key, let taken = try holder(of: key, owner: job.row.owner) {
-                results.append(.taken(taken.job, isSame: taken.digest == job.digest))
-            } else if let id = ids.next() {
-                jobs.insert(job, as: id)
-                missing.remove(id)
-                results.append(.created(id))
-            }
+    func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
+        if let key = new.row.key, let taken = try holder(of: key, owner: new.row.owner) {
+            return .taken(taken.job, isSame: taken.digest == new.digest)
         }
-        return results
+        let id = try call { connection throws(StoreError) in try ids.next(connection) }
+        jobs.insert(new, as: id)
+        missing.remove(id)
+        return .created(id)
     }
 
     func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
@@ -282,7 +277,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         guard let found = holders[.key(owner: owner, key)] ?? nil else { return nil }
         if jobs.holdsKey(found.job) { return found }
         // The index must not have two jobs with the key, not even for a moment.
-        try flushJobs(for: nil)
+        try flushJobs()
         return nil
     }
 
@@ -291,11 +286,11 @@ final class PostgreSQLTransaction: SQLTransaction {
         // A later insert with the key must find it taken.
         let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
         jobs.update(job)
-        if takesKey { try flushJobs(for: nil) }
+        if takesKey { try flushJobs() }
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
-        try flushJobs(for: nil)
+        try flushJobs()
         try replaceTerms(of: job, tags: old.tags)
         noteStart(job)
     }
@@ -306,24 +301,23 @@ final class PostgreSQLTransaction: SQLTransaction {
     }
 
     func releaseKey(of job: JobID) throws(StoreError) {
-        if jobs.entries[job]?.change == .insert { try flushJobs(for: nil) }
+        if jobs.entries[job]?.change == .insert { try flushJobs() }
         holders.removeAll()
         try write("UPDATE jobs SET key = NULL, digest = NULL WHERE id = $1", job)
     }
 
     func nextNumber() throws(StoreError) -> Int64 {
-        try call { connection throws(StoreError) in try numbers.refill(connection, for: 1, isAlone: isAlone) }
         // A round that only takes a number is to try a commit.
         hasWritten = true
-        return numbers.next() ?? 0
+        return try call { connection throws(StoreError) in try numbers.next(connection) }
     }
 
     // MARK: For queries
 
-    /// To be called before a query for jobs, with what it selects by, if not by anything else.
-    func flushJobs(for selection: JobBuffer.Selection?) throws(StoreError) {
+    /// To be called before a query for jobs.
+    func flushJobs() throws(StoreError) {
         try check()
-        guard jobs.isChanged(selection) else { return }
+        guard !jobs.changed.isEmpty else { return }
         try writeJobs()
         for entry in jobs.changed where entry.change == .delete { missing.insert(entry.row.id) }
         jobs.flushed()

@@ -79,7 +79,7 @@ package final class StateBody: Sendable {
         let schedule = Schedule(
             key: ScheduleKey(owner: 1000, name: "nightly"), timing: .every(60_000), setAt: now, specSize: 40)
         try round(store) { (transaction) throws(StoreError) in
-            _ = try transaction.insert(jobs)
+            for job in jobs { _ = try transaction.insert(job) }
             for (id, outcome) in [
                 (JobID(4), Carried.failure(JobError(.http, "No."))), (6, .success(.inline(JSON.string(long).utf8))),
             ] {

@@ -40,14 +40,29 @@ extension JobRow {
         return try submitted(#"{"source":{"type":"url","url":"http://h/"},"then":[\#(links)]\#(members)}"#)
     }
 
+    /// What the job does next.
+    enum Next {
+        case enqueue, run, interrupt, wait, finish
+    }
+
+    var next: Next {
+        switch state {
+        case .queued, .held: .enqueue
+        case .running: isEnding && run != nil ? .interrupt : .run
+        case .scheduled: .wait
+        case .succeeded, .failed, .cancelled: .finish
+        }
+    }
+
     mutating func start(at seconds: Double = 1) { begin(RunID(life: 1, number: 1), at: .after(seconds)) }
 
     /// Ends the run; the next link starts at once.
     @discardableResult
-    mutating func finish(_ outcome: Carried = .text("done"), random: Double = 0.5, at seconds: Double = 2) -> Action {
-        let action = finished(outcome, at: .after(seconds, random: random))
-        if action == .run { start(at: seconds) }
-        return action
+    mutating func finish(_ outcome: Carried = .text("done"), random: Double = 0.5, at seconds: Double = 2) -> Next {
+        finished(outcome, at: .after(seconds, random: random))
+        let next = next
+        if next == .run { start(at: seconds) }
+        return next
     }
 
     /// Runs the job to its end; each link ends with its entry in `outcomes`, or else with its number.

@@ -23,7 +23,8 @@ import Testing
     @Test(arguments: reasons, ["", #""delay":60"#])
     func stop_ends_whatHasNotBegun(_ reason: JobRow.Stop, _ delay: String) throws {
         var job = try JobRow.chain("", delay)
-        #expect(job.stop(reason, at: .after(5)) == .finish)
+        job.stop(reason, at: .after(5))
+        #expect(job.next == .finish)
         expectStopped(job, reason, [])
         #expect(job.startedAt == nil && job.link == 0)
     }
@@ -31,7 +32,8 @@ import Testing
     @Test(arguments: reasons, ["", #""delay":60"#])
     func stop_runsTheFinallyLinks_ofWhatHasNotBegun(_ reason: JobRow.Stop, _ delay: String) throws {
         var job = try JobRow.chain(Self.links, delay)
-        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        job.stop(reason, at: .after(5))
+        #expect(job.next == .enqueue)
         #expect(job.isReady && job.link == 2 && job.due == nil && job.notBefore == nil, "it waits for its turn")
         #expect(job.carried?.error?.kind == reason.error.kind, "the link is handed the reason")
         job.complete()
@@ -44,7 +46,8 @@ import Testing
         job.start()
         job.finish(.passing)
         #expect(job.state == .scheduled)
-        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        job.stop(reason, at: .after(5))
+        #expect(job.next == .enqueue)
         #expect(job.lastFailure == nil)
         job.complete()
         expectStopped(job, reason, [0, 2, 4])
@@ -61,12 +64,14 @@ import Testing
             return job
         }
         var job = try withoutRun(Self.links)
-        #expect(job.stop(reason, at: .after(5)) == .enqueue)
+        job.stop(reason, at: .after(5))
+        #expect(job.next == .enqueue)
         #expect(job.isReady && job.link == 2 && job.attempt == 0 && job.due == nil)
         job.complete()
         expectStopped(job, reason, [0, 2, 4])
         var plain = try withoutRun("")
-        #expect(plain.stop(reason, at: .after(5)) == .finish)
+        plain.stop(reason, at: .after(5))
+        #expect(plain.next == .finish)
         expectStopped(plain, reason, [0])
         #expect(plain.waiting == .nothing)
     }
@@ -77,11 +82,12 @@ import Testing
     func stop_isDecided_onceTheRunHasEnded(_ reason: JobRow.Stop, _ outcome: Carried) throws {
         var job = try JobRow.chain(Self.links, #""deadline":9"#)
         job.start()
-        #expect(job.stop(reason, at: .after(5)) == .interrupt)
+        job.stop(reason, at: .after(5))
+        #expect(job.next == .interrupt)
         #expect(job.isEnding && job.run != nil && job.link == 0 && job.outcomes.isEmpty)
         #expect(job.deadline == nil, "nothing stops it twice")
         let before = job
-        for again in Self.reasons { #expect(job.stop(again, at: .after(6)) == .none) }
+        for again in Self.reasons { job.stop(again, at: .after(6)) }
         #expect(job == before)
         #expect(job.finish(outcome) == .run)
         #expect(job.link == 2 && !job.isEnding)
@@ -97,7 +103,7 @@ import Testing
         job.start()
         for _ in 0..<2 { job.finish() }
         #expect(job.link == 2)
-        #expect(job.stop(reason, at: .after(5)) == .none)
+        job.stop(reason, at: .after(5))
         #expect(job.state == .running && job.run != nil && job.link == 2 && job.attempt == 1 && !job.isEnding)
         job.complete()
         // The `both` link in between is skipped.
@@ -107,7 +113,7 @@ import Testing
     @Test(arguments: reasons)
     func finallyLink_isRetried_afterAStop(_ reason: JobRow.Stop) throws {
         var job = try JobRow.chain(Self.links)
-        _ = job.stop(reason, at: .after(5))
+        job.stop(reason, at: .after(5))
         job.start()
         #expect(job.finish(.passing) == .wait)
         #expect(job.state == .scheduled && job.link == 2)
@@ -122,7 +128,7 @@ import Testing
     func failureOfAFinallyLink_changesNothing(_ reason: JobRow.Stop) throws {
         var job = try JobRow.chain(Self.links)
         job.start()
-        _ = job.stop(reason, at: .after(5))
+        job.stop(reason, at: .after(5))
         job.complete([2: .lasting, 4: .lasting])
         expectStopped(job, reason, [0, 2, 4])
     }
@@ -133,14 +139,16 @@ import Testing
     func runToldToEnd_isAtItsEnd_afterARestart(_ reason: JobRow.Stop) throws {
         var plain = try JobRow.chain("")
         plain.start()
-        _ = plain.stop(reason, at: .after(5))
-        #expect(plain.restart(at: .after(6)) == .finish)
+        plain.stop(reason, at: .after(5))
+        plain.restart(at: .after(6))
+        #expect(plain.next == .finish)
         expectStopped(plain, reason, [0])
 
         var job = try JobRow.chain(Self.links)
         job.start()
-        _ = job.stop(reason, at: .after(5))
-        #expect(job.restart(at: .after(6)) == .enqueue)
+        job.stop(reason, at: .after(5))
+        job.restart(at: .after(6))
+        #expect(job.next == .enqueue)
         #expect(job.isReady && job.run == nil && job.link == 2 && job.attempt == 0 && job.ended == [0])
         job.complete()
         expectStopped(job, reason, [0, 2, 4])
@@ -150,11 +158,12 @@ import Testing
     func finallyLink_runsAgain_afterARestart(_ reason: JobRow.Stop) throws {
         var job = try JobRow.chain(Self.links)
         job.start()
-        _ = job.stop(reason, at: .after(5))
+        job.stop(reason, at: .after(5))
         job.finish(at: 6)
         var before = job
         before.restarts = 1
-        #expect(job.restart(at: .after(7)) == .enqueue)
+        job.restart(at: .after(7))
+        #expect(job.next == .enqueue)
         job.start(at: 8)
         #expect(job == before)
     }
@@ -166,7 +175,7 @@ import Testing
         var job = try JobRow.chain(Self.links)
         job.start()
         for _ in 0..<links { job.finish(.text("r\(job.link)")) }
-        _ = job.stop(reason, at: .after(5))
+        job.stop(reason, at: .after(5))
         job.complete()
         job.retry(from: .failed, at: .after(9))
         return job
@@ -186,7 +195,7 @@ import Testing
         job.finish(.text("a"))
         job.finish(.lasting)
         #expect(job.link == 2)
-        _ = job.stop(.cancelled, at: .after(5))
+        job.stop(.cancelled, at: .after(5))
         job.complete()
         #expect(job.state == .cancelled)
         job.retry(from: .failed, at: .after(9))
@@ -199,7 +208,7 @@ import Testing
         job.finish(.lasting)
         job.finish(.text("mended"))
         #expect(job.link == 2)
-        _ = job.stop(.cancelled, at: .after(5))
+        job.stop(.cancelled, at: .after(5))
         job.complete()
         job.retry(from: .failed, at: .after(9))
         #expect(job.link == 2 && job.carried == .text("mended") && job.ended == [0, 1])
@@ -208,7 +217,7 @@ import Testing
     @Test(arguments: RetryPoint.allCases)
     func retry_beginsAtTheSource_ofWhatHadNotBegun(_ point: RetryPoint) throws {
         var job = try JobRow.chain(Self.links)
-        _ = job.stop(.cancelled, at: .after(5))
+        job.stop(.cancelled, at: .after(5))
         job.complete()
         job.retry(from: point, at: .after(9))
         #expect(job.link == 0 && job.carried == nil && job.outcomes.isEmpty && job.isReady)

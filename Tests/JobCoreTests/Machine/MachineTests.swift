@@ -145,7 +145,8 @@ import Testing
         for _ in 0..<5 {
             job.start()
             #expect(job.attempt == 1)
-            #expect(job.restart(at: .after(2)) == .enqueue)
+            job.restart(at: .after(2))
+            #expect(job.next == .enqueue)
             #expect(job.isReady && job.run == nil && job.attempt == 0)
         }
         job.start()
@@ -156,10 +157,10 @@ import Testing
         var job = try JobRow.chain(#"{"then":{"return":1}}"#)
         job.start()
         job.crashes = 2
-        _ = job.restart(at: .after(2))
+        job.restart(at: .after(2))
         #expect(job.crashes == 2)
         var cancelled = job
-        _ = cancelled.stop(.cancelled, at: .after(3))
+        cancelled.stop(.cancelled, at: .after(3))
         cancelled.retry(from: .failed, at: .after(4))
         #expect(cancelled.crashes == 0)
         job.start()
@@ -173,7 +174,7 @@ import Testing
         job.finish(.text("a"))
         job.finish(.text("b"))
         var before = job
-        _ = job.restart(at: .after(9))
+        job.restart(at: .after(9))
         before.restarts = 1
         job.start(at: 10)
         #expect(job == before)

@@ -142,16 +142,16 @@ final class CoreDriver {
         guard let order = orders[run], let jobs = step(of: order)?["jobs"]?.array else { return [] }
         let end = min(jobs.count, from + 2)
         let children = jobs[from..<end].enumerated().map { offset, job in
-            NewChildRow(index: from + offset, body: body(job), document: .spec(job.utf8))
+            NewChildRow(index: from + offset, terms: terms(job), document: .spec(job.utf8))
         }
         return [.run(run, .children(children, isLast: end == jobs.count))]
     }
 
-    private func body(_ json: JSON) -> NewChildRow.Body {
+    private func terms(_ json: JSON) -> Result<NewJob.Terms, JobError> {
         do {
-            return .job(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil, isChild: true))
+            return .success(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil, isChild: true))
         } catch {
-            return .invalid(JobError(.invalid, error.reason))
+            return .failure(JobError(.invalid, error.reason))
         }
     }
 
@@ -246,8 +246,6 @@ final class CoreDriver {
     var unlinked: [BlobReference] {
         effects.flatMap { effect in if case .unlink(let blobs) = effect { blobs } else { [BlobReference]() } }
     }
-
-    var inspection: Core.Inspection { core.inspection }
 
     struct Failure: Error {
         let message: String

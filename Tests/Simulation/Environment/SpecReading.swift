@@ -40,7 +40,7 @@ enum SpecReading {
                 depth: (parent.parent?.depth ?? 0) + 1)
             guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
             return NewChildRow(
-                index: index, body: .job(NewJob.Terms(spec, host: host(of: spec), isChild: true)),
+                index: index, terms: .success(NewJob.Terms(spec, host: host(of: spec), isChild: true)),
                 document: .spec(spec.json.utf8))
         } catch {
             return invalid(index, error.reason)
@@ -49,7 +49,7 @@ enum SpecReading {
 
     private static func invalid(_ index: Int, _ reason: String) -> NewChildRow {
         let error = JobError(.invalid, reason)
-        return NewChildRow(index: index, body: .invalid(error), document: .spec(JobSpec.failing(with: error).utf8))
+        return NewChildRow(index: index, terms: .failure(error), document: .spec(JobSpec.failing(with: error).utf8))
     }
 
     /// Returns the host of a spec's own source, if known.

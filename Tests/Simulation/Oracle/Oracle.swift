@@ -169,22 +169,24 @@ final class Oracle {
 
     /// Checks that runs, requests, subscriptions and windows bound the memory.
     private func checkMemory(of core: Core, _ world: World) {
-        let memory = core.memory
         let users = world.users.count
         // The core has not yet seen abandoned waits and recent ends.
         let underWay = world.engine.inbox.count + world.engine.held.count
         func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
             world.expect(count <= most, 6, "The core has \(count) \(what) in memory, of at most \(most).")
         }
-        expect(memory.windows, atMost: memory.shares * (2 * 64 + 16), "jobs in windows")
-        expect(memory.shares, atMost: users * world.scenario.queues.count, "owners in queues")
-        expect(memory.runs, atMost: world.engine.runs.count, "runs")
-        expect(memory.waits, atMost: requests.count + underWay, "waits")
-        expect(memory.subscriptions, atMost: watches.count - over.count + underWay, "subscriptions")
+        let windows = core.scheduler.windows
+        expect(windows.reduce(0, +), atMost: windows.count * (2 * 64 + 16), "jobs in windows")
+        expect(windows.count, atMost: users * world.scenario.queues.count, "owners in queues")
+        expect(core.running.count, atMost: world.engine.runs.count, "runs")
+        expect(core.waits.count, atMost: requests.count + underWay, "waits")
+        expect(core.subscriptions.count, atMost: watches.count - over.count + underWay, "subscriptions")
         // Where a node is gone, the others all remove the files that it had begun to remove.
-        if world.isAlone { expect(memory.cleaning, atMost: cleaning.count + underWay, "removals of files") }
+        if world.isAlone {
+            expect(core.experience.cleaning.count, atMost: cleaning.count + underWay, "removals of files")
+        }
         // Specs name two hosts beyond the scenario's.
-        expect(memory.pauses, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
+        expect(core.scheduler.pauseCount, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
     }
 
     /// Checks that the core's memory equals that of a core rebuilt from the same rows and runs.

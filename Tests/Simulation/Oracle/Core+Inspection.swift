@@ -1,0 +1,25 @@
+import JobCore
+import JobModel
+
+/// What the oracle looks at in the memory of a core.
+extension Core {
+    /// The rebuilt state on which two cores with the same knowledge must agree.
+    struct Inspection {
+        /// By queue or host, and owner.
+        let slots: [String: [UInt32: Int]]
+        let permits: [String: [UInt32: Int]]
+        let runs: Set<RunID>
+        let counts: [CountKey: CountValue]
+        /// Stored bytes of each owner.
+        let stored: [UInt32: Int64]
+        let queues: [QueueStatus]
+    }
+
+    var inspection: Inspection {
+        let slots = scheduler.names.map { ($0, scheduler.running(in: $0)) }.filter { !$0.1.isEmpty }
+        return Inspection(
+            slots: Dictionary(uniqueKeysWithValues: slots), permits: scheduler.permits,
+            runs: Set(running.all.map(\.run)), counts: quotas.counts, stored: quotas.stored,
+            queues: scheduler.names.map(status))
+    }
+}
