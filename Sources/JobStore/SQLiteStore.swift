@@ -20,18 +20,19 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     package var blobs: String { directory.blobs }
 
     private let directory: StateDirectory
-    private let connection: SQLiteConnection
+    let connection: SQLiteConnection
     private let room: Room
     private let transaction: SQLiteTransaction
-    private let pool: ReadingPool
+    let pool: ReadingPool
     private let checkpointer: Checkpointer
-    private let settlement: Settlement
     private let beginning: PreparedStatement
     private let commit: PreparedStatement
     /// The length of the log in pages, which SQLite stores here after each commit.
     private let logLength: UnsafeMutablePointer<Int32>
     /// As the last daemon left it.
     private let state: StateRow
+    /// Whether a commit failed while SQLite synced the log, and no later one has succeeded.
+    private var isUnsettled = false
     private var isClosed = false
     private static let readers = 3
 
@@ -68,7 +69,6 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
         transaction = try SQLiteTransaction(connection, room, state, damage, life: life)
-        settlement = Settlement(connection)
         beginning = try connection.prepare("BEGIN IMMEDIATE")
         commit = try connection.prepare("COMMIT")
         pool = try ReadingPool(database, count: Self.readers)
@@ -113,7 +113,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     private func carryOut(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         transaction.begin()
         do {
-            try settlement.finish()
+            try settleFate()
             try beginning.run()
         } catch {
             transaction.end(isCommitted: false)
@@ -133,11 +133,21 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         } catch {
             undo()
             guard error.leavesFateUnknown else { return .undone(error) }
-            settlement.settle()
+            isUnsettled = true
+            try? settleFate()
             return .unknown(error)
         }
         transaction.end(isCommitted: true)
         return .committed
+    }
+
+    /// Settles the fate of a round whose commit failed. SQLite has rolled it back, but a crash may leave its frames in the log:
+    /// a small commit overwrites the first of them, and the others are then no part of the log, as the checksum of each
+    /// frame includes that of the frame before.
+    private func settleFate() throws(StoreError) {
+        guard isUnsettled else { return }
+        try connection.statement("UPDATE state SET settlements = settlements + 1").run()
+        isUnsettled = false
     }
 
     private func undo() {
@@ -147,9 +157,6 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     }
 
     // MARK: The store itself
-
-    /// The connections whose queries a test checks.
-    var connections: [SQLiteConnection] { [connection] + pool.idle }
 
     /// The steady time at this boot. After a new boot it is `fresh`, from the time of day, but never less than before.
     package func steadyAnchor(boot: String, fresh: SteadyTime) throws(StoreError) -> SteadyTime {

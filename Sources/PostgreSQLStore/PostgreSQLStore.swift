@@ -29,8 +29,9 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// Whether a pooler is between the node and the server, so that it does not hear at once what others change.
     package let isPooled: Bool
 
-    /// The directory of the engine's files, until they are in the ``archive``.
-    package var blobs: String { directory.spool }
+    /// The directory of the engine's files, until they are in the ``archive``. Lives in the database have other numbers than
+    /// those in the directory.
+    package var blobs: String { directory.path + "/spool" }
 
     private let directory: StateDirectory
     let settings: PostgreSQLSettings
@@ -361,4 +362,22 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     }
 
     deinit { close(isClean: false) }
+}
+
+extension StateDirectory {
+    /// A name that no other state directory has, made once.
+    fileprivate func identity() throws(StoreError) -> String {
+        let file = path + "/deferd.node"
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw StoreError.unwritable(file) }
+        defer { Glibc.close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        if read(descriptor, &bytes, bytes.count) == bytes.count { return String(decoding: bytes, as: UTF8.self) }
+        let digits = Array("0123456789abcdef".utf8)
+        for index in bytes.indices { bytes[index] = digits[Int.random(in: 0..<16)] }
+        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, fsync(descriptor) == 0 else {
+            throw StoreError.unwritable(file)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }

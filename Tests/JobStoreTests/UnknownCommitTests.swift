@@ -1,10 +1,11 @@
 import CSQLite
 import Glibc
 import JobModel
-import JobStore
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import JobStore
 
 /// Commits that fail while the log is written.
 @Suite struct UnknownCommitTests {
@@ -77,6 +78,9 @@ import Testing
         }
         #expect(try rounds.insert([.sample()]) == [2])
         store.close(isClean: true)
+        let settlements = try SQLiteConnection(directory.path + "/deferd.db", errors: .read).number(
+            "SELECT settlements FROM state")
+        #expect(settlements == 1)
         #expect(try SQLiteStore(path: directory.path).reader.job(3) == nil)
     }
 }

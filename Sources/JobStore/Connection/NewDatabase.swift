@@ -1,5 +1,5 @@
 import Glibc
-import JobModel
+package import JobModel
 import SystemPackage
 
 /// Makes a database under another name and renames it once it is complete.
@@ -46,7 +46,7 @@ enum NewDatabase {
 
 extension StoreError {
     /// The file cannot be written, for the reason in `errno`.
-    static func unwritable(_ path: String) -> StoreError {
+    package static func unwritable(_ path: String) -> StoreError {
         StoreError(
             .write,
             "The file \(path) cannot be written (\(Errno(rawValue: errno))); check its directory and file system.",

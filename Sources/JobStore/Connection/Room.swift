@@ -45,7 +45,7 @@ final class Room {
     ) throws(StoreError) {
         let code = sqlite3_file_control(connection.pointer, "main", operation, argument)
         guard code != SQLITE_OK else { return }
-        let failure = SQLiteFailure(code: SQLITE_FULL, message: "its file cannot grow")
+        let failure = SQLiteFailure(code: SQLITE_FULL, description: "its file cannot grow")
         throw connection.failed(StoreError(.write, failure, database: connection.path))
     }
 

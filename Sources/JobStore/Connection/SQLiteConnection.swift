@@ -22,14 +22,10 @@ final class SQLiteConnection: @unchecked Sendable {
         // One thread at a time uses a connection, so SQLite needs no lock of its own.
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard let opened else {
-            throw StoreError(errors, SQLiteFailure(code: code, message: "no memory"), database: path)
+            throw StoreError(errors, SQLiteFailure(code: code, description: "no memory"), database: path)
         }
         pointer = opened
-        guard code == SQLITE_OK else {
-            let failure = SQLiteFailure(of: opened)
-            sqlite3_close_v2(opened)
-            throw StoreError(errors, failure, database: path)
-        }
+        guard code == SQLITE_OK else { throw failure() }
         sqlite3_extended_result_codes(opened, 1)
         sqlite3_busy_timeout(opened, 10_000)
     }
@@ -40,7 +36,11 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// The error of the last call, which it remembers.
-    func failure() -> StoreError { failed(StoreError(errors, SQLiteFailure(of: pointer), database: path)) }
+    func failure() -> StoreError {
+        let failure = SQLiteFailure(
+            code: sqlite3_extended_errcode(pointer), description: String(cString: sqlite3_errmsg(pointer)))
+        return failed(StoreError(errors, failure, database: path))
+    }
 
     func failed(_ error: StoreError) -> StoreError {
         if firstFailure == nil { firstFailure = error }

@@ -6,33 +6,24 @@ package import JobModel
 struct SQLiteFailure: Error, CustomStringConvertible {
     /// An extended result code.
     let code: Int32
-    let message: String
+    let description: String
 
     /// The result code without its extension.
     var primary: Int32 { code & 0xFF }
-    var description: String { message }
-}
-
-extension SQLiteFailure {
-    /// The error of the last call on a connection.
-    init(of connection: OpaquePointer) {
-        self.init(
-            code: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
-    }
 }
 
 extension StoreError {
     /// The store's error for a failure of SQLite at the database `path`.
     init(_ code: Code, _ failure: SQLiteFailure, database path: String) {
         switch failure.primary {
-        case SQLITE_CORRUPT, SQLITE_NOTADB: self = .damaged(path, failure.message, underlying: failure)
+        case SQLITE_CORRUPT, SQLITE_NOTADB: self = .damaged(path, failure.description, underlying: failure)
         case SQLITE_FULL:
             self.init(
                 code, "The database \(path) has no room to grow; free space on its file system.", underlying: failure)
         default:
             let failed = code == .read ? "could not be read" : "could not be written"
             self.init(
-                code, "The database \(path) \(failed) (\(failure.message)); check its file system and permissions.",
+                code, "The database \(path) \(failed) (\(failure.description)); check its file system and permissions.",
                 underlying: failure,
                 isLasting: [SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH].contains(failure.primary))
         }

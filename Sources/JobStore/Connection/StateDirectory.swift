@@ -8,7 +8,7 @@ import Synchronization
 /// The lock's file records clean stops, in room that it has from the start, so that one on a full disk does not look like
 /// a crash.
 package final class StateDirectory: Sendable {
-    let path: String
+    package let path: String
     /// The last life that ended cleanly; 0 if none did.
     let lastCleanLife: Int64
     /// The open lock file; nil once it is unlocked.
@@ -19,8 +19,6 @@ package final class StateDirectory: Sendable {
     var backup: String { path + "/deferd.backup" }
     /// The engine's files for values that are too long for a row.
     package var blobs: String { path + "/bodies" }
-    /// Such files on their way to a database elsewhere, which numbers lives by itself.
-    package var spool: String { path + "/spool" }
 
     /// Makes the directory if it is missing, and locks it.
     package init(_ path: String) throws(StoreError) {
@@ -47,22 +45,6 @@ package final class StateDirectory: Sendable {
     }
 
     deinit { unlock() }
-
-    /// A name that no other state directory has, made once.
-    package func identity() throws(StoreError) -> String {
-        let file = path + "/deferd.node"
-        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw StoreError.unwritable(file) }
-        defer { Glibc.close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 32)
-        if read(descriptor, &bytes, bytes.count) == bytes.count { return String(decoding: bytes, as: UTF8.self) }
-        let digits = Array("0123456789abcdef".utf8)
-        for index in bytes.indices { bytes[index] = digits[Int.random(in: 0..<16)] }
-        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, fsync(descriptor) == 0 else {
-            throw StoreError.unwritable(file)
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
 
     /// Records the end of a life. Without the record, it counts as a crash.
     func recordCleanStop(of life: Int64) {
@@ -126,10 +108,8 @@ package final class StateDirectory: Sendable {
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0
     }
 
-    static func sync(directoryOf path: String) -> Bool { sync(directory(of: path)) }
-
-    static func directory(of path: String) -> String {
-        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    static func sync(directoryOf path: String) -> Bool {
+        sync(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
     }
 
     static func sync(_ path: String) -> Bool {

@@ -40,11 +40,11 @@ package struct StateVerification {
                 "There is no database \(database) to read (\(Errno(rawValue: errno))); name a state directory or a backup.",
                 isLasting: StoreError.isLasting(errno))
         }
-        // SQLite leaves the files that a connection for reading makes.
-        let made = ["-wal", "-shm"].map { database + $0 }.filter { access($0, F_OK) != 0 }
-        defer { for file in made { unlink(file) } }
+        // SQLite leaves the index of the log that a connection for reading makes.
+        let hasIndex = access(database + "-shm", F_OK) == 0
+        defer { if !hasIndex { unlink(database + "-shm") } }
         do {
-            let connection = try SQLiteConnection(try name(), errors: .read, isReadOnly: true)
+            let connection = try SQLiteConnection(name, errors: .read, isReadOnly: true)
             try NewDatabase.inspect(connection)
             for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
             try look(connection)
@@ -54,19 +54,9 @@ package struct StateVerification {
         }
     }
 
-    /// The name under which SQLite can open the database. It makes an index of the log beside each database that had one. If
-    /// it cannot, on a read-only file system, a database without a log is opened as one that never changes.
-    private func name() throws(StoreError) -> String {
-        guard access(database + "-shm", F_OK) != 0, access(StateDirectory.directory(of: database), W_OK) != 0 else {
-            return database
-        }
-        guard StateDirectory.size(database + "-wal") == 0 else {
-            throw StoreError(
-                .read,
-                "The database \(database) has a log, which cannot be read if its directory cannot be written; give "
-                    + "permission, or copy it and the files named \(database)-* elsewhere and name that.",
-                isLasting: true)
-        }
+    /// The name under which SQLite opens the database: one without a log never changes, and may be on a read-only file system.
+    private var name: String {
+        if StateDirectory.size(database + "-wal") > 0 { return database }
         let escaped = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
         return "file:\(escaped)?immutable=1"
     }

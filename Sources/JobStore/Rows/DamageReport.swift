@@ -17,14 +17,11 @@ package final class DamageReport: Sendable {
         _ name: @autoclosure () -> String, _ read: @autoclosure () throws(DamagedRow) -> Value
     ) -> Value? {
         do { return try read() } catch {
-            tell(of: name())
+            let name = name()
+            let message = "\(name) cannot be read from the database, as its row makes no sense; it is passed over."
+            tell(StoreError(.read, message), once: name)
             return nil
         }
-    }
-
-    package func tell(of name: String) {
-        let message = "\(name) cannot be read from the database, as its row makes no sense; it is passed over."
-        tell(StoreError(.read, message), once: name)
     }
 
     /// Reports that SQLite cannot read pages of the database.
