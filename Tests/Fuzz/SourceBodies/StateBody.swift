@@ -102,7 +102,7 @@ package final class StateBody: Sendable {
                         terms: terms, specSize: 100, createdAt: now, state: .queued),
                     document: .item(.inline((["n": JSON(index)] as JSON).utf8)))
             }
-            _ = try transaction.insert(rows)
+            for row in rows { _ = try transaction.insert(row) }
             try transaction.put(
                 ScheduleRow(schedule, next: now), spec: Array(#"{"source":{"type":"value","value":1}}"#.utf8))
         }
