@@ -10,29 +10,27 @@ public func both<each S: Sendable, F: Error>(_ deferreds: repeat Deferred<each S
     var members: [DeferredCore] = []
     repeat members.append(each deferreds)
     let target = Values(pending: 0)
-    // Keeps each resolved member, which no longer has waiters.
-    let sources = Slots<DeferredCore>(count: members.count)
-    let finish: @Sendable (Values, Trampoline.Reference?) -> Void = { target, trampoline in
+    let finish: @Sendable (Values, [DeferredCore], Trampoline.Reference?) -> Void = { target, members, trampoline in
         var position = 0
         func next<Value: Sendable>(_ type: Value.Type) -> Value {
             defer { position += 1 }
-            let member = unsafeDowncast(sources[position].unsafelyUnwrapped, to: Deferred<Value, F>.self)
-            guard case .success(let value)? = member.storage else { preconditionFailure("all have succeeded") }
+            guard case .success(let value) = Deferred<Value, F>.result(of: members[position]) else {
+                preconditionFailure("all have succeeded")
+            }
             return value
         }
         target.settle(.success((repeat next((each S).self))), trampoline)
     }
     guard !members.isEmpty else {
-        finish(target, nil)
+        finish(target, [], nil)
         return target
     }
     Gathering.join(members, target) { gathering, source, target, index, trampoline in
         if let failure = source.failure {
             target.fail(with: failure, unless: Mark.resolved, trampoline)
             gathering.dismiss(trampoline)
-        } else {
-            sources[index] = source
-            if gathering.count(index, source, target) { finish(unsafeDowncast(target, to: Values.self), trampoline) }
+        } else if let members = gathering.count(index, source, target) {
+            finish(unsafeDowncast(target, to: Values.self), members, trampoline)
         }
     }
     return target

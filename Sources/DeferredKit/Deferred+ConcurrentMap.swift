@@ -32,7 +32,7 @@ private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Err
     private let lock = Lock()
     private let items: [T]
     private let transform: @Sendable (T) -> Deferred<Success, Failure>
-    private let values: Slots<Success>
+    private var values: [Success?]
     private var next = 0
     private var done = 0
     private var isCancelled = false
@@ -41,7 +41,7 @@ private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Err
     init(_ items: [T], _ transform: @escaping @Sendable (T) -> Deferred<Success, Failure>) {
         self.items = items
         self.transform = transform
-        values = Slots(count: items.count)
+        values = Array(repeating: nil, count: items.count)
     }
 
     func startNext(_ target: Deferred<[Success], Failure>) {
@@ -64,14 +64,14 @@ private final class ConcurrentWorks<T: Sendable, Success: Sendable, Failure: Err
     private func end(_ index: Int, _ outcome: Result<Success, Failure>, _ target: Deferred<[Success], Failure>) {
         switch outcome {
         case .success(let value):
-            values[index] = value
-            let count = lock.withLock {
+            let (count, _) = lock.withLock {
+                values[index] = value
                 done += 1
                 return (done, running.removeValue(forKey: index))
             }
-            target.report(ProgressUpdate(completed: Int64(count.0), total: Int64(items.count)), rising: true)
-            if count.0 == items.count {
-                target.settle(.success(values.moveOut()), nil)
+            target.report(ProgressUpdate(completed: Int64(count), total: Int64(items.count)), rising: true)
+            if count == items.count {
+                target.settle(.success(values.compactMap(\.self)), nil)
             } else {
                 startNext(target)
             }

@@ -23,7 +23,7 @@ extension Deferred {
         _ arriving: Bool, _ body: (Success, Deferred<U, Failure>) throws(Failure) -> Next
     ) -> Next {
         let typed = unsafeDowncast(target, to: Deferred<U, Failure>.self)
-        switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+        switch Deferred.result(of: source) {
         case .success(let value):
             if X.self != InlineExecutor.self, arriving { return hop(source, target, executor) }
             do throws(Failure) { return try body(value, typed) } catch { return typed.end(.failure(error), trampoline) }
@@ -38,7 +38,7 @@ extension Deferred {
         _ arriving: Bool, _ body: (Failure, Deferred<Success, E>) throws(E) -> Next
     ) -> Next {
         let typed = unsafeDowncast(target, to: Deferred<Success, E>.self)
-        switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
+        switch Deferred.result(of: source) {
         case .success(let value): return typed.end(.success(value), trampoline)
         case .failure(let error):
             if X.self != InlineExecutor.self, arriving { return hop(source, target, executor) }
@@ -55,7 +55,7 @@ extension Deferred {
         if X.self != InlineExecutor.self, arriving { return hop(source, target, executor) }
         let typed = unsafeDowncast(target, to: Deferred<U, E>.self)
         do throws(E) {
-            return try body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped, typed)
+            return try body(Deferred.result(of: source), typed)
         } catch {
             return typed.end(.failure(error), trampoline)
         }
@@ -79,8 +79,7 @@ extension Deferred {
     /// The step of a Deferred that takes another's outcome unchanged.
     @inlinable static var passOn: Step {
         { source, target, trampoline, _ in
-            let source = unsafeDowncast(source, to: Deferred.self)
-            return unsafeDowncast(target, to: Deferred.self).end(source.storage.unsafelyUnwrapped, trampoline)
+            unsafeDowncast(target, to: Deferred.self).end(Deferred.result(of: source), trampoline)
         }
     }
 
@@ -101,9 +100,8 @@ extension Deferred where Failure == any Error {
     func follow<E>(_ inner: Deferred<Success, E>, _ trampoline: Trampoline.Reference) -> Next {
         .follow(
             Following(inner, isTransparent: false) { source, target, trampoline, _ in
-                let source = unsafeDowncast(source, to: Deferred<Success, E>.self)
-                return unsafeDowncast(target, to: Deferred.self)
-                    .end(source.storage.unsafelyUnwrapped.mapError { $0 }, trampoline)
+                let outcome = Deferred<Success, E>.result(of: source)
+                return unsafeDowncast(target, to: Deferred.self).end(outcome.mapError { $0 }, trampoline)
             }
         )
     }

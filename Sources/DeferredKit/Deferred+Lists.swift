@@ -10,16 +10,16 @@ extension Deferred {
     public static func all(_ deferreds: some Collection<Deferred>) -> Deferred<[Success], Failure> {
         guard !deferreds.isEmpty else { return .succeeded([]) }
         let target = Deferred<[Success], Failure>(pending: 0)
-        let values = Slots<Success>(count: deferreds.count)
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
             let typed = unsafeDowncast(target, to: Deferred<[Success], Failure>.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
-                values[index] = value
-                if gathering.count(index, source, target) { typed.settle(.success(values.moveOut()), trampoline) }
-            case .failure(let error):
+            if case .failure(let error) = Deferred.result(of: source) {
                 typed.settle(.failure(error), trampoline)
                 gathering.dismiss(trampoline)
+            } else if let members = gathering.count(index, source, target) {
+                let values = Result { () throws(Failure) in
+                    try members.map { (member) throws(Failure) in try Deferred.result(of: member).get() }
+                }
+                typed.settle(values, trampoline)
             }
         }
         return target
@@ -34,11 +34,10 @@ extension Deferred {
     public static func settled(_ deferreds: some Collection<Deferred>) -> Deferred<[Outcome], Never> {
         guard !deferreds.isEmpty else { return .succeeded([]) }
         let target = Deferred<[Outcome], Never>(pending: 0)
-        let outcomes = Slots<Outcome>(count: deferreds.count)
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
-            outcomes[index] = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
-            guard gathering.count(index, source, target) else { return }
-            unsafeDowncast(target, to: Deferred<[Outcome], Never>.self).settle(.success(outcomes.moveOut()), trampoline)
+            guard let members = gathering.count(index, source, target) else { return }
+            unsafeDowncast(target, to: Deferred<[Outcome], Never>.self)
+                .settle(.success(members.map(Deferred.result(of:))), trampoline)
         }
         return target
     }
@@ -54,17 +53,16 @@ extension Deferred {
         typealias First = Deferred<(index: Int, value: Success), FailureGroup<Failure>>
         guard !deferreds.isEmpty else { return .failed(FailureGroup(failures: [])) }
         let target = First(pending: 0)
-        let failures = Slots<Failure>(count: deferreds.count)
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
             let typed = unsafeDowncast(target, to: First.self)
-            switch unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped {
-            case .success(let value):
+            if case .success(let value) = Deferred.result(of: source) {
                 typed.settle(.success((index: index, value: value)), trampoline)
                 gathering.dismiss(trampoline)
-            case .failure(let error):
-                failures[index] = error
-                guard gathering.count(index, source, target) else { return }
-                typed.settle(.failure(FailureGroup(failures: failures.moveOut())), trampoline)
+            } else if let members = gathering.count(index, source, target) {
+                let failures = members.compactMap {
+                    if case .failure(let error) = Deferred.result(of: $0) { error } else { nil }
+                }
+                typed.settle(.failure(FailureGroup(failures: failures)), trampoline)
             }
         }
         return target
@@ -82,8 +80,8 @@ extension Deferred {
         guard !deferreds.isEmpty else { return .never }
         let target = First(pending: 0)
         Gathering.join(Array(deferreds), target) { gathering, source, target, index, trampoline in
-            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
-            unsafeDowncast(target, to: First.self).settle(.success((index: index, outcome: outcome)), trampoline)
+            unsafeDowncast(target, to: First.self)
+                .settle(.success((index: index, outcome: Deferred.result(of: source))), trampoline)
             gathering.dismiss(trampoline)
         }
         return target

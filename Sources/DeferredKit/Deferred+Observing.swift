@@ -13,7 +13,7 @@ extension Deferred {
                 let job = ScheduledWaiter(waiter, from: source)
                 return executor.submit { job.run() }
             }
-            body(unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped)
+            body(Deferred.result(of: source))
         }
         append(waiter, leaving: Mark.looked)
         return Observation(waiter)
@@ -39,10 +39,10 @@ extension Deferred {
 ///
 /// Dropping the observation does not stop the callback.
 public struct Observation: Sendable {
-    @usableFromInline let waiter: ObservingWaiter
+    @usableFromInline let waiter: DeferredWaiter
 
     @inlinable
-    init(_ waiter: ObservingWaiter) {
+    init(_ waiter: DeferredWaiter) {
         self.waiter = waiter
     }
 

@@ -7,7 +7,7 @@ extension Deferred {
     /// - Parameter by: How long to delay the outcome, value or failure; there is no delay unless this is positive.
     public func delay<C: Clock>(_ by: Duration, clock: C = ContinuousClock()) -> Deferred where C.Duration == Duration {
         link(hopping: false, to: Deferred.self) { source, target, trampoline, _ in
-            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            let outcome = Deferred.result(of: source)
             guard by > .zero else {
                 return unsafeDowncast(target, to: Deferred.self).end(outcome, trampoline)
             }

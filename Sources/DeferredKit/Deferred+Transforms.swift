@@ -105,7 +105,7 @@ extension Deferred {
     @inlinable
     public func erased() -> Deferred<Success, any Error> {
         link(hopping: false) { source, target, trampoline, _ in
-            let outcome = unsafeDowncast(source, to: Deferred.self).storage.unsafelyUnwrapped
+            let outcome = Deferred.result(of: source)
             return unsafeDowncast(target, to: Deferred<Success, any Error>.self)
                 .end(outcome.mapError { $0 }, trampoline)
         }

@@ -120,6 +120,12 @@ public final class Deferred<Success: Sendable, Failure: Error>: DeferredCore, @u
 
     // MARK: - Resolving
 
+    /// The outcome of a resolved Deferred of this type.
+    @inlinable
+    static func result(of core: DeferredCore) -> Outcome {
+        unsafeDowncast(core, to: Deferred.self).storage.unsafelyUnwrapped
+    }
+
     /// Resolves unless one of the marks of `barrier` is set.
     ///
     /// - Parameter trampoline: The calling thread's, if known.

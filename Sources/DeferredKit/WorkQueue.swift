@@ -144,35 +144,30 @@ public final class WorkQueue: @unchecked Sendable {
 
 /// The waiting operations of a queue: by priority, highest first, and first in, first out within one priority.
 private struct WaitingEntries {
-    /// The entries of a priority in the order of their arrival; removed ones stay, empty, until the majority is empty.
-    private var levels: [Int: ArraySlice<WorkQueueEntry?>] = [:]
-    /// In ascending order.
-    private var priorities: [Int] = []
+    /// By ascending priority, the entries in the order of their arrival; removed ones stay until they are the majority.
+    private var levels: [(priority: Int, entries: ArraySlice<WorkQueueEntry?>)] = []
     private var count = 0
     private var removed = 0
 
     var isEmpty: Bool { count == 0 }
 
-    var all: [WorkQueueEntry] {
-        priorities.reversed().flatMap { (levels[$0] ?? []).compactMap(\.self).filter(\.isWaiting) }
-    }
+    var all: [WorkQueueEntry] { levels.reversed().flatMap { $0.entries.compactMap(\.self).filter(\.isWaiting) } }
 
     mutating func add(_ entry: WorkQueueEntry, priority: Int) {
-        if levels[priority] == nil {
-            priorities.insert(priority, at: priorities.firstIndex { $0 > priority } ?? priorities.endIndex)
-        }
-        levels[priority, default: []].append(entry)
+        let level = levels.firstIndex { $0.priority >= priority } ?? levels.endIndex
+        if level == levels.endIndex || levels[level].priority > priority { levels.insert((priority, []), at: level) }
+        levels[level].entries.append(entry)
         entry.isWaiting = true
         count += 1
     }
 
     mutating func popFirst() -> WorkQueueEntry? {
-        while let priority = priorities.last {
-            while let place = levels[priority]?.indices.first {
-                let entry = levels[priority]?[place]
-                levels[priority]?[place] = nil
-                levels[priority]?.removeFirst()
-                guard let entry = entry ?? nil, entry.isWaiting else {
+        while let level = levels.indices.last {
+            while let place = levels[level].entries.indices.first {
+                // The slice keeps what was removed from it.
+                let entry = levels[level].entries[place].take()
+                levels[level].entries.removeFirst()
+                guard let entry, entry.isWaiting else {
                     removed -= 1
                     continue
                 }
@@ -180,8 +175,7 @@ private struct WaitingEntries {
                 count -= 1
                 return entry
             }
-            levels[priority] = nil
-            priorities.removeLast()
+            levels.removeLast()
         }
         return nil
     }
@@ -193,7 +187,7 @@ private struct WaitingEntries {
         count -= 1
         removed += 1
         if removed > count + 32 {
-            levels = levels.mapValues { ArraySlice($0.filter { $0?.isWaiting == true }) }
+            for level in levels.indices { levels[level].entries.removeAll { $0?.isWaiting != true } }
             removed = 0
         }
         return true

@@ -69,12 +69,11 @@ extension DeferredCore {
             let passesOn = marks & Mark.cancelled != 0 && !wasCancelled
             isInterested = !passesOn
             step = following.step
-            inner.link(self, theirs)
-            let starts = inner.hasMore(theirs) && theirs & Mark.delivering == 0
+            let linked = inner.link(self, theirs)
             let isAwaited = head != nil
-            inner.unlock(theirs | Mark.looked | (starts ? Mark.delivering : 0))
+            inner.unlock(linked | Mark.looked)
             unlock((marks & ~Mark.running) | (following.isTransparent ? Mark.transparent : 0))
-            if starts { Trampoline.deliver(inner, trampoline) }
+            if linked != theirs { Trampoline.deliver(inner, trampoline) }
             // All waiters that reach it through other Deferreds have arrived by now.
             if isAwaited, failsAsCycle(by: inner, trampoline) { return }
             if passesOn { inner.loseConsumer(trampoline) }
@@ -116,14 +115,13 @@ extension DeferredCore {
                         return false
                     }
                     unlink(waiter)
-                    inner.link(waiter, inners)
-                    let starts = inner.hasMore(inners) && inners & Mark.delivering == 0
+                    let linked = inner.link(waiter, inners)
                     step = following.step
                     forward = inner
-                    inner.unlock(inners | Mark.looked | (starts ? Mark.delivering : 0))
+                    inner.unlock(linked | Mark.looked)
                     waiter.unlock(theirs)
                     unlock((marks & ~Mark.running) | Mark.forwarded)
-                    if starts { Trampoline.deliver(inner, trampoline) }
+                    if linked != inners { Trampoline.deliver(inner, trampoline) }
                     _ = unsafeDowncast(waiter, to: DeferredCore.self).failsAsCycle(by: inner, trampoline)
                     return true
                 }

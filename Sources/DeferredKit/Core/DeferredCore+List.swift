@@ -10,14 +10,15 @@ extension DeferredCore {
                 marks = lock()
             }
         #endif
-        link(waiter, marks)
-        let starts = hasMore(marks) && marks & Mark.delivering == 0
-        unlock(marks | added | (starts ? Mark.delivering : 0))
-        if starts { Trampoline.deliver(self, Trampoline.current) }
+        let linked = link(waiter, marks)
+        unlock(linked | added)
+        if linked != marks { Trampoline.deliver(self, Trampoline.current) }
     }
 
     /// Appends to the list. Requires both locks, or a waiter that no other thread knows.
-    final func link(_ waiter: DeferredWaiter, _ marks: UInt32) {
+    ///
+    /// - Returns: The new marks: if they differ, there is something to deliver, and the caller must do so.
+    final func link(_ waiter: DeferredWaiter, _ marks: UInt32) -> UInt32 {
         waiter.upstream.set(self)
         if let former = last ?? head {
             waiter.previous = former
@@ -31,13 +32,8 @@ extension DeferredCore {
             followers += 1
             if marks & Mark.resolved == 0, let extras { shareProgress(of: extras, with: waiter) }
         }
-    }
-
-    /// Returns whether there is anything to deliver. Requires the lock.
-    final func hasMore(_ marks: UInt32) -> Bool {
-        guard marks & Mark.resolved == 0 else { return head != nil }
-        guard let extras else { return false }
-        return !extras.rounds.isEmpty
+        let hasMore = marks & Mark.resolved != 0 || extras?.rounds.isEmpty == false
+        return hasMore ? marks | Mark.delivering : marks
     }
 
     /// Removes a waiter, whose last reference must not be the list's. Requires both locks.

@@ -2,7 +2,7 @@
 /// The members that a list's Deferred waits for, and their outcomes.
 ///
 /// The members retain it and the list's Deferred. The references from the list to its members are needed only until the
-/// list has resolved, and do not keep a member's Deferred alive.
+/// list has resolved, and keep only the Deferreds of members alive that have arrived.
 @usableFromInline
 final class Gathering: @unchecked Sendable {
     /// Handles one member's outcome.
@@ -14,8 +14,10 @@ final class Gathering: @unchecked Sendable {
         ) -> Void
 
     private let lock = Lock()
-    private let arrival: Arrival
+    let arrival: Arrival
     private var members: [MemberWaiter] = []
+    /// The members that have arrived, in their places.
+    private var arrived: [DeferredCore?]
     private var remaining: Int
     private var progress: GatheredProgress
     private var isJoining = true
@@ -24,6 +26,7 @@ final class Gathering: @unchecked Sendable {
 
     private init(count: Int, _ arrival: @escaping Arrival) {
         remaining = count
+        arrived = Array(repeating: nil, count: count)
         progress = GatheredProgress(count: count)
         self.arrival = arrival
     }
@@ -50,22 +53,19 @@ final class Gathering: @unchecked Sendable {
 
     // MARK: Arrivals
 
-    func arrive(_ source: DeferredCore, _ target: DeferredCore, _ index: Int, _ trampoline: Trampoline.Reference) {
-        arrival(self, source, target, index, trampoline)
-    }
-
-    /// Counts an arrival. All earlier writes of callers are visible to the last caller.
+    /// Counts an arrival.
     ///
-    /// - Returns: Whether it was the last.
+    /// - Returns: All members in order, if it was the last.
     @usableFromInline
-    func count(_ index: Int, _ source: DeferredCore, _ target: DeferredCore) -> Bool {
+    func count(_ index: Int, _ source: DeferredCore, _ target: DeferredCore) -> [DeferredCore]? {
         let final = source.finalProgress
         let (isLast, update) = lock.withLock { () -> (Bool, ProgressUpdate?) in
             remaining -= 1
+            arrived[index] = source
             return (remaining == 0, progress.complete(index, final))
         }
         if let update { target.report(update, rising: true) }
-        return isLast
+        return isLast ? arrived.compactMap(\.self) : nil
     }
 
     func progressed(_ index: Int, _ update: ProgressUpdate, _ target: DeferredCore) {
@@ -90,7 +90,7 @@ final class Gathering: @unchecked Sendable {
         for member in members where member.marks & Mark.resolved == 0 {
             let leave = member.leave(unlinking: true)
             if case .gone = leave { continue }
-            member.release()
+            member.orphan()
             if withdrawing, case .unwanted(let upstream) = leave { upstream.abandon(trampoline) }
         }
     }

@@ -32,3 +32,14 @@ final class Lock: @unchecked Sendable {
         return body()
     }
 }
+
+/// Counts how often a thread found a waiter's lock taken.
+struct Backoff {
+    private var rounds = 0
+
+    /// Critical sections are short, so a thread that keeps the lock for longer was most likely preempted.
+    mutating func pause() {
+        rounds += 1
+        if rounds > 16 { sched_yield() }
+    }
+}

@@ -1,11 +1,5 @@
 public import Synchronization
 
-#if canImport(Darwin)
-    import Darwin
-#else
-    import Glibc
-#endif
-
 // Unchecked: Soundness.swift lists the lock of each field.
 /// A waiter for a Deferred: a link of the chain, a member of a list, a callback or an awaiting task.
 ///
@@ -53,7 +47,7 @@ public class DeferredWaiter: @unchecked Sendable {
     /// Passes on a progress value of the upstream.
     func progressed(from source: DeferredCore, _ update: ProgressUpdate, _ trampoline: Trampoline.Reference) {}
 
-    /// Releases closures that can no longer be called, because the upstream was released without an outcome.
+    /// Releases closures that can no longer be called, because it waits no more and has no outcome.
     func orphan() {}
 }
 
@@ -94,12 +88,10 @@ extension DeferredWaiter {
     @usableFromInline
     @inline(never)
     final func lockContended() -> UInt32 {
-        var rounds = 0
+        var backoff = Backoff()
         while true {
             if let marks = tryLock() { return marks }
-            rounds += 1
-            // Critical sections are short, so a thread that keeps the lock was most likely preempted.
-            if rounds > 64 { sched_yield() }
+            backoff.pause()
         }
     }
 
@@ -129,14 +121,4 @@ extension DeferredWaiter {
 
     /// The marks that never change.
     final var constantMarks: UInt32 { word.load(ordering: .relaxed) }
-}
-
-/// Counts how often a thread released its first lock because the second was taken.
-struct Backoff {
-    private var rounds = 0
-
-    mutating func pause() {
-        rounds += 1
-        if rounds > 16 { sched_yield() }
-    }
 }

@@ -1,7 +1,7 @@
 // Unchecked: `body` is under the lock of the base class.
 /// A callback for the outcome.
 @usableFromInline
-final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
+final class OutcomeWaiter: DeferredWaiter, @unchecked Sendable {
     /// Runs the callback, or with `arriving` hands the waiter to the executor.
     @usableFromInline
     typealias Body = @Sendable (_ source: DeferredCore, _ waiter: DeferredWaiter, _ arriving: Bool) -> Void
@@ -24,41 +24,23 @@ final class OutcomeWaiter: ObservingWaiter, @unchecked Sendable {
     }
 
     override func runScheduled(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
-        let marks = lock()
-        let body = self.body.take()
-        unlock(marks | Mark.resolved)
+        let body = end()
         body?(source, self, false)
         return .done
     }
 
     override func dropScheduled() {
-        finish()
+        orphan()
     }
 
-    override func finish() {
+    override func orphan() {
+        withExtendedLifetime(end()) {}
+    }
+
+    /// Prevents the closure from starting and returns it.
+    private func end() -> Body? {
         let marks = lock()
-        let body = self.body.take()
-        unlock(marks | Mark.resolved)
-        withExtendedLifetime(body) {}
-    }
-}
-
-// Unchecked: it adds no field.
-/// A callback that only observes.
-@usableFromInline
-class ObservingWaiter: DeferredWaiter, @unchecked Sendable {
-    /// Stops waiting and releases the closure.
-    final func retire() {
-        _ = leave(unlinking: true)
-        finish()
-    }
-
-    override final func orphan() {
-        finish()
-    }
-
-    /// Releases the closure and prevents it from starting.
-    func finish() {
-        preconditionFailure("every kind of observer has its own closure")
+        defer { unlock(marks | Mark.resolved) }
+        return body.take()
     }
 }

@@ -1,6 +1,6 @@
 // Unchecked: `body` and `backlog` are under the lock of the base class.
 /// A callback for progress.
-final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
+final class ProgressWaiter: DeferredWaiter, @unchecked Sendable {
     /// Gives a job to an executor.
     typealias Submit = @Sendable (@escaping @Sendable () -> Void) -> Void
 
@@ -16,7 +16,7 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
     }
 
     override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
-        finish()
+        orphan()
         return .done
     }
 
@@ -47,7 +47,7 @@ final class ProgressWaiter: ObservingWaiter, @unchecked Sendable {
         }
     }
 
-    override func finish() {
+    override func orphan() {
         let marks = lock()
         let body = self.body.take()
         unlock(marks | Mark.resolved)

@@ -52,6 +52,14 @@ extension DeferredWaiter {
     }
 }
 
+extension DeferredWaiter {
+    /// Stops waiting and releases the closures, without cancelling anything.
+    final func retire() {
+        _ = leave(unlinking: true)
+        orphan()
+    }
+}
+
 extension DeferredCore {
     /// Stops counting a waiter of this one. Requires both locks.
     final func loseInterest(of waiter: DeferredWaiter) {
