@@ -19,9 +19,7 @@ package struct LoopClock: Clock {
         try Task.checkCancellation()
         guard deadline > now else { return }
         let (seconds, attoseconds) = now.duration(to: deadline).components
-        let pause = min(
-            TimeAmount.century, .nanoseconds(min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000))
-        let timer = loop.scheduleTask(in: pause) {}
+        let timer = loop.scheduleTask(in: .seconds(saturating: Double(seconds) + Double(attoseconds) / 1e18)) {}
         try await withTaskCancellationHandler {
             do {
                 try await timer.futureResult.get()
@@ -36,14 +34,10 @@ package struct LoopClock: Clock {
 }
 
 extension TimeAmount {
-    /// The longest wait of a loop: a deadline of more than a century in nanoseconds would overflow. The difference does
-    /// not matter.
-    package static let century = TimeAmount.nanoseconds(3_000_000_000 * 1_000_000_000)
-
-    /// A duration in seconds, at least 0 and at most a century; NaN counts as 0.
+    /// A duration in seconds, at least 0 and at most a century, as a later deadline in nanoseconds would overflow; NaN counts
+    /// as 0.
     package static func seconds(saturating seconds: Double) -> TimeAmount {
-        guard seconds > 0 else { return .zero }
-        return seconds >= 3_000_000_000 ? century : .nanoseconds(Int64(seconds * 1_000_000_000))
+        seconds > 0 ? .nanoseconds(Int64(min(seconds, 3_000_000_000) * 1_000_000_000)) : .zero
     }
 }
 
