@@ -1,8 +1,8 @@
 import NIOCore
 
-/// A queue per user for a few shared threads.
-/// Users take turns, and none has more than `perUser` of the `total` threads at a time, however long it keeps them.
-struct TurnQueue<Element> {
+/// A queue per user for a few places, such as threads.
+/// Users take turns, and none has more than `perUser` of the `total` places at a time, however long it keeps them.
+package struct TurnQueue<Element> {
     private let perUser: Int
     private let total: Int
     private var waiting: [UInt32: CircularBuffer<Element>] = [:]
@@ -11,18 +11,20 @@ struct TurnQueue<Element> {
     private var running: [UInt32: Int] = [:]
     private var runningCount = 0
 
-    init(perUser: Int, total: Int) {
+    package init(perUser: Int, total: Int) {
         self.perUser = perUser
         self.total = total
     }
 
-    mutating func append(_ element: Element, for user: UInt32) {
+    package mutating func append(_ element: Element, for user: UInt32) {
         if waiting[user] == nil { turns.append(user) }
         waiting[user, default: CircularBuffer()].append(element)
     }
 
+    package func count(of user: UInt32) -> Int { waiting[user]?.count ?? 0 }
+
     /// Returns the next element that may run and counts it as running, or nil if none may.
-    mutating func next() -> (user: UInt32, element: Element)? {
+    package mutating func next() -> (user: UInt32, element: Element)? {
         guard runningCount < total,
             let turn = turns.firstIndex(where: { running[$0, default: 0] < perUser })
         else { return nil }
@@ -37,7 +39,7 @@ struct TurnQueue<Element> {
         return (user, element)
     }
 
-    mutating func finish(_ user: UInt32) {
+    package mutating func finish(_ user: UInt32) {
         let count = running[user, default: 1] - 1
         running[user] = count > 0 ? count : nil
         runningCount -= 1
