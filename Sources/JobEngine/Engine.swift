@@ -13,25 +13,14 @@ import Synchronization
 ///
 /// Any thread may make requests; the engine's thread answers them. Calls that only look at jobs use ``reader`` and ``board``.
 package final class Engine: Sendable {
-    private struct Current {
-        let settings: EngineSettings
-        let admission: Admission
-
-        init(_ settings: EngineSettings, _ library: SourceLibrary, others: [String: [String]] = [:]) {
-            self.settings = settings
-            admission = Admission(
-                policy: library.rules, limits: settings.limits,
-                onlyNode: settings.store == .sqlite ? settings.node.name : nil, others: others)
-        }
-    }
-
     package let reader: any JobReader
     /// The progress of running jobs.
     package let board = Board()
     package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
-    let backups = Mutex(BackupState())
+    /// Whether a backup is being made, and the latest one.
+    let backups = Mutex<(isMaking: Bool, latest: StateBackup?)>((false, nil))
     let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()
@@ -41,23 +30,23 @@ package final class Engine: Sendable {
     let published = Mutex(EngineStatus())
     /// Signals changes of the status; one that was not taken yet stands for all later ones.
     let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    private let current: Mutex<Current>
+    /// The settings, and the other nodes that have each program.
+    private let current: Mutex<(settings: EngineSettings, otherPrograms: [String: [String]])>
     private let lastID = Atomic<Int64>(0)
     // Only the engine's thread uses it, from ``start(_:)`` on.
     private nonisolated(unsafe) let store: any JobStore
     private let room: RoomWatch
     private let clockWatch: ClockWatch
 
-    /// No one else uses `store`. `life` is the number of this start of the daemon; the directory `blobs` exists.
+    /// No one else uses `store`. The directory `blobs` exists.
     package init(
         settings: EngineSettings, store: sending any JobStore, reader: any JobReader, library: SourceLibrary,
-        life: Int64, blobs path: String, archive: (any BlobArchive)? = nil, clock: EngineClock,
-        logger: Logger
-    ) {
+        blobs path: String, archive: (any BlobArchive)? = nil, clock: EngineClock, logger: Logger
+    ) throws(StoreError) {
         (self.reader, self.library, self.clock) = (reader, library, clock)
+        blobs = try BlobStore(path: path, life: store.life, archive: archive)
         (self.store, self.logger) = (store, logger)
-        blobs = BlobStore(path: path, life: life, archive: archive)
-        current = Mutex(Current(settings, library))
+        current = Mutex((settings, [:]))
         room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in
             inbox.put(.input(.room(shortage: shortage)), of: nil)
         }
@@ -92,14 +81,8 @@ package final class Engine: Sendable {
         }
         try result.get()
         library.removeForgottenPrograms()
-        sweep()
-    }
-
-    private func sweep() {
         library.threads(for: getuid()).start { [blobs, reader, logger] in
-            do throws(StoreError) {
-                try blobs.sweep(reader)
-            } catch {
+            do throws(StoreError) { try blobs.sweep(reader) } catch {
                 logger.warning("Files of earlier daemons were not looked at: \(error.message)")
             }
         }
@@ -145,33 +128,32 @@ package final class Engine: Sendable {
 
     // MARK: - Settings
 
-    package var settings: EngineSettings { current.withLock(\.settings) }
+    package var settings: EngineSettings { current.withLock { $0.settings } }
     package var limits: JobLimits { current.withLock { $0.settings.core.limits } }
 
     /// The present rules for specs.
-    package var admission: Admission { current.withLock(\.admission) }
+    package var admission: Admission {
+        current.withLock { current in
+            Admission(
+                policy: library.rules, limits: current.settings.limits,
+                onlyNode: current.settings.store == .sqlite ? current.settings.node.name : nil,
+                others: current.otherPrograms)
+        }
+    }
 
     /// Changes the settings of the engine, and those of sources that start from now on. Throws, and changes nothing, if one of
     /// them is not valid.
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try library.configure(sources)
-        current.withLock { $0 = Current(settings, library, others: $0.admission.others) }
+        current.withLock { $0.settings = settings }
         room.configure(minimum: settings.minimumForJobs)
-        inbox.put(.input(.configure(settings.core)), of: nil)
-        // The probe comes after the settings in the engine's own queue, so later requests meet them.
-        await withCheckedContinuation { continuation in
-            let caller = Caller(uid: 0, isAdmin: true)
-            inbox.put(.request(nextID(), .probe, caller, { _ in continuation.resume() }), of: nil)
-        }
+        inbox.put(.input(.configure(settings.core)), of: 0)
+        // It comes after the settings in the same queue, so later requests meet them.
+        _ = await probe()
     }
 
     /// Takes note of the programs of other nodes.
-    func setPrograms(ofOthers programs: [String: [String]]) {
-        current.withLock { current in
-            guard current.admission.others != programs else { return }
-            current = Current(current.settings, library, others: programs)
-        }
-    }
+    func setPrograms(ofOthers programs: [String: [String]]) { current.withLock { $0.otherPrograms = programs } }
 
     // MARK: - Requests
 
@@ -180,25 +162,23 @@ package final class Engine: Sendable {
 
     /// Asks the core; calls `answer` on the engine's thread, once everything that it says is on stable storage.
     package func ask(
-        _ request: CoreRequest, for caller: Caller, _ answer: @escaping @Sendable (CoreAnswer) -> Void
+        _ request: CoreRequest, for caller: Caller, as id: RequestID? = nil,
+        _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
-        if case .submit = request { room.submitted(at: DispatchTime.now().uptimeNanoseconds) }
-        inbox.put(.request(nextID(), request, caller, answer), of: caller.uid)
+        if case .submit = request { room.submitted() }
+        inbox.put(.request(id ?? nextID(), request, caller, answer), of: caller.uid)
     }
 
-    package func ask(_ request: CoreRequest, for caller: Caller) async -> CoreAnswer {
+    package func ask(_ request: CoreRequest, for caller: Caller, as id: RequestID? = nil) async -> CoreAnswer {
         await withCheckedContinuation { continuation in
-            ask(request, for: caller) { continuation.resume(returning: $0) }
+            ask(request, for: caller, as: id) { continuation.resume(returning: $0) }
         }
     }
 
     /// Returns once all of these jobs have ended or are gone, maybe at once, or ``abandon(_:of:)`` has ended the wait. The caller
     /// reads the jobs then, and waits again for a job that was retried since.
     package func wait(for jobs: [JobID], as caller: Caller, id: RequestID) async throws(CoreError) {
-        let answer: CoreAnswer = await withCheckedContinuation { continuation in
-            inbox.put(.request(id, .wait(jobs), caller, { continuation.resume(returning: $0) }), of: caller.uid)
-        }
-        if case .failed(let error) = answer { throw error }
+        if case .failed(let error) = await ask(.wait(jobs), for: caller, as: id) { throw error }
     }
 
     /// Ends a wait of `user`.
@@ -240,5 +220,4 @@ package final class Engine: Sendable {
     ) async throws(Failure) -> Value {
         try await library.threads(for: owner).run(body)
     }
-
 }

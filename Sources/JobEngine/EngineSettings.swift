@@ -49,15 +49,13 @@ package struct EngineClock: Sendable {
     package static func system(steadyAnchor anchor: SteadyTime) -> EngineClock {
         EngineClock(
             wall: { .now },
-            steady: { anchor.saturatingAdding(milliseconds(of: CLOCK_BOOTTIME)) },
+            steady: {
+                var time = timespec()
+                clock_gettime(CLOCK_BOOTTIME, &time)
+                return anchor.saturatingAdding(Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+            },
             random: { Double.random(in: 0..<1) })
     }
 
-    private static func milliseconds(of clock: clockid_t) -> Int64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return Int64(time.tv_sec).saturatingMultiplied(by: 1000).saturatingAdding(Int64(time.tv_nsec / 1_000_000))
-    }
-
-    func moment(random: Double = 0.5) -> CoreMoment { CoreMoment(wall: wall(), steady: steady(), random: random) }
+    func moment() -> CoreMoment { CoreMoment(wall: wall(), steady: steady()) }
 }

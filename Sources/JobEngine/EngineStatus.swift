@@ -7,7 +7,6 @@ package struct EngineStatus: Sendable {
     package var queues: [QueueStatus] = []
     /// Why nothing can be stored, if the store fails.
     package var storageFailure: String?
-    package var runs = 0
 
     /// Jobs by state, of one owner or of all, in one queue or in all; has every state.
     package func jobs(of owner: UInt32? = nil, queue: String? = nil) -> [JobState: Int] {

@@ -254,8 +254,6 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         }
     }
 
-    package var tellsFates: Bool { true }
-
     package func settle() -> RoundEnd? {
         guard let doubt else { return nil }
         do {

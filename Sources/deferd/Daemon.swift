@@ -45,10 +45,11 @@ struct Daemon {
         let listener = try listen()
         // It must be shut down from here on.
         let library = try SourceLibrary(settings: configuration.sources, group: group, logger: logger)
-        let engine = Engine(
-            settings: configuration.engine, store: store, reader: store.jobReader, library: library, life: store.life,
-            blobs: store.blobs, archive: store.blobArchive, clock: clock, logger: logger)
+        let engine: Engine
         do {
+            engine = try Engine(
+                settings: configuration.engine, store: store, reader: store.jobReader, library: library,
+                blobs: store.blobs, archive: store.blobArchive, clock: clock, logger: logger)
             try await engine.start(store.isAfterCleanStop || store.isAfterBoot ? .clean : .crashed)
         } catch {
             await library.shutdown()

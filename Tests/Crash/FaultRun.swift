@@ -76,8 +76,8 @@ struct FaultRun {
             settings: settings, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files.operations)
         let store = try SQLiteStore(path: path + "/state")
         mkdir(store.blobs, 0o700)
-        let engine = Engine(
-            settings: EngineSettings(), store: store, reader: store.reader, library: library, life: store.life,
+        let engine = try Engine(
+            settings: EngineSettings(), store: store, reader: store.reader, library: library,
             blobs: store.blobs, clock: .system(steadyAnchor: 0), logger: logger)
         try await engine.start(store.isAfterCleanStop ? .clean : .crashed)
         let outcome: Result<Void, any Error>

@@ -66,7 +66,7 @@ import Testing
         let (archive, store, directory) = (TestArchive(), TestStore(), try TemporaryDirectory())
         try await TestEngine.with(store: store, life: 1, in: directory) { test in
             let row = try await test.run(["source": ["type": "value", "value": Self.long]])
-            let blobs = BlobStore(path: test.directory + "/blobs", life: 2, archive: archive)
+            let blobs = try BlobStore(path: test.directory + "/blobs", life: 2, archive: archive)
             try blobs.sweep(store)
             #expect(try blobs.text(of: .file(#require(row.carried?.blob))) == Self.long.utf8)
             #expect(try await Self.names(test) == [])
@@ -92,7 +92,7 @@ import Testing
         }
         guard case .committed = end else { throw TestEngine.Unexpected("\(end)") }
         for name in ["1-5", "1-6", "2-1"] { try directory.write(name, to: name) }
-        let blobs = BlobStore(path: directory.path, life: 2, archive: archive)
+        let blobs = try BlobStore(path: directory.path, life: 2, archive: archive)
         try blobs.sweep(store)
         #expect(directory.names == ["2-1"] && archive.names == ["1-6", "1-78"])
         #expect(try archive.part(0, of: output) == Array("1-6".utf8))

@@ -22,7 +22,7 @@ import Testing
             }
             func refused(at now: UInt64) async -> Bool {
                 do throws(StoreError) {
-                    _ = try await test.engine.backUp(at: now)
+                    try await test.engine.backUp(at: now).end()
                     return false
                 } catch {
                     return error.code == .locked
@@ -39,7 +39,6 @@ import Testing
             await #expect(throws: StateBackup.Failure.givenUp) {
                 try await test.engine.read(first, offset: 0, length: 1, for: 7)
             }
-            // The copy of that one is gone with it.
             let second = try await test.engine.backUp(at: 7)
             #expect(await refused(at: 8))
             second.end()

@@ -7,15 +7,9 @@ package struct Admission: Sendable {
     package let policy: SourceRules
     package let limits: JobLimits
     /// The only node that there is; nil for several.
-    private let onlyNode: String?
+    let onlyNode: String?
     /// The other nodes that have each program.
     let others: [String: [String]]
-
-    package init(
-        policy: SourceRules, limits: JobLimits, onlyNode: String? = nil, others: [String: [String]] = [:]
-    ) {
-        (self.policy, self.limits, self.onlyNode, self.others) = (policy, limits, onlyNode, others)
-    }
 
     /// The node to which a job's program is left; nil if this one has it, or no other one.
     func otherNode(for program: ProgramSpec, of job: JobID) -> String? {

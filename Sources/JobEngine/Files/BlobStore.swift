@@ -16,8 +16,7 @@ import SystemPackage
 package final class BlobStore: Sendable {
     package let path: String
     private let present: Atomic<Int64>
-    /// Nil if it could not be opened; then nothing can be stored in it.
-    let directory: OpenFile?
+    let directory: OpenFile
     private let archive: (any BlobArchive)?
     private let files = FileOperations.real
     /// Lower numbers are those of runs, whose files have the output of their programs.
@@ -25,11 +24,13 @@ package final class BlobStore: Sendable {
     /// Files to remove once a backup is complete; nil if none is being made.
     private let held = Mutex<[String]?>(nil)
 
-    package init(path: String, life: Int64, archive: (any BlobArchive)? = nil) {
+    package init(path: String, life: Int64, archive: (any BlobArchive)? = nil) throws(StoreError) {
         self.path = path
         present = Atomic(life)
         self.archive = archive
-        directory = (try? files.openDirectory(path)).map { OpenFile($0, .real) }
+        do throws(Errno) { directory = OpenFile(try files.openDirectory(path), .real) } catch {
+            throw StoreError(.read, "The directory \"\(path)\" cannot be opened: \(error).")
+        }
     }
 
     /// The life of new files.
@@ -45,9 +46,7 @@ package final class BlobStore: Sendable {
 
     /// A file with its present size; 0 if there is none. Blocks.
     func measured(_ blob: BlobReference) -> BlobReference {
-        let size = try? directory.map { (directory) throws(Errno) in
-            try files.status(directory.descriptor, blob.name).size
-        }
+        let size = try? files.status(directory.descriptor, blob.name).size
         return BlobReference(life: blob.life, number: blob.number, size: size ?? 0)
     }
 
@@ -58,7 +57,7 @@ package final class BlobStore: Sendable {
     var isArchived: Bool { archive != nil }
 
     /// The bytes free on its disk; nil if unknown.
-    package var freeBytes: Int64? { directory.flatMap { files.freeBytes($0.descriptor) } }
+    package var freeBytes: Int64? { files.freeBytes(directory.descriptor) }
 
     /// Stores a value in a file.
     func write(_ bytes: [UInt8]) throws(JobError) -> BlobReference {
@@ -84,7 +83,7 @@ package final class BlobStore: Sendable {
     }
 
     private func write(_ bytes: [UInt8], as name: String) throws(Errno) {
-        let (directory, temporary) = (try opened(), name + ".part")
+        let (directory, temporary) = (directory.descriptor, name + ".part")
         let file = try files.openBeneath(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
         do throws(Errno) {
             defer { files.close(file) }
@@ -96,11 +95,6 @@ package final class BlobStore: Sendable {
             try? files.unlink(directory, temporary)
             throw error
         }
-    }
-
-    private func opened() throws(Errno) -> Int32 {
-        guard let directory else { throw .noSuchFileOrDirectory }
-        return directory.descriptor
     }
 
     /// Moves a file that a source has written to the archive, if there is one. With `keepsFile`, the directory keeps it until
@@ -133,8 +127,7 @@ package final class BlobStore: Sendable {
 
     /// Removes what the directory still has of an archived file.
     func removeLocally(_ blob: BlobReference) {
-        guard archive != nil, let directory else { return }
-        try? files.unlink(directory.descriptor, blob.name)
+        if isArchived { try? files.unlink(directory.descriptor, blob.name) }
     }
 
     /// Gives a file a second name, so that it outlives the job that it was written for.
@@ -145,9 +138,8 @@ package final class BlobStore: Sendable {
             return new
         }
         do throws(Errno) {
-            let directory = try opened()
-            try files.link(directory, blob.name, new.name)
-            try files.sync(directory)
+            try files.link(directory.descriptor, blob.name, new.name)
+            try files.sync(directory.descriptor)
         } catch {
             throw JobError(
                 .storage,
@@ -197,7 +189,6 @@ package final class BlobStore: Sendable {
     }
 
     private func open(_ name: String) throws(Errno) -> OpenFile? {
-        guard let directory else { return nil }
         do throws(Errno) {
             return OpenFile(try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NOFOLLOW, 0), files)
         } catch  where error == .noSuchFileOrDirectory {
@@ -231,19 +222,16 @@ package final class BlobStore: Sendable {
             held?.append(contentsOf: names)
             return held != nil
         }
-        guard !isHeld, let directory else { return }
+        if isHeld { return }
         for name in names { try? files.unlink(directory.descriptor, name) }
     }
 
-    /// Removes nothing until ``release()``. If the daemon is killed before, the next one sweeps the files away.
-    func hold() { held.withLock { $0 = [] } }
-
-    func release() {
-        let names = held.withLock { held in
-            defer { held = nil }
-            return held ?? []
-        }
-        remove(names)
+    /// Removes nothing while `body` runs. If the daemon is killed meanwhile, the next one sweeps the files away.
+    func keepingAll<Value>(while body: () -> Value) -> Value {
+        held.withLock { $0 = [] }
+        let value = body()
+        remove(held.withLock { exchange(&$0, with: nil) } ?? [])
+        return value
     }
 
     // MARK: - Sweeping
@@ -267,12 +255,9 @@ package final class BlobStore: Sendable {
     /// The names of files of earlier lives.
     private func names(before life: Int64) -> Set<String> {
         // Closing the listing closes its descriptor.
-        guard let directory, let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0)
+        guard let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0),
+            let listing = fdopendir(file)
         else { return [] }
-        guard let listing = fdopendir(file) else {
-            files.close(file)
-            return []
-        }
         defer { closedir(listing) }
         var names: Set<String> = []
         while let entry = readdir(listing) {

@@ -1,5 +1,4 @@
 import Dispatch
-import JobModel
 import Synchronization
 
 /// Watches the free room on the disk of the state: at the start, at most once a second when jobs are submitted, and every
@@ -7,22 +6,18 @@ import Synchronization
 ///
 /// It looks on a queue of its own, as a slow disk may block the call.
 final class RoomWatch: Sendable {
-    private struct State {
-        var minimum: Int64
-        var isShort = false
-        /// When a submission may look again, in monotonic nanoseconds; the end of time while a look follows anyway.
-        var nextLook: UInt64 = 0
-    }
-
     private let blobs: BlobStore
     private let changed: @Sendable (String?) -> Void
     private let queue = DispatchQueue(label: "deferd.room", qos: .utility)
-    private let state: Mutex<State>
+    private let minimum: Atomic<Int64>
+    private let isShort = Atomic(false)
+    /// When a submission may look again, in monotonic nanoseconds; the end of time while a look follows anyway.
+    private let nextLook = Atomic<UInt64>(0)
 
     /// `changed` is called with the reason why there is too little room, and with nil once there is enough again.
     init(_ blobs: BlobStore, minimum: Int64, changed: @escaping @Sendable (String?) -> Void) {
         self.blobs = blobs
-        state = Mutex(State(minimum: minimum))
+        self.minimum = Atomic(minimum)
         self.changed = changed
     }
 
@@ -36,31 +31,23 @@ final class RoomWatch: Sendable {
         }
     }
 
-    /// Called when jobs are submitted, with the monotonic time in nanoseconds.
-    func submitted(at now: UInt64) {
-        let isDue = state.withLock { state in
-            guard now >= state.nextLook else { return false }
-            state.nextLook = .max
-            return true
-        }
-        if isDue { queue.async { self.look() } }
+    /// Called when jobs are submitted.
+    func submitted() {
+        guard DispatchTime.now().uptimeNanoseconds >= nextLook.load(ordering: .relaxed) else { return }
+        if nextLook.exchange(.max, ordering: .relaxed) != .max { queue.async { self.look() } }
     }
 
     /// Changes the minimum for the next look.
-    func configure(minimum: Int64) { state.withLock { $0.minimum = minimum } }
+    func configure(minimum: Int64) { self.minimum.store(minimum, ordering: .relaxed) }
 
+    /// Called on the queue.
     private func look() {
-        let free = blobs.freeBytes
-        let next = DispatchTime.now() + 1
-        let (isShort, wasShort, minimum) = state.withLock { state in
-            let wasShort = state.isShort
-            state.isShort = free.map { $0 < state.minimum } ?? false
-            state.nextLook = state.isShort ? .max : next.uptimeNanoseconds
-            return (state.isShort, wasShort, state.minimum)
-        }
-        if isShort != wasShort {
+        let (free, minimum, next) = (blobs.freeBytes, minimum.load(ordering: .relaxed), DispatchTime.now() + 1)
+        let isShort = free.map { $0 < minimum } ?? false
+        if self.isShort.exchange(isShort, ordering: .relaxed) != isShort {
             changed(isShort ? "\"\(blobs.path)\" has \(free ?? 0) bytes free, less than \(minimum); make room." : nil)
         }
+        nextLook.store(isShort ? .max : next.uptimeNanoseconds, ordering: .relaxed)
         if isShort { queue.asyncAfter(deadline: next) { [weak self] in self?.look() } }
     }
 }

@@ -62,15 +62,8 @@ package final class StateBackup: Sendable {
     }
 }
 
-/// Backups are made one at a time.
-struct BackupState {
-    fileprivate var isMaking = false
-    /// Nil once its client has released it.
-    fileprivate weak var latest: StateBackup?
-}
-
 extension Engine {
-    /// Copies the state while jobs run.
+    /// Copies the state while jobs run, one copy at a time.
     package func backUp(
         at now: UInt64 = DispatchTime.now().uptimeNanoseconds
     ) async throws(StoreError) -> StateBackup {
@@ -84,15 +77,13 @@ extension Engine {
             // Not on a thread for files, as a copy takes long.
             DispatchQueue.global(qos: .utility).async { [blobs, reader] in
                 // Otherwise, a file that the copied rows name could be removed before it is copied.
-                blobs.hold()
-                let copy = Result { () throws(StoreError) in
-                    try StateBackup(takingOver: reader.copyState(), at: now)
+                let copy = blobs.keepingAll {
+                    Result { () throws(StoreError) in try StateBackup(takingOver: reader.copyState(), at: now) }
                 }
-                blobs.release()
                 continuation.resume(returning: copy)
             }
         }
-        backups.withLock { $0 = BackupState(latest: try? result.get()) }
+        backups.withLock { $0 = (false, try? result.get()) }
         return try result.get()
     }
 

@@ -21,13 +21,13 @@ extension EngineLoop {
         case .yield(let id): forget(id)
         case .makeChildren(let id, let index): makeChildren(id, from: index)
         case .cancel(let id, let keepsPart): cancel(id, keepsPart: keepsPart)
-        case .setRate(let id, let rate): runs[id]?.setRate(rate)
+        case .setRate(let id, let rate): runs[id]?.rates.job = rate
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
         case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
         case .list(let job, let list):
             engine.board.put(list, of: job)
-            if store.sharing?.hasOthers == true { listsToTell.insert(job) }
+            if store.sharing?.hasOthers == true { listsToTell[job] = list }
         case .prepare(let preparation): prepare(preparation)
         case .removeFiles(let work): engine.removeParts(work)
         case .measure(let job, let output):

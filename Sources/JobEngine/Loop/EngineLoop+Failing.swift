@@ -17,24 +17,18 @@ extension EngineLoop {
         engine.logger.warning("A round was not stored: \(error.message)")
         core.undone()
         for case .request(let id, _, _) in inputs { fail(id, error) }
-        if probe(), isAlone, let input = inputs.first {
+        if case .committed = rebuild(), isAlone, let input = inputs.first {
             failAlone(input, error)
         } else {
-            replay.prepend(contentsOf: inputs.filter { !$0.isRequest })
+            repeated.prepend(contentsOf: inputs.filter { !$0.isRequest }.map { (.min, $0) })
         }
     }
 
     /// Called when the fate of a round is unknown: a crash could bring it back, so its requests stay unanswered until the store
     /// tells it.
-    func doubt(_ inputs: [CoreInput], isAlone: Bool, _ error: StoreError) {
-        doubtful = Doubt(inputs: inputs, isAlone: isAlone, error: error)
-        settle()
-    }
-
-    /// Asks for the fate of such a round, and acts on it.
-    private func settle() {
-        guard let doubt = doubtful else { return }
-        guard let fate = fate(of: doubt) else { return beginFailing(doubt.error) }
+    func settle(_ doubt: (inputs: [CoreInput], isAlone: Bool, error: StoreError)) {
+        doubtful = doubt
+        guard let fate = store.settle() else { return beginFailing(doubt.error) }
         doubtful = nil
         if case .committed = fate {
             goOn()
@@ -44,23 +38,13 @@ extension EngineLoop {
         }
     }
 
-    private func fate(of doubt: Doubt) -> RoundEnd? {
-        if store.tellsFates { return store.settle() }
-        let end = store.round { (transaction) throws(StoreError) in _ = try transaction.nextNumber() }
-        return if case .committed = end { .undone(doubt.error) } else { nil }
-    }
-
     private func fail(_ id: RequestID, _ error: StoreError) {
         answer(id, .failed(CoreError(.storage, error.message)))
     }
 
-    /// Tests whether the store works; returns whether it does.
+    /// Tests whether the store works, and rebuilds the core's memory from the rows, in a round that starts jobs and ends the
+    /// failure unless it has an input.
     @discardableResult
-    private func probe() -> Bool {
-        if case .committed = rebuild() { true } else { false }
-    }
-
-    /// Rebuilds the core's memory from the rows, in a round that starts jobs and ends the failure unless it has an input.
     private func rebuild(with input: CoreInput? = nil) -> RoundEnd {
         let now = now
         let end = store.round { (transaction) throws(StoreError) in
@@ -80,7 +64,7 @@ extension EngineLoop {
             if input == nil { goOn() }
             committed(inputs)
         case .unknown(let error):
-            doubtful = Doubt(inputs: inputs, isAlone: false, error: error)
+            doubtful = (inputs, false, error)
             beginFailing(error)
         case .undone(let error):
             core.undone()
@@ -89,19 +73,17 @@ extension EngineLoop {
         return end
     }
 
-    private var isFailing: Bool { if case .failing = phase { true } else { false } }
-
     private func goOn() {
-        if isFailing { engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks)) }
-        phase = core.phase == .serving ? .serving : .stopping
+        if failure != nil { engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks)) }
+        failure = nil
     }
 
     private func beginFailing(_ error: StoreError) {
-        if !isFailing {
+        if failure == nil {
             let text = "Nothing can be stored; no new jobs until that works again: \(error.message)"
             engine.logger.log(CoreLog(.error, text, event: .storageFailed))
         }
-        phase = .failing(error, nextProbe: now.steady.saturatingAdding(Self.pause))
+        failure = (error, now.steady.saturatingAdding(Self.pause))
         // The core may know more than is stored, so nothing else is published.
         engine.published.withLock { $0.storageFailure = error.message }
         engine.changes.continuation.yield()
@@ -110,8 +92,8 @@ extension EngineLoop {
     /// One turn of the loop while the store fails, which refuses requests without a round.
     func fail(_ error: StoreError, until next: SteadyTime) {
         if next <= now.steady {
-            if doubtful == nil { probe() } else { settle() }
-            guard isFailing else { return }
+            if let doubtful { settle(doubtful) } else { rebuild() }
+            if failure == nil { return }
         }
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
@@ -176,11 +158,11 @@ extension EngineLoop {
     }
 
     private func postpone(_ input: CoreInput) {
-        postponed.append((now.steady.saturatingAdding(Self.pause), input))
+        repeated.append((now.steady.saturatingAdding(Self.pause), input))
     }
 
     private func giveUpStop() {
         stopped(false)
-        phase = .over
+        isOver = true
     }
 }

@@ -19,7 +19,7 @@ final class EngineRun {
         case working(Deferred<JSON, any Error>)
         /// Its source was told to end and has not ended.
         case stopping
-        /// The core was told for what its job waits, which needs no run.
+        /// The core was told for what its job waits, or where it must run, which needs no run here.
         case waitingInCore
         /// The core was told of its end.
         case ended
@@ -37,11 +37,11 @@ final class EngineRun {
     /// Whether the output of its program is being copied for other nodes, and whether it ever was.
     var isGivingOutput = false
     var hasGivenOutput = false
-    /// The last rate of its job, which may change before its download starts.
-    fileprivate var jobRate: Int?
-    /// What its download's spec says; nil for no limit.
-    fileprivate var writtenRate: Int?
-    /// Limits its download.
+    /// The rates of its download: that of its job, which may change at any time, or else that of the spec; 0 and nil for no
+    /// limit.
+    var rates: (job: Int?, written: Int?) {
+        didSet { rate.set(bytesPerSecond: (rates.job ?? rates.written).flatMap { $0 > 0 ? $0 : nil }) }
+    }
     fileprivate let rate = RateLimiter(bytesPerSecond: nil)
     fileprivate let control = Handover<TransferControl>()
     /// Reserves memory for its result until that is stored.
@@ -50,18 +50,11 @@ final class EngineRun {
     init(_ order: RunOrder, on board: Board) {
         live = order.live
         isDownload = order.job.step?.source == .download
+        rates = (order.job.rate, nil)
         progress = RunProgress(of: order, on: board)
     }
 
-    /// Changes the rate of a download: 0 for no limit, nil for the spec's.
-    func setRate(_ rate: Int?) {
-        jobRate = rate
-        let bytes = rate ?? writtenRate ?? 0
-        self.rate.set(bytesPerSecond: bytes > 0 ? bytes : nil)
-    }
-
-    var isWaitingInCore: Bool { if case .waitingInCore = state { true } else { false } }
-    fileprivate var isOver: Bool { if case .ended = state { true } else { isWaitingInCore } }
+    fileprivate var isOver: Bool { if case .ended = state { true } else { false } }
 }
 
 /// Carries out the runs that the core has begun.
@@ -80,23 +73,19 @@ extension EngineLoop {
         engine.work(id, of: owner) { [engine] in
             let result = engine.result(of: order)
             var error: JobError?
-            if case .ended(let end) = result { error = end.outcome.error }
+            if case .event(.ended(let end)) = result { error = end.outcome.error }
             return (error, { $0.expanded(order, result) })
         }
     }
 
     private func expanded(_ order: RunOrder, _ result: Expansion.Result) {
         let id = order.run
-        guard let run = runs[id], case .expanding = run.state else { return drop(result) }
+        guard let run = runs[id], case .expanding = run.state else { return discard(result) }
         switch result {
-        case .ended(let end): self.end(id, end)
-        case .timer(let seconds):
+        case .event(.ended(let end)): self.end(id, end)
+        case .event(let event):
             run.state = .waitingInCore
-            feed(.run(id, .timer(seconds)))
-        case .job(let job):
-            run.state = .waitingInCore
-            feed(.run(id, .job(job)))
-        case .elsewhere(let node): feed(.run(id, .elsewhere(node: node)))
+            feed(.run(id, event))
         case .list(let children):
             run.state = .makingChildren(children)
             feed(.run(id, .list(children.opening)))
@@ -123,7 +112,7 @@ extension EngineLoop {
             return (
                 obstacle,
                 { loop in
-                    guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(event) }
+                    guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(.event(event)) }
                     loop.feed(.run(id, event))
                 }
             )
@@ -135,7 +124,7 @@ extension EngineLoop {
         guard let run = runs[id] else { return }
         run.live.isStopping = true
         switch run.state {
-        case .expanding, .waiting, .makingChildren: end(id, .cancelled)
+        case .expanding, .waiting, .makingChildren, .waitingInCore: end(id, .cancelled)
         case .working(let work):
             run.state = .stopping
             if !run.live.endsLater { patience.append((now.steady.saturatingAdding(Self.patienceLength), id)) }
@@ -147,22 +136,15 @@ extension EngineLoop {
             } else {
                 work.cancel()
             }
-        case .waitingInCore:
-            run.state = .ended
-            feed(.run(id, .ended(.cancelled)))
         case .stopping, .ended: break
         }
     }
 
-    /// Gives up sources that have not ended in time, and repeats inputs whose postponement is over.
+    /// Gives up sources that have not ended in time.
     func giveUp(at now: SteadyTime) {
         while let first = patience.first, first.end <= now {
             patience.removeFirst()
             if case .stopping? = runs[first.run]?.state { end(first.run, .cancelled) }
-        }
-        while let first = postponed.first, first.end <= now {
-            postponed.removeFirst()
-            replay.append(first.input)
         }
     }
 
@@ -170,7 +152,7 @@ extension EngineLoop {
 
     /// Tells the core that a run has ended, once.
     func end(_ id: RunID, _ end: RunEnd) {
-        guard let run = runs[id], !run.isOver || run.isSuspect else { return discard(.ended(end)) }
+        guard let run = runs[id], !run.isOver else { return discard(.event(.ended(end))) }
         run.state = .ended
         feed(.run(id, .ended(end)))
     }
@@ -180,7 +162,8 @@ extension EngineLoop {
         guard let run = runs[id], !run.isSuspect else { return false }
         run.isSuspect = true
         if case .working(let work) = run.state { work.cancel() }
-        end(id, RunEnd(.failure(error)))
+        run.state = .ended
+        feed(.run(id, .ended(RunEnd(.failure(error)))))
         return true
     }
 
@@ -200,24 +183,21 @@ extension EngineLoop {
 
     /// Forgets a run whose end is stored, and removes what the directory still has of its output.
     func forgetEnded(_ id: RunID) {
-        let hasOutput = runs[id]?.progress.output != nil
+        let hasOutput = runs[id]?.progress.snapshot.output != nil
         forget(id)
         guard hasOutput else { return }
         engine.library.threads(for: 0).start { [blobs = engine.blobs] in blobs.removeLocally(id.output()) }
     }
 
-    /// Removes the files of an event that comes too late.
-    private func discard(_ event: RunEvent) {
-        let files = event.files
+    /// Removes the files of a result that comes too late.
+    private func discard(_ result: Expansion.Result) {
+        let files: [BlobReference] =
+            switch result {
+            case .event(let event): event.files
+            case .list(let children): RunEvent.list(children.opening).files
+            case .transfer: []
+            }
         if !files.isEmpty { carryOut(.unlink(files)) }
-    }
-
-    private func drop(_ result: Expansion.Result) {
-        switch result {
-        case .ended(let end): discard(.ended(end))
-        case .list(let children): discard(.list(children.opening))
-        case .timer, .job, .elsewhere, .transfer: break
-        }
     }
 
     // MARK: - Sources
@@ -230,8 +210,7 @@ extension EngineLoop {
         var context = context(of: run, transfer, order)
         context.queueRate = queueRates[run.live.queue]
         if case .download(let download) = transfer.parameters {
-            run.writtenRate = download.rate
-            run.setRate(run.jobRate ?? order.job.rate)
+            run.rates.written = download.rate
             (context.rate, context.control) = (run.rate, run.control)
         }
         let work = engine.library.start(transfer.parameters, context)
@@ -241,15 +220,15 @@ extension EngineLoop {
             let outcome = outcome.mapError(JobError.init(source:))
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
             engine.metrics.ended(type, outcome, milliseconds: elapsed)
-            let body = progress.body
-            let isShort = body == nil && progress.output == nil && progress.bytes <= Self.shortResult
-            // A result is little longer than what was transferred for it.
-            let isSmall = isShort && (progress.bytes > 0 || ((try? outcome.get())?.size ?? 0) <= Self.shortResult)
+            let last = progress.snapshot
+            let isSmall =
+                last.body == nil && last.output == nil && last.bytes <= Self.shortResult
+                && (try? outcome.get())?.size ?? 0 <= Self.shortResult
             // Writing a long result takes milliseconds and maybe a file.
             engine.work(id, of: owner, blocks: !isSmall) {
-                let output = progress.output == nil ? nil : engine.blobs.measured(id.output())
+                let output = last.output == nil ? nil : engine.blobs.measured(id.output())
                 let (end, obstacle) = engine.end(
-                    outcome, room: room, body: body, bytes: progress.bytes, output: output, url: url)
+                    outcome, room: room, body: last.body, bytes: last.bytes, output: output, url: url)
                 return (obstacle, { $0.end(id, end) })
             }
         }
@@ -354,8 +333,8 @@ extension Engine {
     /// What follows from an order, which reads or writes rows and files.
     fileprivate func result(of order: RunOrder) -> Expansion.Result {
         switch order.kind {
-        case .gather(let list): .ended(Gathering(order: order, list: list, engine: self).run())
-        case .adopt(let value, let body): .ended(end(adopting: value, body: body))
+        case .gather(let list): .event(.ended(Gathering(order: order, list: list, engine: self).run()))
+        case .adopt(let value, let body): .event(.ended(end(adopting: value, body: body)))
         case .step: Expansion(order: order, engine: self).run()
         }
     }

@@ -14,30 +14,18 @@ final class EngineLoop {
     /// rounds four times as long give a tenth less.
     private static let most = (inputs: 1024, bytes: 256 << 10, nanoseconds: UInt64(5_000_000))
 
-    enum Phase {
-        case serving
-        /// A round was not committed: until a probe has been, requests are refused.
-        case failing(StoreError, nextProbe: SteadyTime)
-        case stopping
-        case over
-    }
-
-    struct Doubt {
-        let inputs: [CoreInput]
-        let isAlone: Bool
-        let error: StoreError
-    }
-
     let core: Core
     let store: any JobStore
     let engine: Engine
-    var phase = Phase.serving
+    /// Why a round was not committed: until a probe has been, requests are refused.
+    var failure: (error: StoreError, nextProbe: SteadyTime)?
+    /// A round whose fate is unknown; the core keeps its effects.
+    var doubtful: (inputs: [CoreInput], isAlone: Bool, error: StoreError)?
+    var isOver = false
     /// Inputs that were taken and are not handled yet.
     var upcoming: Deque<CoreInput> = []
-    /// Inputs that could not be stored, which come again before all others, each in a round of its own.
-    var replay: Deque<CoreInput> = []
-    /// Inputs that could not be stored by themselves, and when each comes again, in order.
-    var postponed: Deque<(end: SteadyTime, input: CoreInput)> = []
+    /// Inputs that could not be stored, and when each comes again, in order, in a round of its own.
+    var repeated: Deque<(due: SteadyTime, input: CoreInput)> = []
 
     var runs: [RunID: EngineRun] = [:]
     /// Runs whose source is given up unless it ends by then, in order.
@@ -47,8 +35,6 @@ final class EngineLoop {
     /// Sources that wait until something is stored.
     var saves: [SaveID: Promise<Void, any Error>] = [:]
     var requests: [RequestID: Reply] = [:]
-    /// A round whose fate is unknown; the core keeps its effects.
-    var doubtful: Doubt?
     var subscribers: [SubscriptionID: any JobSubscriber] = [:]
     /// By length in milliseconds.
     var intervals: [Int: ProgressInterval] = [:]
@@ -56,7 +42,7 @@ final class EngineLoop {
     var nextPoll: SteadyTime?
     /// When other nodes may be told of progress next, and the lists of which they are to be told.
     var nextReport = SteadyTime.min
-    var listsToTell: Set<JobID> = []
+    var listsToTell: [JobID: ListRow] = [:]
     /// Clients that wait for the output of programs at other nodes.
     var outputWaits: [RunID: [Promise<Void, Never>]] = [:]
     /// Whether the last round left news to the next.
@@ -91,43 +77,30 @@ final class EngineLoop {
     }
 
     func run() {
-        while true {
-            switch phase {
-            case .over: return
-            case .failing(let error, let next): fail(error, until: next)
-            case .serving, .stopping: serve()
-            }
+        while !isOver {
+            if let failure { fail(failure.error, until: failure.nextProbe) } else { serve() }
         }
     }
 
     private func serve() {
-        if let input = replay.popFirst() {
-            upcoming.prepend(input)
+        if let next = repeated.first, next.due <= engine.clock.steady() {
+            upcoming.prepend(repeated.removeFirst().input)
             return round(isAlone: true)
         }
         take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         let now = now
         giveUp(at: now.steady)
-        if !replay.isEmpty { return }
         if !isTickPostponed, core.wantsTick(at: now) { feed(.tick) }
         reportProgress(at: now.steady)
         if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
-        if case .serving = phase { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
+        if core.phase == .serving { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
     /// Takes from the inbox; gives whether there was something.
     @discardableResult
     func take(entries: Int, bytes: Int) -> Bool {
         let taken = engine.inbox.take(entries: entries, bytes: bytes)
-        for entry in taken {
-            switch entry {
-            case .input(let input): feed(input)
-            case .request(let id, let request, let caller, let reply):
-                requests[id] = reply
-                feed(.request(id, request, caller))
-            case .task(let body): body(self)
-            }
-        }
+        for entry in taken { entry.body(self) }
         return !taken.isEmpty
     }
 
@@ -135,12 +108,12 @@ final class EngineLoop {
     func feed(_ input: CoreInput) { upcoming.append(input) }
 
     private var isTickPostponed: Bool {
-        postponed.contains { if case .tick = $0.input { true } else { false } }
+        repeated.contains { if case .tick = $0.input { true } else { false } }
     }
 
     /// How long nothing is to be done, if nothing comes.
     private func milliseconds(until now: CoreMoment) -> Int64? {
-        var times = [patience.first?.end, postponed.first?.end, nextProgress, nextPoll]
+        var times = [patience.first?.end, repeated.first?.due, nextProgress, nextPoll]
         if !isTickPostponed {
             let tick = core.nextTick
             times += [
@@ -163,7 +136,7 @@ final class EngineLoop {
         switch end {
         case .committed: committed(handled)
         case .undone(let error): undone(handled, isAlone: isAlone, error)
-        case .unknown(let error): doubt(handled, isAlone: isAlone, error)
+        case .unknown(let error): settle((handled, isAlone, error))
         }
     }
 
@@ -209,10 +182,10 @@ final class EngineLoop {
     }
 
     private func handle(_ input: CoreInput, _ transaction: any JobTransaction) throws(StoreError) {
+        var now = now
         // Random numbers cost a system call, and only a retry needs one.
-        var random = 0.5
-        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { random = engine.clock.random() }
-        try core.handle(input, at: engine.clock.moment(random: random), in: transaction)
+        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { now.random = engine.clock.random() }
+        try core.handle(input, at: now, in: transaction)
     }
 
     func committed(_ inputs: [CoreInput]) {
@@ -226,10 +199,8 @@ final class EngineLoop {
             switch input {
             case .run(let id, .timer), .run(let id, .job):
                 // It is over, unless it was told to end, and so has to say that it did.
-                if runs[id]?.isWaitingInCore == true { forget(id) }
-            case .stop:
-                phase = .stopping
-                stopped(true)
+                if case .waitingInCore? = runs[id]?.state { forget(id) }
+            case .stop: stopped(true)
             default: break
             }
         }
@@ -245,12 +216,9 @@ final class EngineLoop {
     /// Publishes what others see of the engine.
     func publish() {
         let status = core.status
-        var failure: String?
-        if case .failing(let error, _) = phase { failure = error.message }
         engine.published.withLock { published in
             published.core = status
-            published.storageFailure = failure
-            published.runs = runs.count
+            published.storageFailure = failure?.error.message
         }
         engine.changes.continuation.yield()
     }
@@ -259,7 +227,7 @@ final class EngineLoop {
     private func stopIfDone() {
         guard onStop != nil else { return engine.inbox.wait(nil) }
         stopped(true)
-        phase = .over
+        isOver = true
     }
 
     func stopped(_ isClean: Bool) {

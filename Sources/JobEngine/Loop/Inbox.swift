@@ -7,19 +7,22 @@ import Synchronization
 /// What waits for the engine, from any thread: each user has a queue of its own, and so has the engine itself. Users have their
 /// turns one after the other.
 final class Inbox: Sendable {
-    enum Entry: Sendable {
-        /// What a round gives to the core.
-        case input(CoreInput)
-        case request(RequestID, CoreRequest, Caller, Reply)
-        /// What the engine does by itself, on its thread.
-        case task(@Sendable (EngineLoop) -> Void)
-
+    struct Entry: Sendable {
         /// About how many bytes it brings into a round.
-        fileprivate var size: Int {
-            switch self {
-            case .input(let input): input.size
-            case .request(_, let request, _, _): request.size
-            case .task: 0
+        let size: Int
+        /// What the engine does on its thread.
+        let body: @Sendable (EngineLoop) -> Void
+
+        static func task(_ body: @escaping @Sendable (EngineLoop) -> Void) -> Entry { Entry(size: 0, body: body) }
+
+        static func input(_ input: CoreInput) -> Entry { Entry(size: input.size) { $0.feed(input) } }
+
+        static func request(
+            _ id: RequestID, _ request: CoreRequest, _ caller: Caller, _ reply: @escaping Reply
+        ) -> Entry {
+            Entry(size: request.size) { loop in
+                loop.requests[id] = reply
+                loop.feed(.request(id, request, caller))
             }
         }
     }

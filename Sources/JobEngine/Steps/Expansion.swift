@@ -4,13 +4,8 @@ import JobCore
 /// Expands the present step of a job: reads its spec and input, fills in expressions, and checks policy. Blocks.
 struct Expansion: Sendable {
     enum Result: Sendable {
-        case ended(RunEnd)
-        /// Seconds.
-        case timer(Double)
-        /// It waits for this job.
-        case job(JobID)
-        /// Only other nodes have its program; it is left to the node of this name.
-        case elsewhere(String)
+        /// The core decides what follows: the run needs nothing more here.
+        case event(RunEvent)
         case list(ChildMaker)
         case transfer(Transfer)
     }
@@ -35,7 +30,7 @@ struct Expansion: Sendable {
         do throws(JobError) {
             return try expanded()
         } catch {
-            return .ended(RunEnd(.failure(error)))
+            return .event(.ended(RunEnd(.failure(error))))
         }
     }
 
@@ -46,23 +41,23 @@ struct Expansion: Sendable {
         }
         switch action {
         case "return": return ended(try expansion().value(written))
-        case "throw": return .ended(RunEnd(.failure(Self.error(try expansion().value(written)))))
+        case "throw": return .event(.ended(RunEnd(.failure(Self.error(try expansion().value(written))))))
         default: break
         }
         let source = row.link == 0 ? written : try expansion().source(written)
         let (parameters, host) = try engine.admission.parameters(source, written: written, owner: row.owner)
         switch parameters {
         case .value(let value): return ended(value)
-        case .error(let kind, let message): return .ended(RunEnd(.failure(JobError(kind, message))))
-        case .timer(let seconds): return .timer(seconds)
-        case .job(let job): return .job(job)
+        case .error(let kind, let message): return .event(.ended(RunEnd(.failure(JobError(kind, message)))))
+        case .timer(let seconds): return .event(.timer(seconds))
+        case .job(let job): return .event(.job(job))
         case .list(let list): return .list(try ChildMaker(list, job: nil, written, of: row, engine))
         case .each(let items, let job): return .list(try ChildMaker(items, job: job, written, of: row, engine))
         default:
             if case .program(let program) = parameters, row.node == nil,
                 let node = engine.admission.otherNode(for: program, of: row.id)
             {
-                return .elsewhere(node)
+                return .event(.elsewhere(node: node))
             }
             var connections = 1
             if case .download(let download) = parameters { connections = max(1, download.segments) }
@@ -74,7 +69,7 @@ struct Expansion: Sendable {
     }
 
     private func ended(_ value: JSON) -> Result {
-        .ended(engine.end(.success(value), room: order.room).end)
+        .event(.ended(engine.end(.success(value), room: order.room).end))
     }
 
     /// The longest URL that is kept, in bytes.

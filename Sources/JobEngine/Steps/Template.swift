@@ -54,22 +54,17 @@ final class TemplateCache: Sendable {
         let list: Int64
     }
 
-    private struct State {
-        var templates: [Key: JSON] = [:]
-        /// Bytes of their texts.
-        var size: Int64 = 0
-    }
-
     private static let most = (count: 64, bytes: Int64(16 << 20))
 
-    private let state = Mutex(State())
+    /// The templates, and the bytes of their texts.
+    private let state = Mutex<(templates: [Key: JSON], size: Int64)>(([:], 0))
 
     /// The template of a list; `read` gives it and the bytes of its text.
     func template(_ key: Key, _ read: () throws(JobError) -> (JSON, Int64)) throws(JobError) -> JSON {
         if let found = state.withLock({ $0.templates[key] }) { return found }
         let (json, size) = try read()
         state.withLock { state in
-            if state.templates.count >= Self.most.count || state.size + size > Self.most.bytes { state = State() }
+            if state.templates.count >= Self.most.count || state.size + size > Self.most.bytes { state = ([:], 0) }
             state.templates[key] = json
             state.size += size
         }

@@ -7,21 +7,26 @@ import Synchronization
 ///
 /// Progress is never stored, and no round waits for it. A list counts what its children have done.
 package final class Board: Sendable {
-    fileprivate struct List {
-        var row: ListRow
-        var rate = RateMeter()
+    /// Runs and lists by their jobs.
+    fileprivate struct Known {
+        var runs: [JobID: RunProgress] = [:]
+        var lists: [JobID: (row: ListRow, rate: RateMeter)] = [:]
+
+        mutating func put(_ list: ListRow) {
+            let rate = lists[list.job].flatMap { $0.row.id == list.id ? $0.rate : nil }
+            lists[list.job] = (list, rate ?? RateMeter())
+        }
     }
 
     fileprivate struct State {
-        var runs: [JobID: RunProgress] = [:]
-        var lists: [JobID: List] = [:]
-        /// The jobs whose run or list is known from another node only.
-        var heard: Set<JobID> = []
+        var own = Known()
+        /// What is known from other nodes only.
+        var heard = Known()
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
         var children: [JobID: Set<JobID>] = [:]
-        /// Jobs whose list has changed since ``takeChanges()``.
-        var changedLists: Set<JobID> = []
+        /// The number of changes of lists.
+        var listChanges = 0
         /// The clients that wait until the program of a job has written more than `size` bytes, or a run of the job begins or
         /// ends.
         var readers: [JobID: [ObjectIdentifier: (size: Int64, promise: Promise<Void, Never>)]] = [:]
@@ -34,8 +39,8 @@ package final class Board: Sendable {
 
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
-            state.forget(row.id)
-            state.runs[row.id] = progress
+            state.forgetHeard(row.id)
+            state.own.runs[row.id] = progress
             guard let parent = row.parent else { return }
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
@@ -46,9 +51,9 @@ package final class Board: Sendable {
     /// Removes a run that is over.
     func end(_ progress: RunProgress) {
         state.withLock { state in
-            guard state.runs[progress.job] === progress else { return }
-            state.runs[progress.job] = nil
-            if state.lists[progress.job] == nil { state.leave(progress.job) }
+            guard state.own.runs[progress.job] === progress else { return }
+            state.own.runs[progress.job] = nil
+            if state.own.lists[progress.job] == nil { state.remove(progress.job) }
         }
         wakeReaders(of: progress.job)
     }
@@ -56,8 +61,14 @@ package final class Board: Sendable {
     /// Stores the present row of a job's list; nil removes the list.
     func put(_ list: ListRow?, of job: JobID) {
         state.withLock { state in
-            state.forget(job)
-            state.put(list, of: job)
+            state.forgetHeard(job)
+            if let list {
+                state.own.put(list)
+                state.listChanges += 1
+            } else {
+                state.own.lists[job] = nil
+                if state.own.runs[job] == nil { state.remove(job) }
+            }
         }
     }
 
@@ -75,12 +86,11 @@ package final class Board: Sendable {
     /// The run of a job at another node, which `make` makes if it is new.
     func elsewhere(_ job: JobID, _ run: RunID, _ make: () -> RunProgress) -> RunProgress {
         state.withLock { state in
-            let (known, isHeard) = (state.runs[job], state.heard.contains(job))
-            if let known, isHeard, known.run >= run { return known }
+            if let known = state.heard.runs[job], known.run >= run { return known }
             let progress = make()
-            if known == nil || isHeard {
-                state.hear(job, atMost: Self.mostHeard)
-                state.runs[job] = progress
+            if state.own.runs[job] == nil {
+                state.makeRoom(Self.mostHeard)
+                state.heard.runs[job] = progress
             }
             return progress
         }
@@ -89,18 +99,20 @@ package final class Board: Sendable {
     /// Stores a list as another node has it, unless more of it has ended as far as this one knows.
     func hear(_ list: ListRow) {
         state.withLock { state in
-            if let known = state.lists[list.job]?.row, (known.id, known.ended) >= (list.id, list.ended) { return }
-            guard state.runs[list.job] == nil || state.heard.contains(list.job) else { return }
-            state.hear(list.job, atMost: Self.mostHeard)
-            state.put(list, of: list.job)
+            if let known = state.list(of: list.job), (known.id, known.ended) >= (list.id, list.ended) { return }
+            guard state.own.runs[list.job] == nil else { return }
+            state.listChanges += 1
+            guard state.own.lists[list.job] == nil else { return state.own.put(list) }
+            state.makeRoom(Self.mostHeard)
+            state.heard.put(list)
         }
     }
 
     /// Forgets what other nodes have told of jobs that have changed since, or of all, as some of these nodes may be gone.
     func forget(_ jobs: [JobID], all: Bool) {
         state.withLock { state in
-            if all { for job in state.heard { state.forget(job) } }
-            for job in jobs where state.runs[job] == nil || state.heard.contains(job) { state.remove(job) }
+            if all { state.heard = Known() }
+            for job in jobs where state.own.runs[job] == nil { state.remove(job) }
         }
         for job in jobs { wakeReaders(of: job) }
     }
@@ -108,21 +120,15 @@ package final class Board: Sendable {
     /// Whether what it has of a job can be shown while the job's row names this run.
     package func isAbout(_ run: RunID?, of job: JobID) -> Bool {
         state.withLock { state in
-            guard state.heard.contains(job), state.lists[job] == nil else { return true }
-            return state.runs[job].map { $0.run == run } ?? true
+            guard let heard = state.heard.runs[job], state.list(of: job) == nil else { return true }
+            return heard.run == run
         }
     }
-
-    func list(of job: JobID) -> ListRow? { state.withLock { $0.lists[job]?.row } }
 
     /// The running sources of each owner in each queue.
     package var slots: [String: [UInt32: Int]] {
         state.withLock { state in
-            var slots: [String: [UInt32: Int]] = [:]
-            for (job, run) in state.runs where !state.heard.contains(job) {
-                slots[run.queue, default: [:]][run.owner, default: 0] += 1
-            }
-            return slots
+            state.own.runs.values.reduce(into: [:]) { $0[$1.queue, default: [:]][$1.owner, default: 0] += 1 }
         }
     }
 
@@ -130,7 +136,7 @@ package final class Board: Sendable {
 
     /// The run of the program that a job runs; nil if it runs none.
     package func program(of job: JobID) -> RunProgress? {
-        state.withLock { $0.runs[job] }.flatMap { $0.isProgram ? $0 : nil }
+        state.withLock { $0.run(of: job) }.flatMap { $0.isProgram ? $0 : nil }
     }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
@@ -151,68 +157,41 @@ package final class Board: Sendable {
         for reader in woken { reader.promise.succeed(()) }
     }
 
-    // MARK: - Changes
+    // MARK: - News
 
-    /// Whether there may be news now or soon.
-    var isActive: Bool { state.withLock { !$0.runs.isEmpty || !$0.changedLists.isEmpty } }
+    /// Whether there are runs, and the number of changes of lists: without either, no progress changes.
+    var activity: (hasRuns: Bool, listChanges: Int) {
+        state.withLock { (!$0.own.runs.isEmpty || !$0.heard.runs.isEmpty, $0.listChanges) }
+    }
 
-    /// Jobs with news and the lists around them, with the news of each.
-    func takeChanges() -> [JobID: RunProgress.News] {
+    /// What there is to tell of each job.
+    func present() -> [JobID: JobProgress] {
         state.withLock { state in
-            var changes: [JobID: RunProgress.News] = [:]
-            for job in exchange(&state.changedLists, with: []) { changes[job] = RunProgress.News() }
-            for (job, run) in state.runs {
-                if let news = run.takeNews() { changes[job] = news }
-            }
-            for job in Array(changes.keys) {
-                var next = state.parents[job]
-                while let parent = next, changes[parent] == nil {
-                    changes[parent] = RunProgress.News()
-                    next = state.parents[parent]
-                }
-            }
-            return changes
+            let jobs = [state.heard, state.own].flatMap { Array($0.runs.keys) + $0.lists.keys }
+            return jobs.reduce(into: [:]) { $0[$1] = JobProgress(state.progress(of: $1), state.run(of: $1)) }
         }
     }
 }
 
 extension Board.State {
-    fileprivate mutating func put(_ list: ListRow?, of job: JobID) {
-        guard let list else {
-            lists[job] = nil
-            if runs[job] == nil { leave(job) }
-            return
-        }
-        if lists[job]?.row.id == list.id {
-            lists[job]?.row = list
-        } else {
-            lists[job] = Board.List(row: list)
-        }
-        changedLists.insert(job)
+    fileprivate func run(of job: JobID) -> RunProgress? { own.runs[job] ?? heard.runs[job] }
+
+    fileprivate func list(of job: JobID) -> ListRow? { (own.lists[job] ?? heard.lists[job])?.row }
+
+    /// Makes room for what another node tells.
+    fileprivate mutating func makeRoom(_ most: Int) {
+        if heard.runs.count + heard.lists.count >= most { heard = Board.Known() }
     }
 
-    /// Notes that another node has told of a job.
-    fileprivate mutating func hear(_ job: JobID, atMost most: Int) {
-        if heard.count >= most { for job in heard { forget(job) } }
-        heard.insert(job)
-    }
-
-    /// Forgets what another node has told of a job, if it has.
-    fileprivate mutating func forget(_ job: JobID) {
-        guard heard.remove(job) != nil else { return }
-        runs[job] = nil
-        lists[job] = nil
+    fileprivate mutating func forgetHeard(_ job: JobID) {
+        heard.runs[job] = nil
+        heard.lists[job] = nil
     }
 
     fileprivate mutating func remove(_ job: JobID) {
-        runs[job] = nil
-        lists[job] = nil
-        heard.remove(job)
-        leave(job)
-    }
-
-    fileprivate mutating func leave(_ job: JobID) {
-        changedLists.remove(job)
+        forgetHeard(job)
+        own.runs[job] = nil
+        own.lists[job] = nil
         guard let parent = parents.removeValue(forKey: job) else { return }
         children[parent]?.remove(job)
         if children[parent]?.isEmpty == true { children[parent] = nil }
@@ -220,7 +199,7 @@ extension Board.State {
 
     /// The progress of a list is in bytes if any child counts bytes, else in finished children.
     fileprivate mutating func progress(of job: JobID) -> Progress? {
-        guard let list = lists[job]?.row else { return runs[job]?.latest }
+        guard let list = list(of: job) else { return run(of: job)?.snapshot.latest }
         let running = children[job] ?? []
         var bytes = list.bytes
         var total: Int64? = running.count < list.total - list.ended ? nil : bytes
@@ -238,7 +217,7 @@ extension Board.State {
             countsBytes
             ? Progress(completed: bytes, total: total)
             : Progress(completed: Int64(list.ended), total: Int64(list.total), unit: .jobs)
-        sum.rate = lists[job]?.rate.measure(sum.completed)
+        sum.rate = own.lists[job]?.rate.measure(sum.completed) ?? heard.lists[job]?.rate.measure(sum.completed)
         return sum
     }
 }

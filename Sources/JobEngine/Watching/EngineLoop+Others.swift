@@ -19,7 +19,7 @@ extension EngineLoop {
         let now = now.steady
         guard sharing.hasOthers, now >= nextReport else { return }
         nextReport = now.saturatingAdding(Self.reportPause)
-        var records = exchange(&listsToTell, with: []).compactMap { engine.board.list(of: $0)?.record }
+        var records = exchange(&listsToTell, with: [:]).values.map(\.record)
         for run in runs.values {
             guard let record = run.progress.record, record != run.told else { continue }
             records.append(record)
@@ -99,7 +99,7 @@ extension RunID {
 extension RunProgress {
     /// What other nodes are told of it; nil before there is something to tell.
     fileprivate var record: JSON? {
-        let (latest, output) = (latest, output)
+        let (latest, output) = (snapshot.latest, snapshot.output)
         guard latest != nil || output != nil || isProgram else { return nil }
         return [
             job.json, run.json, link.json, attempt.json, isProgram.json, latest?.completed.json ?? .null,

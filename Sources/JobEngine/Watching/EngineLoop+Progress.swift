@@ -1,19 +1,50 @@
 import JobCore
 import JobModel
 
-/// What subscriptions that ask for progress at one interval are told next.
+/// What there is to tell of a job: the progress of its run or list, and the output of its program.
+struct JobProgress {
+    /// Nil for a list without ended children, and for completed work, which the job's end tells at once.
+    private(set) var progress: Progress?
+    private(set) var output: Int64?
+    /// The number of reports of its run.
+    private(set) var reports: Int
+    let run: RunProgress?
+
+    init(_ progress: Progress?, _ run: RunProgress?) {
+        let snapshot = run?.snapshot
+        self.progress = progress.flatMap {
+            $0.total != $0.completed && ($0.unit != .jobs || $0.completed > 0) ? $0 : nil
+        }
+        (output, reports, self.run) = (snapshot?.output, snapshot?.reports ?? 0, run)
+    }
+
+    /// What has changed since an earlier moment; nil for nothing.
+    func news(since former: JobProgress?) -> JobProgress? {
+        var news = self
+        if let former, former.run === run {
+            news.reports -= former.reports
+            if former.output == output { news.output = nil }
+            let (was, now) = (former.progress, progress)
+            if was?.completed == now?.completed, was?.total == now?.total { news.progress = nil }
+        }
+        return news.progress == nil && news.output == nil ? nil : news
+    }
+}
+
+/// What subscriptions that ask for progress at one interval are told next, and what they know.
 struct ProgressInterval {
     var end: SteadyTime
-    /// Jobs with news, and the news of each.
-    var jobs: [JobID: RunProgress.News] = [:]
+    var told: [JobID: JobProgress] = [:]
+    /// ``Board/activity`` at that time.
+    var listChanges = 0
 }
 
 extension EngineLoop {
     /// When subscribers are told of progress next; nil if there is none.
     var nextProgress: SteadyTime? {
         guard !intervals.isEmpty else { return nil }
-        let isActive = engine.board.isActive
-        return intervals.values.filter { isActive || !$0.jobs.isEmpty }.map(\.end).min()
+        let activity = engine.board.activity
+        return intervals.values.filter { activity.hasRuns || $0.listChanges != activity.listChanges }.map(\.end).min()
     }
 
     /// Tells subscribers of progress, at most once per interval that one of them asks for.
@@ -24,43 +55,37 @@ extension EngineLoop {
             present[length] = intervals[length] ?? ProgressInterval(end: end(length))
         }
         guard let next = nextProgress, next <= now else { return }
-        let changes = engine.board.takeChanges()
-        var due: [Int: [JobID: RunProgress.News]] = [:]
-        for (length, var interval) in intervals {
-            interval.jobs.merge(changes) { $0.adding($1) }
-            if interval.end <= now {
-                if !interval.jobs.isEmpty { due[length] = interval.jobs }
-                interval = ProgressInterval(end: end(length))
+        let (listChanges, present) = (engine.board.activity.listChanges, engine.board.present())
+        var news: [JobID: [Int: JobProgress]] = [:]
+        for (length, interval) in intervals where interval.end <= now {
+            for (job, progress) in present {
+                if let new = progress.news(since: interval.told[job]) { news[job, default: [:]][length] = new }
             }
-            intervals[length] = interval
+            intervals[length] = ProgressInterval(end: end(length), told: present, listChanges: listChanges)
         }
-        if !due.isEmpty { tell(due) }
+        if !news.isEmpty { tell(news) }
     }
 
-    private func tell(_ due: [Int: [JobID: RunProgress.News]]) {
+    private func tell(_ news: [JobID: [Int: JobProgress]]) {
         var updates: [[SubscriptionID]: (progress: [ProgressRow], output: [ProgressRow])] = [:]
         // The round only reads, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
-            for job in Set(due.values.flatMap(\.keys)).sorted() {
-                let (progress, program) = (engine.board.progress(of: job), engine.board.program(of: job))
-                guard progress?.isNews == true || program != nil,
-                    let (row, watchers) = try core.watchers(of: job, in: transaction),
+            for (job, news) in news.sorted(by: { $0.key < $1.key }) {
+                guard let (row, watchers) = try core.watchers(of: job, in: transaction),
                     engine.board.isAbout(row.run, of: job)
                 else { continue }
                 for (length, ids) in watchers {
-                    guard let news = due[length]?[job] else { continue }
-                    if let progress, progress.isNews {
+                    guard let news = news[length] else { continue }
+                    if let progress = news.progress {
                         updates[ids, default: ([], [])].progress.append(
                             ProgressRow(
                                 job: job, link: row.link,
                                 news: .progress(
                                     progress, links: row.plan.links.count, coalesced: max(0, news.reports - 1))))
                     }
-                    if news.hasOutput, let program {
+                    if let size = news.output, let run = news.run {
                         updates[ids, default: ([], [])].output.append(
-                            ProgressRow(
-                                job: job, link: program.link,
-                                news: .output(attempt: program.attempt, size: program.output ?? 0)))
+                            ProgressRow(job: job, link: run.link, news: .output(attempt: run.attempt, size: size)))
                     }
                 }
             }
@@ -71,9 +96,4 @@ extension EngineLoop {
             if !rows.output.isEmpty { deliver(.output(ProgressBatch(rows.output)), to: ids) }
         }
     }
-}
-
-extension Progress {
-    /// False for a list without ended children, and for completed work, which the job's end tells at once.
-    fileprivate var isNews: Bool { total != completed && (unit != .jobs || completed > 0) }
 }

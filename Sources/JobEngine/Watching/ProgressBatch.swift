@@ -13,15 +13,7 @@ package final class ProgressBatch: Sendable {
     init(_ rows: [ProgressRow]) { self.rows = rows }
 
     /// Whether it has a row of a job.
-    package func hasRow(of job: JobID) -> Bool {
-        var range = rows.indices
-        while !range.isEmpty {
-            let middle = (range.lowerBound + range.upperBound) / 2
-            if rows[middle].job == job { return true }
-            range = rows[middle].job < job ? middle + 1..<range.upperBound : range.lowerBound..<middle
-        }
-        return false
-    }
+    package func hasRow(of job: JobID) -> Bool { rows.contains { $0.job == job } }
 
     /// The text of the batch, which the first caller writes for all others.
     package func text(_ write: (ProgressRow, inout JSONWriter) -> Void) -> Text {

@@ -6,26 +6,19 @@ import Synchronization
 
 /// The latest progress of one run, which its source reports on any thread.
 package final class RunProgress: Sendable {
-    private struct State {
+    struct Snapshot {
+        /// Nil before the first report.
         var latest: Progress?
-        /// Reports since ``takeNews()``.
         var reports = 0
         var unit = Progress.Unit.bytes
-        var rate = RateMeter()
-        /// The bytes that its program has written, and whether that is news since ``takeNews()``.
+        /// The bytes that its program has written; nil if it wrote nothing.
         var output: Int64?
-        var hasNewOutput = false
+        /// The file into which its source has put the response body.
         var body: BlobReference?
-    }
+        fileprivate var rate = RateMeter()
 
-    /// The news of a run since they were last taken.
-    struct News {
-        var reports = 0
-        var hasOutput = false
-
-        func adding(_ later: News) -> News {
-            News(reports: reports + later.reports, hasOutput: hasOutput || later.hasOutput)
-        }
+        /// The bytes transferred so far; 0 if the source counts something else.
+        var bytes: Int64 { latest.map { $0.unit == .bytes ? $0.completed : 0 } ?? 0 }
     }
 
     let job: JobID
@@ -38,7 +31,7 @@ package final class RunProgress: Sendable {
     let isProgram: Bool
     /// The file with the output of its program.
     package let file: BlobReference
-    private let state = Mutex(State())
+    private let state = Mutex(Snapshot())
     private let board: Board
 
     init(of order: RunOrder, on board: Board) {
@@ -55,6 +48,8 @@ package final class RunProgress: Sendable {
         (owner, queue, self.isProgram, file, self.board) = (0, "", isProgram, run.outputSoFar(), board)
     }
 
+    var snapshot: Snapshot { state.withLock(\.self) }
+
     func report(_ update: ProgressUpdate) {
         state.withLock { state in
             state.latest = Progress(
@@ -67,35 +62,11 @@ package final class RunProgress: Sendable {
     /// Sets the unit of later reports.
     func count(in unit: Progress.Unit) { state.withLock { $0.unit = unit } }
 
-    /// Nil before the first report.
-    var latest: Progress? { state.withLock(\.latest) }
-
-    /// The bytes transferred so far; 0 if the source counts something else.
-    var bytes: Int64 { latest.map { $0.unit == .bytes ? $0.completed : 0 } ?? 0 }
-
-    /// The bytes that its program has written; nil if it wrote nothing.
-    package var output: Int64? { state.withLock(\.output) }
-
-    func wrote(_ size: Int64) {
-        state.withLock { state in
-            state.output = size
-            state.hasNewOutput = true
-        }
-        board.wakeReaders(of: job, at: size)
-    }
-
-    /// The file into which its source has put the response body; nil if it did not.
-    var body: BlobReference? { state.withLock(\.body) }
-
     func keep(_ body: BlobReference) { state.withLock { $0.body = body } }
 
-    /// Nil if there are none.
-    func takeNews() -> News? {
-        state.withLock { state in
-            guard state.reports > 0 || state.hasNewOutput else { return nil }
-            return News(
-                reports: exchange(&state.reports, with: 0), hasOutput: exchange(&state.hasNewOutput, with: false))
-        }
+    func wrote(_ size: Int64) {
+        state.withLock { $0.output = size }
+        board.wakeReaders(of: job, at: size)
     }
 }
 

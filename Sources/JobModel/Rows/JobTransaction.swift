@@ -133,8 +133,8 @@ package enum RoundEnd: Sendable {
     case committed
     /// It changed nothing.
     case undone(StoreError)
-    /// Its fate is unknown until ``JobStore/settle()`` tells it. A store that cannot tell settles it with the next round that
-    /// it commits: then it has changed nothing, and never will.
+    /// Its fate is unknown until ``JobStore/settle()`` tells it. A store that cannot tell settles it with another round: once
+    /// that is committed, it has changed nothing, and never will.
     case unknown(StoreError)
 }
 
@@ -151,7 +151,6 @@ package protocol JobStore: AnyObject {
     func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd
     /// The end of the last round whose fate was unknown; nil as long as that is so. Rounds before it is known are undone.
     func settle() -> RoundEnd?
-    var tellsFates: Bool { get }
     /// The number of this start of a daemon; another one once the store has found that the life was over, as others had not
     /// heard of it for too long. The runs of the life before are lost then.
     var life: Int64 { get }
@@ -183,7 +182,10 @@ package protocol SharedStore: AnyObject {
 }
 
 extension JobStore {
-    package func settle() -> RoundEnd? { nil }
-    package var tellsFates: Bool { false }
+    package func settle() -> RoundEnd? {
+        let end = round { (transaction) throws(StoreError) in _ = try transaction.nextNumber() }
+        return if case .committed = end { .undone(StoreError(.write, "It was not committed.")) } else { nil }
+    }
+
     package var sharing: (any SharedStore)? { nil }
 }

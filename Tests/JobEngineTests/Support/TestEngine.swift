@@ -53,8 +53,8 @@ struct TestEngine: Sendable {
         let still = EngineClock(
             wall: { Timestamp(milliseconds: clock.milliseconds.withLock(\.self)) },
             steady: { clock.milliseconds.withLock(\.self) }, random: { 0.5 })
-        let engine = Engine(
-            settings: settings, store: store, reader: store, library: library, life: life,
+        let engine = try Engine(
+            settings: settings, store: store, reader: store, library: library,
             blobs: directory.path + "/blobs", archive: archive,
             clock: hasRealClock ? .system(steadyAnchor: 0) : still, logger: logger)
         try await engine.start(start)
