@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -58,4 +59,8 @@ ssize_t deferd_access_list(int file, void *entries, size_t room) {
 
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size) {
     return fsetxattr(file, is_default ? "system.posix_acl_default" : "system.posix_acl_access", entries, size, 0);
+}
+
+int deferd_accept(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }

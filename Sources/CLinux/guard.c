@@ -10,26 +10,21 @@
 #include <unistd.h>
 
 int deferd_guard_send(
-    int socket, const struct deferd_guard_request *request, const int *descriptors, size_t count, int flags) {
+    int socket, const struct deferd_guard_request *request, const int *descriptors, int flags) {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(DEFERD_GUARD_DESCRIPTORS * sizeof(int))];
-    } control;
+    } control = {0};
     struct iovec vector = {.iov_base = (void *)request, .iov_len = sizeof *request};
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
-    if (count > DEFERD_GUARD_DESCRIPTORS) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (count > 0) {
-        memset(&control, 0, sizeof control);
+    if (descriptors) {
         message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        message.msg_controllen = sizeof control;
         struct cmsghdr *part = CMSG_FIRSTHDR(&message);
         part->cmsg_level = SOL_SOCKET;
         part->cmsg_type = SCM_RIGHTS;
-        part->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(part), descriptors, count * sizeof(int));
+        part->cmsg_len = CMSG_LEN(DEFERD_GUARD_DESCRIPTORS * sizeof(int));
+        memcpy(CMSG_DATA(part), descriptors, DEFERD_GUARD_DESCRIPTORS * sizeof(int));
     }
     ssize_t sent;
     while ((sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL)) < 0 && errno == EINTR) {}
@@ -48,8 +43,4 @@ int deferd_memory_file(const char *name) {
 
 int deferd_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
-int deferd_try_lock(int file) {
-    int result;
-    while ((result = flock(file, LOCK_EX | LOCK_NB)) < 0 && errno == EINTR) {}
-    return result;
-}
+int deferd_try_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }

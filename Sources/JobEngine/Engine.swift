@@ -1,4 +1,3 @@
-import CLinux
 package import DataSources
 import DeferredKit
 import Dispatch
@@ -66,7 +65,7 @@ package final class Engine: Sendable {
                 try reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
             })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
-            let isStarted = Self.startThread(stack: 1 << 20) { [self] in
+            let isStarted = Self.startThread { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
                 let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
@@ -88,20 +87,21 @@ package final class Engine: Sendable {
         }
     }
 
-    /// Runs `body` on a new thread with a stack of so many bytes; returns false if there can be no more threads.
-    package static func startThread(stack: Int, _ body: @escaping @Sendable () -> Void) -> Bool {
+    /// Runs `body` on a new thread; returns false if there can be no more threads.
+    package static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
         final class Box {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
         }
         let box = Unmanaged.passRetained(Box(body))
-        let result = deferd_start_thread(
-            stack,
+        var thread = pthread_t()
+        let result = pthread_create(
+            &thread, nil,
             { pointer in
                 if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
                 return nil
             }, box.toOpaque())
-        if result != 0 { box.release() }
+        if result != 0 { box.release() } else { pthread_detach(thread) }
         return result == 0
     }
 

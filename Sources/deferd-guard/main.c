@@ -91,36 +91,14 @@ static void signal_group(pid_t leader, int number) {
     if (number == SIGTERM) kill(-leader, SIGCONT);
 }
 
-/// What a block says: NULL follows the arguments, and the variables.
-struct surroundings {
-    mode_t umask;
-    const char *directory;
-    const char *path;
-    char **arguments;
-    char **variables;
-};
-
-/// Finds the texts of a block, which ends with a NUL, and stores pointers to them in `pointers`.
-static bool read_block(char *block, size_t size, char **pointers, struct surroundings *texts) {
-    const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
-    char *text = block + sizeof *head, *end = block + size;
-    size_t count = 2 + (size_t)head->arguments + head->variables, next = 0;
-    texts->umask = head->umask;
-    texts->arguments = pointers;
-    texts->variables = pointers + head->arguments + 1;
-    for (size_t index = 0; index < count; index++) {
-        if (text >= end) return false;
-        if (index == 0) texts->directory = text;
-        else if (index == 1) texts->path = text;
-        else {
-            if (index == 2 + (size_t)head->arguments) pointers[next++] = NULL;
-            pointers[next++] = text;
-        }
+/// Finds the texts of a block. In `texts`, where all pointers are NULL before, one stays NULL behind the arguments, and one
+/// behind the variables.
+static void read_block(const struct deferd_guard_block *block, char **texts) {
+    char *text = (char *)(block + 1);
+    for (size_t index = 0; index < 1 + (size_t)block->arguments + block->variables; index++) {
+        texts[index <= block->arguments ? index : index + 1] = text;
         text += strlen(text) + 1;
     }
-    texts->variables[head->variables] = NULL;
-    texts->arguments[head->arguments] = NULL;
-    return true;
 }
 
 /// How a child reports its failure: it shares this process's memory until it runs the program.
@@ -129,7 +107,7 @@ static volatile struct {
     uint32_t kind;
 } failure;
 
-static void become(const struct surroundings *texts, const int *descriptors, pid_t guard) {
+static void become(const struct deferd_guard_block *block, char **texts, const int *descriptors, pid_t guard) {
     failure.kind = DEFERD_GUARD_REFUSED;
     setsid();
     // If the guard is killed, its programs are ended too; the daemon ends the rest of their groups.
@@ -138,15 +116,15 @@ static void become(const struct surroundings *texts, const int *descriptors, pid
     for (int target = 0; target < 3; target++) {
         if (dup2(descriptors[1 + target], target) < 0) goto failed;
     }
-    if (chdir(texts->directory) != 0) {
+    if (chdir(texts[0]) != 0) {
         failure.kind = DEFERD_GUARD_NO_DIRECTORY;
         goto failed;
     }
-    umask(texts->umask);
+    umask(block->umask);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(texts->path, texts->arguments, texts->variables);
+    execve(texts[1], texts + 1, texts + 2 + block->arguments);
 failed:
     failure.error = errno;
     _exit(127);
@@ -154,37 +132,27 @@ failed:
 
 /// Starts a program; returns the id of its process, or -1 with the reason in `failure`.
 static pid_t start(const struct deferd_guard_request *request, const int *descriptors) {
-    struct stat file;
-    size_t size = request->size;
     failure.kind = DEFERD_GUARD_REFUSED;
-    failure.error = group_count == most_groups ? EAGAIN : EINVAL;
-    if (group_count == most_groups || size <= sizeof(struct deferd_guard_block) || fstat(descriptors[0], &file) != 0
-        || (uint64_t)file.st_size < size) {
-        return -1;
-    }
+    failure.error = EAGAIN;
+    if (group_count == most_groups) return -1;
     failure.error = ENOMEM;
-    // A private mapping: no other process sees the writes of this one.
-    char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[0], 0);
+    struct deferd_guard_block *block = mmap(NULL, request->size, PROT_READ, MAP_PRIVATE, descriptors[0], 0);
     if (block == MAP_FAILED) return -1;
-    block[size - 1] = 0;
-    const struct deferd_guard_block *head = (const struct deferd_guard_block *)block;
-    char **pointers = calloc((size_t)head->arguments + head->variables + 2, sizeof(char *));
-    // An unreadable block is refused as such.
-    if (pointers) failure.error = EINVAL;
-    struct surroundings texts;
+    char **texts = calloc((size_t)block->arguments + block->variables + 3, sizeof(char *));
     pid_t guard = getpid(), child = -1;
-    if (pointers && read_block(block, size, pointers, &texts)) {
+    if (texts) {
+        read_block(block, texts);
         failure.error = 0;
         child = vfork();
-        if (child == 0) become(&texts, descriptors, guard);
+        if (child == 0) become(block, texts, descriptors, guard);
         if (child < 0) failure.error = errno;
         if (child > 0 && failure.error != 0) {
             while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
             child = -1;
         }
     }
-    free(pointers);
-    munmap(block, size);
+    free(texts);
+    munmap(block, request->size);
     return child;
 }
 
@@ -209,12 +177,12 @@ static bool serve(void) {
     }
     int descriptors[DEFERD_GUARD_DESCRIPTORS];
     size_t received = 0;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+    if (part) {
         received = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(descriptors, CMSG_DATA(part), received * sizeof(int));
     }
-    if (count == sizeof request && request.kind == DEFERD_GUARD_START) {
+    if (request.kind == DEFERD_GUARD_START) {
         // This process may have no room for the descriptors.
         failure.kind = DEFERD_GUARD_REFUSED;
         failure.error = EMFILE;
@@ -225,7 +193,7 @@ static bool serve(void) {
             groups[group_count++] = (struct group){.id = request.id, .leader = leader};
             report(DEFERD_GUARD_STARTED, leader, request.id);
         }
-    } else if (count == sizeof request && request.kind == DEFERD_GUARD_SIGNAL) {
+    } else {
         for (size_t index = 0; index < group_count; index++) {
             if (groups[index].id == request.id) signal_group(groups[index].leader, request.signal);
         }

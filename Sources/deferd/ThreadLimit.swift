@@ -16,7 +16,7 @@ enum ThreadLimit {
             for _ in 0..<started { leaving.wait() }
         }
         while started < needed {
-            let isStarted = Engine.startThread(stack: 64 << 10) {
+            let isStarted = Engine.startThread {
                 opening.wait()
                 leaving.signal()
             }

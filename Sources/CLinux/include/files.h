@@ -44,3 +44,6 @@ static inline const char *deferd_entry_name(const struct dirent *entry) { return
 
 /// Sets the access list of an open file or directory, or the default list for new files in it. Returns 0, or -1 with errno set.
 int deferd_set_access_list(int file, int is_default, const void *entries, size_t size);
+
+/// Accepts a connection as nonblocking and close-on-exec: accept4(2), which Swift's Glibc module lacks.
+int deferd_accept(int listener);

@@ -1,5 +1,4 @@
 #pragma once
-#include <stddef.h>
 #include <stdint.h>
 
 // The protocol between the daemon and the program guard (`deferd-guard`). The guard starts programs, and ends them all if
@@ -18,7 +17,7 @@ enum deferd_guard_request_kind {
     DEFERD_GUARD_SIGNAL = 2,
 };
 
-/// The maximum number of descriptors with a request.
+/// The number of descriptors with a request to start a program.
 enum { DEFERD_GUARD_DESCRIPTORS = 4 };
 
 struct deferd_guard_request {
@@ -30,8 +29,8 @@ struct deferd_guard_request {
     uint64_t size;
 };
 
-/// The beginning of a block. It is followed by the directory, the path, the arguments (of which the first is the program's
-/// own name) and the variables, each terminated by a NUL.
+/// The beginning of a block. It is followed by the directory, the arguments (of which the first is the program's path) and
+/// the variables, each terminated by a NUL.
 struct deferd_guard_block {
     uint32_t arguments;
     uint32_t variables;
@@ -60,10 +59,10 @@ struct deferd_guard_report {
     uint64_t id;
 };
 
-/// Sends a request with its descriptors, if any. Returns 0, or -1 with errno set. Swift cannot make the control message.
+/// Sends a request with its descriptors, or NULL. Returns 0, or -1 with errno set. Swift cannot make the control message.
 /// `flags` are those of send(2).
 int deferd_guard_send(
-    int socket, const struct deferd_guard_request *request, const int *descriptors, size_t count, int flags);
+    int socket, const struct deferd_guard_request *request, const int *descriptors, int flags);
 
 /// An empty file in memory: memfd_create(2), which glibc declares for GNU sources only.
 int deferd_memory_file(const char *name);

@@ -50,7 +50,7 @@ struct ProgramCommand: Sendable {
         let header = deferd_guard_block(
             arguments: UInt32(words.count), variables: UInt32(variables.count), umask: umask)
         var bytes = withUnsafeBytes(of: header, Array.init)
-        for text in [directory, words.first ?? ""] + words + variables.map({ "\($0.key)=\($0.value)" }) {
+        for text in [directory] + words + variables.map({ "\($0.key)=\($0.value)" }) {
             bytes += text.utf8
             bytes.append(0)
         }

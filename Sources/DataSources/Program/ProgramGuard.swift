@@ -123,7 +123,7 @@ final class ProgramGuard: Sendable {
         let descriptors = [blockFile, input, output.write, errors.write]
         runs.withLock { $0[run.id] = run }
         do throws(Errno) {
-            _ = try FileOperations.call { deferd_guard_send(socket, &request, descriptors, descriptors.count, 0) }
+            _ = try FileOperations.call { deferd_guard_send(socket, &request, descriptors, 0) }
         } catch {
             forget(run)
             if let ownDirectory { rmdir(ownDirectory) }
@@ -140,7 +140,7 @@ final class ProgramGuard: Sendable {
     func send(_ signal: Int32, to id: UInt64) {
         guard runs.withLock({ $0[id] != nil }) else { return }
         var request = deferd_guard_request(kind: DEFERD_GUARD_SIGNAL.rawValue, signal: signal, id: id, size: 0)
-        guard deferd_guard_send(socket, &request, nil, 0, Int32(MSG_DONTWAIT)) != 0, errno == EAGAIN else { return }
+        guard deferd_guard_send(socket, &request, nil, Int32(MSG_DONTWAIT)) != 0, errno == EAGAIN else { return }
         loop.scheduleTask(in: .milliseconds(50)) { self.send(signal, to: id) }
     }
 

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import JobCore
 import JobEngine
@@ -15,11 +14,13 @@ struct Peer: Sendable, Equatable {
 
     /// Reads the credentials that the peer had when it connected; nil if the kernel reports none.
     init?(socket: Int32) {
-        var (uid, gid) = (uid_t(), gid_t())
-        guard deferd_peer(socket, &uid, &gid) == 0 else { return nil }
-        self.uid = uid
+        // The members of ucred, which glibc declares for GNU sources only.
+        var peer = (pid: pid_t(), uid: uid_t(), gid: gid_t())
+        var length = socklen_t(MemoryLayout.size(ofValue: peer))
+        guard getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 else { return nil }
+        uid = peer.uid
         let supplementary = Self.groups(socket)
-        groups = (supplementary ?? []).union([gid])
+        groups = (supplementary ?? []).union([peer.gid])
         // Root and the daemon's own user may do what the daemon may, whatever their groups.
         storedGroups = uid == 0 || uid == Self.own || supplementary == nil ? nil : CallerGroups(groups)
     }
@@ -29,8 +30,10 @@ struct Peer: Sendable, Equatable {
     private static func groups(_ socket: Int32) -> Set<UInt32>? {
         var groups = [gid_t](repeating: 0, count: 64)
         while true {
-            let count = deferd_peer_groups(socket, &groups, Int32(groups.count))
-            if count >= 0 { return Set(groups.prefix(Int(count))) }
+            var length = socklen_t(groups.count * MemoryLayout<gid_t>.size)
+            if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 {
+                return Set(groups.prefix(Int(length) / MemoryLayout<gid_t>.size))
+            }
             guard errno == ERANGE, groups.count < 65_536 else { return nil }
             groups = [gid_t](repeating: 0, count: groups.count * 2)
         }
