@@ -5,7 +5,6 @@ import NIOCore
 /// The calls of one connection that wait for answers, on the event loop of its channel.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
     typealias Waiter = CheckedContinuation<Result<JSON, JobClientError>, Never>
 
     private struct Call {
@@ -20,27 +19,16 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var framer = LineFramer(limit: JobClient.maximumAnswerBytes)
     private var frames: [LineFramer.Frame] = []
     private let events: JobEvents
-    private var context: ChannelHandlerContext?
-    private var isFlushDue = false
+    private let channel: any Channel
 
-    init(events: JobEvents) { self.events = events }
+    init(events: JobEvents, channel: any Channel) { (self.events, self.channel) = (events, channel) }
 
-    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
-
-    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
-
-    /// Sends a call; calls made in one turn of the event loop go out in one write.
+    /// Sends a call; calls made in one turn of the event loop go out in one write, by the first flush.
     func call(_ id: Int, line: [UInt8], waiter: Waiter) {
-        guard ending == nil, let context else { return waiter.resume(returning: .failure(ending ?? .closedThere)) }
+        if let ending { return waiter.resume(returning: .failure(ending)) }
         calls[id] = Call(waiter: waiter, length: line.count)
-        context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: line)), promise: nil)
-        guard !isFlushDue else { return }
-        isFlushDue = true
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        context.eventLoop.execute {
-            bound.value.isFlushDue = false
-            bound.value.context?.flush()
-        }
+        channel.write(channel.allocator.buffer(bytes: line), promise: nil)
+        channel.eventLoop.execute { [channel] in channel.flush() }
     }
 
     /// Stops waiting for an answer; the call still counts until the answer comes.
@@ -58,7 +46,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         for call in calls.values { call.waiter?.resume(returning: .failure(reason)) }
         calls = [:]
         events.end(error)
-        context?.close(promise: nil)
+        channel.close(promise: nil)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -33,7 +33,7 @@ public final class JobClient: Sendable {
     /// One thread serves all connections of a program, because they wait far more than they work.
     private static let eventLoops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    private init(channel: any Channel, handler: NIOLoopBound<ConnectionHandler>, events: JobEvents) {
+    private init(_ channel: any Channel, _ handler: NIOLoopBound<ConnectionHandler>, _ events: JobEvents) {
         (self.channel, self.handler, notifications) = (channel, handler, events)
     }
 
@@ -53,15 +53,13 @@ public final class JobClient: Sendable {
         var patience = 100
         while true {
             do {
-                let bootstrap = ClientBootstrap(group: eventLoops)
-                let (channel, handler) = try await bootstrap.connect(unixDomainSocketPath: path) { channel in
+                return try await ClientBootstrap(group: eventLoops).connect(unixDomainSocketPath: path) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        let handler = ConnectionHandler(events: events)
+                        let handler = ConnectionHandler(events: events, channel: channel)
                         try channel.pipeline.syncOperations.addHandler(handler)
-                        return (channel, NIOLoopBound(handler, eventLoop: channel.eventLoop))
+                        return JobClient(channel, NIOLoopBound(handler, eventLoop: channel.eventLoop), events)
                     }
                 }
-                return JobClient(channel: channel, handler: handler, events: events)
             } catch let error as IOError where error.errnoCode == EAGAIN && patience > 0 {
                 // The daemon's backlog is full; connecting to a Unix socket does not wait by itself.
                 patience -= 1
@@ -142,15 +140,8 @@ public final class JobClient: Sendable {
 }
 
 extension JobClient {
-    /// A process at the other end of a socket, as the kernel reports it (`ucred`).
-    package struct Peer: Sendable {
-        package let pid: Int32
-        package let uid: UInt32
-        let gid: UInt32
-    }
-
-    /// The process that began to listen at the socket; nil if the kernel reports none.
-    package var peer: Peer? {
+    /// The process that began to listen at the socket (`ucred`); nil if the kernel reports none.
+    package var peer: (pid: Int32, uid: UInt32, gid: UInt32)? {
         get async {
             let option = NIOBSDSocket.Option(rawValue: SO_PEERCRED)
             guard let socket = channel as? any SocketOptionProvider else { return nil }

@@ -38,10 +38,6 @@ public struct JobClientError: Error, Sendable {
         public let message: String
         /// Details for programs: `retryAfter`, `pointer`, `state`.
         public let data: JSON
-
-        package init(code: Int, kind: String?, message: String, data: JSON) {
-            (self.code, self.kind, self.message, self.data) = (code, kind, message, data)
-        }
     }
 
     /// The kind of failure.
@@ -53,7 +49,7 @@ public struct JobClientError: Error, Sendable {
     /// The cause, such as the error of a system call.
     public let underlying: (any Error)?
 
-    package init(_ code: Code, _ message: String, rpc: Remote? = nil, underlying: (any Error)? = nil) {
+    init(_ code: Code, _ message: String, rpc: Remote? = nil, underlying: (any Error)? = nil) {
         (self.code, self.message, self.rpc, self.underlying) = (code, message, rpc, underlying)
     }
 }

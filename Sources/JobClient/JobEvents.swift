@@ -12,57 +12,34 @@ public final class JobEvents: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// The type of error that the sequence throws.
     public typealias Failure = JobClientError
 
-    /// The queue, and its reader while that waits.
-    private struct State {
-        var queue: EventQueue
-        var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
+    private let queue: Mutex<EventQueue>
 
-        /// Resumes the reader if something waits for it.
-        mutating func handOver() {
-            guard let reader, let next = queue.next() else { return }
-            self.reader = nil
-            reader.resume(returning: next)
-        }
-    }
-
-    private let state: Mutex<State>
-
-    init(limit: Int) { state = Mutex(State(queue: EventQueue(limit: limit))) }
+    init(limit: Int) { queue = Mutex(EventQueue(limit: limit)) }
 
     /// Adds an event; returns false if too many wait.
-    func append(_ event: JobEvent) -> Bool {
-        state.withLock { state in
-            defer { state.handOver() }
-            return state.queue.append(event)
-        }
-    }
+    func append(_ event: JobEvent) -> Bool { queue.withLock { $0.append(event) } }
 
-    func end(_ error: JobClientError?) {
-        state.withLock { state in
-            state.queue.end(error)
-            state.handOver()
-        }
-    }
+    func end(_ error: JobClientError?) { queue.withLock { $0.end(error) } }
 
     /// The next notification, or nil at the end, or if the task is cancelled.
     public func next() async throws(JobClientError) -> JobEvent? {
         let next: Result<JobEvent?, JobClientError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                state.withLock { state in
-                    if state.reader != nil {
+                queue.withLock { queue in
+                    if queue.reader != nil {
                         let error = JobClientError(
                             .misuse, "Another task reads the notifications; a connection has one reader.")
                         return continuation.resume(returning: .failure(error))
                     }
                     if Task.isCancelled { return continuation.resume(returning: .success(nil)) }
-                    state.reader = continuation
-                    state.handOver()
+                    queue.reader = continuation
+                    queue.handOver()
                 }
             }
         } onCancel: {
-            state.withLock { state in
-                state.reader?.resume(returning: .success(nil))
-                state.reader = nil
+            queue.withLock { queue in
+                queue.reader?.resume(returning: .success(nil))
+                queue.reader = nil
             }
         }
         return try next.get()
@@ -90,12 +67,15 @@ struct EventQueue {
     /// The number of the last waiting event of each job in each watch, and of that about its output.
     private var last: [Key: Int] = [:]
     private var ending: Result<Void, JobClientError>?
+    /// The reader, while it waits.
+    var reader: CheckedContinuation<Result<JobEvent?, JobClientError>, Never>?
 
     init(limit: Int) { self.limit = limit }
 
     /// Adds an event; returns false if that would exceed the limit.
     mutating func append(_ event: JobEvent) -> Bool {
         guard ending == nil else { return true }
+        defer { handOver() }
         let key = Key(event)
         if let number = last[key], let merged = event.merging(waiting[offset: number - removed]) {
             size += event.size - waiting[offset: number - removed].size
@@ -112,6 +92,14 @@ struct EventQueue {
     /// Ends the queue: waiting events are still returned, new ones are ignored.
     mutating func end(_ error: JobClientError?) {
         if ending == nil { ending = error.map { .failure($0) } ?? .success(()) }
+        handOver()
+    }
+
+    /// Resumes the reader if something waits for it.
+    mutating func handOver() {
+        guard let reader, let next = self.next() else { return }
+        self.reader = nil
+        reader.resume(returning: next)
     }
 
     /// The next event, or nil inside the result at the end; nil if neither is there yet.

@@ -1,9 +1,9 @@
 import ArgumentParser
-import JobClient
 import JobModel
 import Testing
 
 @testable import DeferctlCommands
+@testable import JobClient
 
 /// The status of this program; the testing library has a type of that name, too.
 typealias Status = DeferctlCommands.ExitStatus
