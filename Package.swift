@@ -131,6 +131,7 @@ let package = Package(
                 "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
                 "JobCore", "JobEngine", "JobStore", "Systemd", "YAML",
                 arguments, log, services, system,
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ] + nio + postgreSQL,
             swiftSettings: ours,

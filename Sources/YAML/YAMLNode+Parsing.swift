@@ -12,23 +12,6 @@ extension YAMLNode {
 
 /// Makes nodes of libyaml's events.
 private final class Composer {
-    private struct Event {
-        enum Kind {
-            case scalar(String, isText: Bool)
-            case alias(String)
-            case list
-            case map
-            case end
-            case document
-            case endOfText
-            case other
-        }
-
-        let kind: Kind
-        var anchor: String?
-        let place: TextPlace
-    }
-
     // libyaml keeps pointers to it.
     private let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
     private var anchors: [String: (node: YAMLNode, count: Int)] = [:]
@@ -51,74 +34,91 @@ private final class Composer {
     func documents() throws(YAMLError) -> [YAMLNode] {
         var documents: [YAMLNode] = []
         while true {
-            switch try next().kind {
-            case .document:
-                (anchors, path) = ([:], [])
-                documents.append(try node(try next(), depth: 0))
-            case .endOfText: return documents
-            default: continue
-            }
+            let type = try next { event throws(YAMLError) in event.type }
+            if type == YAML_STREAM_END_EVENT { return documents }
+            guard type == YAML_DOCUMENT_START_EVENT else { continue }
+            (anchors, path) = ([:], [])
+            documents.append(try next { event throws(YAMLError) in try node(event, depth: 0) })
         }
     }
 
-    private func node(_ event: Event, depth: Int) throws(YAMLError) -> YAMLNode {
+    private func node(_ event: yaml_event_t, depth: Int) throws(YAMLError) -> YAMLNode {
+        let place = TextPlace(event.start_mark)
         guard depth <= 100 else {
-            throw YAMLError(place: event.place, reason: "there are more than 100 values inside each other")
+            throw YAMLError(place: place, reason: "there are more than 100 values inside each other")
         }
         let before = count
         count += 1
         let content: YAMLNode.Content
-        switch event.kind {
-        case .scalar(let text, let isText): content = .scalar(text, isText: isText)
-        case .list: content = .list(try list(depth: depth + 1))
-        case .map: content = .map(try map(depth: depth + 1))
-        case .alias(let name):
+        var anchor: UnsafeMutablePointer<UInt8>?
+        switch event.type {
+        case YAML_SCALAR_EVENT:
+            let scalar = event.data.scalar
+            let text = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
+            let isText = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag.map(Self.text) == "tag:yaml.org,2002:str"
+            (content, anchor) = (.scalar(String(decoding: text, as: UTF8.self), isText: isText), scalar.anchor)
+        case YAML_SEQUENCE_START_EVENT:
+            (content, anchor) = (.list(try list(depth: depth + 1)), event.data.sequence_start.anchor)
+        case YAML_MAPPING_START_EVENT:
+            (content, anchor) = (.map(try map(depth: depth + 1)), event.data.mapping_start.anchor)
+        case YAML_ALIAS_EVENT:
+            let name = Self.text(event.data.alias.anchor)
             guard let repeated = anchors[name] else {
-                throw YAMLError(place: event.place, reason: "there is no complete value &\(name) before *\(name)")
+                throw YAMLError(place: place, reason: "there is no complete value &\(name) before *\(name)")
             }
             count += repeated.count
             content = repeated.node.content
-        default: throw YAMLError(place: event.place, reason: "a value is missing")
+        default: throw YAMLError(place: place, reason: "a value is missing")
         }
         guard count <= 1 << 20 else {
             let reason = "there are more than \(1 << 20) values, with those that aliases repeat"
-            throw YAMLError(place: event.place, reason: reason)
+            throw YAMLError(place: place, reason: reason)
         }
-        let node = YAMLNode(content, at: event.place)
-        if let anchor = event.anchor { anchors[anchor] = (node, count - before) }
+        let node = YAMLNode(content, at: place)
+        if let anchor { anchors[Self.text(anchor)] = (node, count - before) }
         return node
     }
 
     private func list(depth: Int) throws(YAMLError) -> [YAMLNode] {
         var values: [YAMLNode] = []
-        while true {
-            let event = try next()
-            if case .end = event.kind { return values }
-            values.append(try node(event, depth: depth))
+        while let value = try next({ event throws(YAMLError) -> YAMLNode? in
+            try event.type == YAML_SEQUENCE_END_EVENT ? nil : node(event, depth: depth)
+        }) {
+            values.append(value)
         }
+        return values
     }
 
     private func map(depth: Int) throws(YAMLError) -> [YAMLNode.Entry] {
         var entries: [YAMLNode.Entry] = []
         var names: Set<String> = []
-        while true {
-            let event = try next()
-            if case .end = event.kind { return entries }
-            guard case .scalar(let name, _) = try node(event, depth: depth).content else {
-                throw YAMLError(place: event.place, reason: "the name in a map must be a single value")
-            }
-            path.append(name)
-            guard names.insert(name).inserted else {
-                let whole = path.joined(separator: ".")
-                throw YAMLError(place: event.place, reason: "\"\(whole)\" is there twice; keep one of them")
-            }
-            let value = try node(try next(), depth: depth)
-            path.removeLast()
-            entries.append(YAMLNode.Entry(name: name, place: event.place, value: value))
+        while let entry = try next({ event throws(YAMLError) in try self.entry(event, &names, depth: depth) }) {
+            entries.append(entry)
         }
+        return entries
     }
 
-    private func next() throws(YAMLError) -> Event {
+    /// The entry whose name the event has; nil at the end of the map.
+    private func entry(
+        _ event: yaml_event_t, _ names: inout Set<String>, depth: Int
+    ) throws(YAMLError) -> YAMLNode.Entry? {
+        if event.type == YAML_MAPPING_END_EVENT { return nil }
+        let place = TextPlace(event.start_mark)
+        guard case .scalar(let name, _) = try node(event, depth: depth).content else {
+            throw YAMLError(place: place, reason: "the name in a map must be a single value")
+        }
+        path.append(name)
+        guard names.insert(name).inserted else {
+            let whole = path.joined(separator: ".")
+            throw YAMLError(place: place, reason: "\"\(whole)\" is there twice; keep one of them")
+        }
+        let value = try next { event throws(YAMLError) in try node(event, depth: depth) }
+        path.removeLast()
+        return YAMLNode.Entry(name: name, place: place, value: value)
+    }
+
+    /// Calls `body` with the next event, which is valid only meanwhile.
+    private func next<Value>(_ body: (yaml_event_t) throws(YAMLError) -> Value) throws(YAMLError) -> Value {
         var event = yaml_event_t()
         guard yaml_parser_parse(parser, &event) == 1 else {
             let state = parser.pointee
@@ -127,25 +127,7 @@ private final class Composer {
                 place: TextPlace(mark), reason: state.problem.map { String(cString: $0) } ?? "no memory is left")
         }
         defer { yaml_event_delete(&event) }
-        let place = TextPlace(event.start_mark)
-        switch event.type {
-        case YAML_SCALAR_EVENT:
-            let scalar = event.data.scalar
-            let text = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
-            let isText = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag.map(Self.text) == "tag:yaml.org,2002:str"
-            return Event(
-                kind: .scalar(String(decoding: text, as: UTF8.self), isText: isText),
-                anchor: scalar.anchor.map(Self.text), place: place)
-        case YAML_SEQUENCE_START_EVENT:
-            return Event(kind: .list, anchor: event.data.sequence_start.anchor.map(Self.text), place: place)
-        case YAML_MAPPING_START_EVENT:
-            return Event(kind: .map, anchor: event.data.mapping_start.anchor.map(Self.text), place: place)
-        case YAML_ALIAS_EVENT: return Event(kind: .alias(Self.text(event.data.alias.anchor)), place: place)
-        case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: return Event(kind: .end, place: place)
-        case YAML_DOCUMENT_START_EVENT: return Event(kind: .document, place: place)
-        case YAML_STREAM_END_EVENT: return Event(kind: .endOfText, place: place)
-        default: return Event(kind: .other, place: place)
-        }
+        return try body(event)
     }
 
     private static func text(_ bytes: UnsafeMutablePointer<UInt8>) -> String { String(cString: bytes) }

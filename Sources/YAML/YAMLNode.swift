@@ -11,9 +11,13 @@ package struct YAMLNode: Sendable, Equatable {
 
     package struct Entry: Sendable, Equatable {
         package let name: String
-        /// The place of the name.
-        package let place: TextPlace
+        /// The place of the name; nil if it is not from a document.
+        package let place: TextPlace?
         package let value: YAMLNode
+
+        package init(name: String, place: TextPlace? = nil, value: YAMLNode) {
+            (self.name, self.place, self.value) = (name, place, value)
+        }
     }
 
     package let content: Content

@@ -2,8 +2,10 @@ import ArgumentParser
 import DataSources
 import FoundationEssentials
 import Glibc
+import JobEngine
 import JobModel
 import JobServer
+import YAML
 
 extension Configuration {
     /// The settings on the command line.
@@ -40,7 +42,7 @@ extension Configuration {
         var (errors, isRead) = ([ConfigurationError](), true)
         if let path {
             do throws(ConfigurationErrors) {
-                errors += configuration.apply(try ConfigurationFile.contents(of: path), to: "", from: path, line: 1)
+                errors += configuration.apply(try contents(of: path), to: "", from: path, line: 1)
             } catch {
                 errors += error.errors
                 isRead = false
@@ -67,12 +69,40 @@ extension Configuration {
                 configuration.http.credentials.append(try entry.reading(from: secrets))
             } catch {
                 let location = entry.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
-                errors += error.located(at: location, line: nil, of: "http.credentials")
+                errors += error.located(in: entry.host, line: entry.line)
+                    .located(at: location, line: nil, of: "http.credentials")
             }
         }
         configuration.storePassword = secrets.flatMap { CredentialEntry.text("store-password", in: $0) }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
+    }
+
+    /// The maximum size of a file in bytes; parsing takes many times as much memory while the daemon serves.
+    private static let longestFile = 1 << 20
+
+    /// The sections of the file at `path`; an empty file is an empty map.
+    private static func contents(of path: String) throws(ConfigurationErrors) -> ConfigurationValue {
+        let text = try text(of: path)
+        let documents: [ConfigurationValue]
+        do { documents = try YAMLNode.documents(in: text) } catch {
+            throw ConfigurationErrors(error.reason, in: path, line: error.place.line)
+        }
+        if documents.count > 1 {
+            throw ConfigurationErrors(
+                "is a second document; keep one, and remove the line ---", in: path, line: documents[1].place?.line)
+        }
+        return documents.first ?? YAMLNode(.map([]))
+    }
+
+    private static func text(of path: String) throws(ConfigurationErrors) -> [UInt8] {
+        var reason = "cannot be read; check its path, its mode and that it is a file"
+        do { return try RegularFile.contents(of: path, atMost: longestFile) } catch .missing {
+            reason = "there is no such file; check its path"
+        } catch .tooLong {
+            reason = "is longer than \(longestFile) bytes, and no more are read; take out what is not a setting"
+        } catch {}
+        throw ConfigurationErrors(reason, in: path)
     }
 
     /// Values that are valid but will not work, each with its place. Reads the disk, which blocks.

@@ -1,5 +1,5 @@
 import DataSources
-import Glibc
+import FoundationEssentials
 import JobEngine
 import JobModel
 import JobProtocol
@@ -8,11 +8,8 @@ import JobProtocol
 extension Configuration {
     /// The host's name in characters that a node's name can have.
     static let hostName: String = {
-        var name = [CChar](repeating: 0, count: 64)
-        gethostname(&name, name.count - 1)
-        let scalars = name.prefix { $0 != 0 }.map { Unicode.Scalar(UInt8(bitPattern: $0)) }
-        let text = String(String.UnicodeScalarView(scalars.map { NodeDescription.isAllowed($0) ? $0 : "-" }))
-        return text.isEmpty ? "localhost" : text
+        let name = ProcessInfo.processInfo.hostName.unicodeScalars.prefix(63)
+        return String(String.UnicodeScalarView(name.map { NodeDescription.isAllowed($0) ? $0 : "-" }))
     }()
 
     var node: NodeDescription {

@@ -135,6 +135,12 @@ struct ConfigurationErrors: Error, CustomStringConvertible {
         errors = [ConfigurationError(location: location, line: line, reason: reason)]
     }
 
+    /// The errors of an entry of a map.
+    func located(in name: String, line: Int?) -> ConfigurationErrors {
+        ConfigurationErrors(
+            errors: errors.map { ConfigurationError(line: $0.line ?? line, reason: "\(name): \($0.reason)") })
+    }
+
     /// The errors of the value of a key; they may have lines of their own.
     func located(at location: String, line: Int?, of key: String) -> [ConfigurationError] {
         errors.map { ConfigurationError(location: location, line: $0.line ?? line, key: key, reason: $0.reason) }

@@ -3,6 +3,7 @@ import JobCore
 import JobModel
 import JobServer
 import Logging
+import YAML
 
 /// A named setting of `Root`: how its value is read, and whether a reload can change it.
 struct ConfigurationSetting<Root>: Sendable {
@@ -142,7 +143,7 @@ extension ConfigurationValue {
     private func startRate() throws -> StartRate {
         guard members != nil else { throw ConfigurationErrors("must be a map such as {count: 10, seconds: 1}") }
         var rate = StartRate(count: 1, seconds: 1)
-        try Member(name: "startRate", value: self).read(into: &rate, Self.rateSettings)
+        try read(into: &rate, Self.rateSettings)
         return rate
     }
 
@@ -152,7 +153,7 @@ extension ConfigurationValue {
         try forEach("must be names with numbers, such as \"default: 16\"") { member in
             try member.checkName()
             var queue = QueueSettings(name: member.name, concurrency: 16)
-            try member.read(into: &queue, Self.queueSettings)
+            try member.value.read(into: &queue, Self.queueSettings)
             queues[member.name] = queue
         }
         return queues

@@ -2,6 +2,7 @@ import DataSources
 import FoundationEssentials
 import Glibc
 import JobModel
+import YAML
 
 /// The value of `http.credentials` for one host.
 struct CredentialEntry: Sendable, Equatable {
@@ -17,10 +18,12 @@ struct CredentialEntry: Sendable, Equatable {
     func reading(from directory: String?) throws(ConfigurationErrors) -> HostCredential {
         let hint = "pass it to the service with LoadCredential=\(credential):FILE"
         guard let directory else {
-            throw failure("needs the credential \"\(credential)\", but CREDENTIALS_DIRECTORY is not set; \(hint)")
+            throw ConfigurationErrors(
+                "needs the credential \"\(credential)\", but CREDENTIALS_DIRECTORY is not set; \(hint)")
         }
         guard let text = Self.text(credential, in: directory) else {
-            throw failure("the credential \"\(credential)\" is not in \(directory), or is not UTF-8; \(hint)")
+            throw ConfigurationErrors(
+                "the credential \"\(credential)\" is not in \(directory), or is not UTF-8; \(hint)")
         }
         return try with(text)
     }
@@ -37,12 +40,8 @@ struct CredentialEntry: Sendable, Equatable {
             return try HostCredential(
                 host: host, header: header, secret: HostCredential.Secret(secret), users: users, isInsecure: isInsecure)
         } catch {
-            throw failure(error.message)
+            throw ConfigurationErrors(error.message)
         }
-    }
-
-    fileprivate func failure(_ reason: String) -> ConfigurationErrors {
-        ConfigurationErrors("\(host): \(reason)", line: line)
     }
 }
 
@@ -64,9 +63,9 @@ extension ConfigurationValue {
         var entries: [CredentialEntry] = []
         try forEach("must be hosts with credentials, such as \"example.org: {credential: token}\"") { member in
             var entry = CredentialEntry(host: member.name, line: member.line)
-            try member.read(into: &entry, Self.credentialSettings)
+            try member.value.read(into: &entry, Self.credentialSettings)
             guard !entry.credential.isEmpty, !entry.credential.contains("/"), !entry.credential.hasPrefix(".") else {
-                throw entry.failure("needs \"credential\", the name of a credential that LoadCredential= passes")
+                throw ConfigurationErrors("needs \"credential\", the name of a credential that LoadCredential= passes")
             }
             // The rest is checked without the secret, which may not be available yet.
             _ = try entry.with("-")
@@ -87,17 +86,17 @@ extension ConfigurationValue {
         guard members != nil else { throw ConfigurationErrors(hint) }
         try forEach(hint) { member in
             var entry = CertificateEntry()
-            guard member.value.members != nil else { throw ConfigurationErrors(hint, line: member.line) }
-            try member.read(into: &entry, Self.certificateSettings)
+            guard member.value.members != nil else { throw ConfigurationErrors(hint) }
+            try member.value.read(into: &entry, Self.certificateSettings)
             guard !entry.certificate.isEmpty, !entry.key.isEmpty else {
-                throw ConfigurationErrors("\(member.name): needs \"certificate\" and \"key\"", line: member.line)
+                throw ConfigurationErrors("needs \"certificate\" and \"key\"")
             }
             do throws(JobError) {
                 certificates.append(
                     try ClientCertificate(
                         host: member.name, certificate: entry.certificate, key: entry.key, users: entry.users))
             } catch {
-                throw ConfigurationErrors("\(member.name): \(error.message)", line: member.line)
+                throw ConfigurationErrors(error.message)
             }
         }
         return certificates

@@ -1,5 +1,6 @@
 import DataSources
 import JobModel
+import YAML
 
 /// The value of `programs`: the programs by name, and whether any other may be run.
 struct ProgramEntries: Sendable, Equatable {
@@ -18,7 +19,7 @@ struct ProgramEntries: Sendable, Equatable {
 
 extension ConfigurationValue {
     private static let programSettings: [ConfigurationSetting<ProgramSettings.Entry>] = [
-        .init("command", \.command) { try $0.single.map { [$0] } ?? $0.strings() },
+        .init("command", \.command) { try $0.command() },
         .init("timeout", \.timeout) { try $0.seconds(0.001...31_622_400) },
         .init("directory", \.directory) { try $0.path() },
         .init("environment", \.environment) { try $0.variables() },
@@ -31,13 +32,13 @@ extension ConfigurationValue {
         var programs = ProgramEntries()
         try forEach("must be names with commands, such as \"resize: {command: [/usr/local/bin/resize]}\"") { member in
             if member.name == "any" {
-                programs.allowsAny = try member.located(in: "any") { try member.value.flag() }
+                programs.allowsAny = try member.value.flag()
                 return
             }
             try member.checkName()
             var entry = ProgramSettings.Entry()
-            try member.read(into: &entry, Self.programSettings)
-            try member.check(entry.command)
+            try member.value.read(into: &entry, Self.programSettings)
+            guard !entry.command.isEmpty else { throw ConfigurationErrors("needs \"command\"") }
             programs.entries[member.name] = entry
             programs.lines[member.name] = member.line
         }
@@ -46,12 +47,15 @@ extension ConfigurationValue {
 
     /// The name of a program, or a command, whose first element is an absolute path.
     func hook() throws -> ProgramSpec.Subject? {
-        if single != nil { return try optionalText().map { ProgramSpec.Subject.named($0) } }
-        let command = try strings()
+        try single == nil ? .command(command()) : optionalText().map { ProgramSpec.Subject.named($0) }
+    }
+
+    private func command() throws -> [String] {
+        let command = try single.map { [$0] } ?? strings()
         guard command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) else {
-            throw ConfigurationErrors("must name a program, or be a command that begins with an absolute path")
+            throw ConfigurationErrors("must be a list without NUL that begins with the absolute path of a program")
         }
-        return .command(command)
+        return command
     }
 
     private func variableNames() throws -> [String] {
@@ -72,25 +76,14 @@ extension ConfigurationValue {
     private func variables() throws -> [String: String] {
         guard let members else { throw ConfigurationErrors("must be names with values") }
         return try members.reduce(into: [:]) { variables, variable in
-            // An administrator may configure the dynamic linker.
-            let flaw = Self.flaw(ofVariable: variable.name, reserved: ["DEFERD_"])
-            guard flaw == nil, let text = variable.value.single, !text.utf8.contains(0) else {
-                throw ConfigurationErrors(
-                    "\(variable.name): cannot be set: \(flaw ?? "its value must be one text")", line: variable.line)
+            try variable.located {
+                // An administrator may configure the dynamic linker.
+                let flaw = Self.flaw(ofVariable: variable.name, reserved: ["DEFERD_"])
+                guard flaw == nil, let text = variable.value.single, !text.utf8.contains(0) else {
+                    throw ConfigurationErrors("cannot be set: \(flaw ?? "its value must be one text")")
+                }
+                variables[variable.name] = text
             }
-            variables[variable.name] = text
         }
-    }
-}
-
-extension ConfigurationValue.Member {
-    /// Throws unless a program can have this command.
-    fileprivate func check(_ command: [String]) throws {
-        if command.first?.hasPrefix("/") == true, !command.contains(where: { $0.utf8.contains(0) }) { return }
-        var line = line
-        if let members = value.members { line = members.first { $0.name == "command" }?.line ?? line }
-        throw ConfigurationErrors(
-            "\(name): needs \"command\", a list without NUL that begins with the absolute path of a program",
-            line: line)
     }
 }

@@ -5,19 +5,12 @@ import YAML
 typealias ConfigurationValue = YAMLNode
 
 extension ConfigurationValue {
-    /// An entry of a map, with its line.
-    struct Member {
-        let name: String
-        let value: ConfigurationValue
-        var line: Int?
-    }
-
     init(_ text: String) { self.init(.scalar(text, isText: true)) }
 
     /// The entries of a map, in order; nil for any other value.
-    var members: [Member]? {
+    var members: [Entry]? {
         guard case .map(let entries) = content else { return nil }
-        return entries.map { Member(name: $0.name, value: $0.value, line: $0.place.line) }
+        return entries
     }
 
     /// A single value, empty for null; nil for a list or a map.
@@ -93,51 +86,47 @@ extension ConfigurationValue {
     /// Calls `body` with each entry of a map, and throws the errors of all entries together.
     ///
     /// In a variable, the entries are `name=value`, separated by commas.
-    func forEach(_ hint: String, _ body: (Member) throws -> Void) throws {
+    func forEach(_ hint: String, _ body: (Entry) throws -> Void) throws {
         let pairs = try single?.split(separator: ",").map { part in
             let halves = part.split(separator: "=", maxSplits: 1).map(\.trimmed)
             guard halves.count == 2 else { throw ConfigurationErrors("must be name=value, separated by commas") }
-            return Member(name: halves[0], value: ConfigurationValue(halves[1]))
+            return Entry(name: halves[0], value: ConfigurationValue(halves[1]))
         }
         guard let members = members ?? pairs else { throw ConfigurationErrors(hint) }
         var errors: [ConfigurationError] = []
         for member in members {
-            do { try body(member) } catch let error as ConfigurationErrors { errors += error.errors }
+            do { try member.located { try body(member) } } catch let error as ConfigurationErrors {
+                errors += error.errors
+            }
         }
         if !errors.isEmpty { throw ConfigurationErrors(errors: errors) }
     }
-}
 
-extension ConfigurationValue.Member {
-    /// Reads the settings of a map into `entry`; any other value is that of the first setting.
-    func read<Entry>(into entry: inout Entry, _ settings: [ConfigurationSetting<Entry>]) throws {
-        guard let members = value.members else {
-            return try located(in: name) { try settings[0].apply(&entry, value) }
-        }
+    /// Reads the settings of a map into `root`; any other value is that of the first setting.
+    func read<Root>(into root: inout Root, _ settings: [ConfigurationSetting<Root>]) throws {
+        guard let members else { return try settings[0].apply(&root, self) }
         for member in members {
-            let path = "\(name).\(member.name)"
-            guard let setting = settings.first(where: { $0.name == member.name }) else {
-                let known = settings.map(\.name).joined(separator: ", ")
-                throw ConfigurationErrors("\(path): there is no such key; known are \(known)", line: member.line)
+            try member.located {
+                guard let setting = settings.first(where: { $0.name == member.name }) else {
+                    let known = settings.map(\.name).joined(separator: ", ")
+                    throw ConfigurationErrors("there is no such key; known are \(known)")
+                }
+                try setting.apply(&root, member.value)
             }
-            try member.located(in: path) { try setting.apply(&entry, member.value) }
         }
     }
+}
 
-    /// Runs `body`, and adds the path and the line of this member to errors without a line.
-    func located<Value>(in path: String, _ body: () throws -> Value) throws -> Value {
-        do { return try body() } catch let error as ConfigurationErrors {
-            throw ConfigurationErrors(
-                errors: error.errors.map {
-                    $0.line == nil ? ConfigurationError(line: line, reason: "\(path): \($0.reason)") : $0
-                })
-        }
+extension ConfigurationValue.Entry {
+    var line: Int? { place?.line }
+
+    /// Runs `body`, and adds the name and the line of this entry to its errors.
+    func located(_ body: () throws -> Void) throws {
+        do { try body() } catch let error as ConfigurationErrors { throw error.located(in: name, line: line) }
     }
 
     /// Throws unless a program or a queue can have this name.
     func checkName() throws {
-        guard (1...64).contains(name.utf8.count) else {
-            throw ConfigurationErrors("contains a name that is not 1 to 64 bytes long", line: line)
-        }
+        guard (1...64).contains(name.utf8.count) else { throw ConfigurationErrors("a name must have 1 to 64 bytes") }
     }
 }

@@ -27,7 +27,7 @@ struct Daemon {
 
     let configuration: Configuration
     let flags: Configuration.Flags
-    let sockets: ListenSockets
+    let sockets: [ListenSocket]
     let level: DaemonLogHandler.Level
     let hangUps: UnixSignalsSequence
     let logger: Logger
@@ -154,8 +154,8 @@ struct Daemon {
     }
 
     private func listen() throws(ListenerError) -> Listener {
-        let stored = sockets.sockets.filter { $0.name == Self.storedName }
-        let passed = sockets.sockets.filter { $0.name != Self.storedName }
+        let stored = sockets.filter { $0.name == Self.storedName }
+        let passed = sockets.filter { $0.name != Self.storedName }
         guard passed.count(where: { $0.name == "deferd" }) <= 1 else {
             throw ListenerError(
                 code: .path,
@@ -197,7 +197,7 @@ struct Daemon {
     }
 
     /// Closes the sockets of an earlier daemon that this one does not use.
-    private func forget(_ stored: [ListenSockets.Socket]) {
+    private func forget(_ stored: [ListenSocket]) {
         guard !stored.isEmpty else { return }
         for socket in stored { close(socket.descriptor) }
         try? ServiceNotifier().removeDescriptors(name: Self.storedName)

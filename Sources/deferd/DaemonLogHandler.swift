@@ -1,28 +1,19 @@
 import JobModel
 import Logging
-import Synchronization
+import NIOConcurrencyHelpers
 import Systemd
 
 /// The log handler of the daemon, whose level a reload changes for all loggers at once.
 struct DaemonLogHandler: LogHandler {
-    final class Level: Sendable {
-        private let value: Mutex<Logger.Level>
-
-        init(_ level: Logger.Level) { value = Mutex(level) }
-
-        var current: Logger.Level {
-            get { value.withLock(\.self) }
-            set { value.withLock { $0 = newValue } }
-        }
-    }
+    typealias Level = NIOLockedValueBox<Logger.Level>
 
     let destination: LogDestination
     let level: Level
     var metadata: Logger.Metadata = [:]
 
     var logLevel: Logger.Level {
-        get { level.current }
-        set { level.current = newValue }
+        get { level.withLockedValue(\.self) }
+        set { level.withLockedValue { $0 = newValue } }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

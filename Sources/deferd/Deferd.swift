@@ -5,6 +5,7 @@ import JobModel
 import JobProtocol
 import Logging
 import LoopTasks
+import NIOConcurrencyHelpers
 import NIOPosix
 import Systemd
 import UnixSignals
@@ -83,7 +84,7 @@ struct Deferd: AsyncParsableCommand {
 
     func run() async throws {
         // Before starting threads, because it changes the environment.
-        let sockets = Result { () throws(SystemdError) in try ListenSockets() }
+        let sockets = Result { () throws(SystemdError) in try ListenSocket.passed() }
         // A client that goes away must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         // A limit on the size of files then makes writing fail, which is reported like a full disk.

@@ -5,6 +5,7 @@ import JobEngine
 import JobModel
 import JobServer
 import Logging
+import NIOConcurrencyHelpers
 
 /// Reads the configuration again and applies it, all of it or, if anything is wrong, nothing.
 struct Reload: Sendable {
@@ -53,7 +54,7 @@ struct Reload: Sendable {
             throw ConfigurationErrors(error.message, in: "configuration")
         }
         server.configure(adminGroup: changed.adminGroup)
-        level.current = changed.logLevel
+        level.withLockedValue { $0 = changed.logLevel }
         present = changed
         await describe(changed.node)
         logger.notice("The configuration was reloaded.", metadata: ["event": "\(CatalogEvent.reloaded.name)"])

@@ -8,7 +8,6 @@ import JobStore
 
 /// What the daemon needs of a store besides rounds.
 protocol StateStore: JobStore, Sendable {
-    var life: Int64 { get }
     var isAfterCleanStop: Bool { get }
     var isAfterBoot: Bool { get }
     var blobs: String { get }

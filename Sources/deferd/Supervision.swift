@@ -6,10 +6,10 @@ import JobEngine
 import JobModel
 import Logging
 import LoopTasks
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
-import Synchronization
 import Systemd
 import UnixSignals
 
@@ -22,7 +22,8 @@ struct Supervision: Service {
     let hangUps: UnixSignalsSequence
     let logger: Logger
     private let notifier = ServiceNotifier()
-    private let remark = Remark()
+    /// What to know about the last reload.
+    private let remark = NIOLockedValueBox<String?>(nil)
 
     func run() async throws {
         // Signals from here on go to the service group, which takes this return for one.
@@ -68,7 +69,7 @@ struct Supervision: Service {
             (status.storageFailure ?? status.core.shortage).map { "Nothing can be stored: \($0)" }
             ?? "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
             + "\(totals.succeeded) succeeded, \(totals.failed) failed"
-        return remark.text.withLock { $0.map { "\(counts); \($0)" } ?? counts }
+        return remark.withLockedValue(\.self).map { "\(counts); \($0)" } ?? counts
     }
 
     /// Updates the status line, at most once a second.
@@ -96,13 +97,8 @@ struct Supervision: Service {
         for await _ in hangUps {
             note { try notifier.reloading() }
             let text = await reload.run()
-            remark.text.withLock { $0 = text }
+            remark.withLockedValue { $0 = text }
             note { try notifier.ready(status: status) }
         }
     }
-}
-
-/// What to know about the last reload.
-private final class Remark: Sendable {
-    let text = Mutex<String?>(nil)
 }

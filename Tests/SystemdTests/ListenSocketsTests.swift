@@ -12,7 +12,7 @@ import Testing
     @Test func sockets_areNone_whenNothingWasPassed() async {
         await #expect(processExitsWith: .success) {
             unsetenv("LISTEN_FDS")
-            let sockets = try ListenSockets().sockets
+            let sockets = try ListenSocket.passed()
             #expect(sockets.isEmpty)
         }
     }
@@ -21,7 +21,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_FDS", "1", 1)
             setenv("LISTEN_PID", "1", 1)
-            let sockets = try ListenSockets().sockets
+            let sockets = try ListenSocket.passed()
             #expect(sockets.isEmpty)
         }
     }
@@ -30,7 +30,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_FDS", "many", 1)
             setenv("LISTEN_PID", String(getpid()), 1)
-            let error = #expect(throws: SystemdError.self) { _ = try ListenSockets() }
+            let error = #expect(throws: SystemdError.self) { _ = try ListenSocket.passed() }
             #expect(error?.message.contains("LISTEN_FDS") == true)
         }
     }
@@ -83,7 +83,7 @@ import Testing
     func child_takesItsSockets() {
         var said: [String] = []
         do {
-            let sockets = try ListenSockets().sockets
+            let sockets = try ListenSocket.passed()
             for socket in sockets {
                 var address = sockaddr()
                 var length = socklen_t(MemoryLayout<sockaddr>.size)
@@ -92,7 +92,7 @@ import Testing
             }
             if sockets.allSatisfy({ fcntl($0.descriptor, F_GETFD) & FD_CLOEXEC != 0 }) { said.append("closed on exec") }
             if getenv("LISTEN_FDS") == nil && getenv("LISTEN_FDNAMES") == nil { said.append("environment clean") }
-            if try ListenSockets().sockets.isEmpty { said.append("second call empty") }
+            if try ListenSocket.passed().isEmpty { said.append("second call empty") }
         } catch {
             said.append("\(error)")
         }

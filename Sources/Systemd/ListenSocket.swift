@@ -1,23 +1,18 @@
 import CSystemd
 import Glibc
 
-/// The listening sockets that the service manager opened before it started this process.
-package struct ListenSockets: Sendable {
-    /// One passed socket, which its user must close.
-    package struct Socket: Sendable, Hashable {
-        /// The unit's `FileDescriptorName=`, or the name under which it was stored.
-        package let name: String
-        package let descriptor: Int32
-    }
+/// A listening socket that the service manager opened before it started this process. Its user must close it.
+package struct ListenSocket: Sendable {
+    /// The unit's `FileDescriptorName=`, or the name under which it was stored.
+    package let name: String
+    package let descriptor: Int32
 
-    /// In the order of the socket unit; empty if the process was started in another way.
-    package let sockets: [Socket]
-
-    /// Adopts the passed sockets and removes their variables from the environment.
+    /// Adopts the passed sockets, in the order of the socket unit, and removes their variables from the environment. There
+    /// are none if the process was started in another way.
     ///
     /// Changing the environment is unsafe while other threads read it, so call this first in `main`. A second call
     /// returns no sockets. The descriptors are closed on exec.
-    package init() throws(SystemdError) {
+    package static func passed() throws(SystemdError) -> [ListenSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
         guard count >= 0 else {
@@ -29,7 +24,7 @@ package struct ListenSockets: Sendable {
             for index in 0..<Int(count) { free(names?[index]) }
             free(names)
         }
-        var sockets: [Socket] = []
+        var sockets: [ListenSocket] = []
         for index in 0..<count {
             let name = names?[Int(index)].map { String(cString: $0) } ?? "unknown"
             let descriptor = SD_LISTEN_FDS_START + index
@@ -38,8 +33,8 @@ package struct ListenSockets: Sendable {
                     "The passed descriptor “\(ServiceNotifier.line(name))” is not a listening AF_UNIX stream socket: give "
                         + "the socket unit a path in ListenStream= and leave Accept= off.")
             }
-            sockets.append(Socket(name: name, descriptor: descriptor))
+            sockets.append(ListenSocket(name: name, descriptor: descriptor))
         }
-        self.sockets = sockets
+        return sockets
     }
 }
