@@ -6,7 +6,7 @@ import JobProtocol
 package enum Deferctl {
     package static func main() async -> Never {
         do {
-            try ArgumentBytes.refuseOthers()
+            try refuseOtherBytes()
             try UnknownVerb.refuse(CommandLine.arguments.dropFirst())
             var command = try await DeferctlCommand.asyncParseAsRoot()
             if var verb = command as? any AsyncParsableCommand {
@@ -22,6 +22,16 @@ package enum Deferctl {
             end(error)
         }
         DeferctlCommand.exit()
+    }
+
+    /// Refuses arguments that are not UTF-8: Swift's strings would replace other bytes, and so name another file.
+    private static func refuseOtherBytes() throws(CommandFailure) {
+        let arguments = UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)).dropFirst()
+        for case let argument? in arguments where String(validatingCString: argument) == nil {
+            throw CommandFailure.notUTF8(
+                "The argument", argument,
+                "rename what it names, or have a shell find it, such as: deferctl run sh -c 'cat caf?'")
+        }
     }
 
     private static func end(_ failure: CommandFailure) -> Never {

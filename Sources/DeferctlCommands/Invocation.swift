@@ -17,6 +17,13 @@ struct Invocation: Sendable {
         try await connect().closing(after: body)
     }
 
+    /// The same, until a signal interrupts it.
+    func withDaemon<Value: Sendable>(
+        _ interruption: Interruption, _ body: @Sendable @escaping (JobClient) async throws -> Value
+    ) async throws -> Value {
+        try await interruption.run { try await withDaemon(body) }
+    }
+
     private func connect() async throws(CommandFailure) -> JobClient {
         do {
             return try await JobClient.connect(path: socket.path)
@@ -56,18 +63,17 @@ struct Invocation: Sendable {
 
     /// Says why a job did not succeed, unless its JSON was written, and returns its exit status.
     func report(_ job: JobSnapshot, showsOutput: Bool = true) -> ExitStatus {
-        switch job.state {
-        case _ where writesJSON: break
-        case "failed":
-            console.say(JobText(job, now: .now).errorSentence)
-            if showsOutput {
-                for line in JobText(job, now: .now).lastLines { try? console.messages.show(line + "\n") }
-            }
-        case "cancelled": console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
-        default: break
+        let status = ExitStatus(jobState: job.state)
+        if writesJSON { return status }
+        let text = JobText(job, now: .now)
+        if job.state == "failed" {
+            console.say(text.errorSentence)
+            for line in showsOutput ? text.lastLines : [] { try? console.messages.show(line + "\n") }
+        } else if job.state == "cancelled" {
+            console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
         }
-        if !writesJSON, let sentence = JobText(job, now: .now).finallySentence { console.say(sentence) }
-        return ExitStatus(jobState: job.state)
+        if let sentence = text.finallySentence { console.say(sentence) }
+        return status
     }
 }
 

@@ -1,3 +1,4 @@
+import Glibc
 import JobModel
 import Testing
 
@@ -164,16 +165,14 @@ import Testing
         #expect(ProgramOutput.read("sleep 1000", seconds: 0.01) == nil)
     }
 
-    @Test func denied_tellsWhatToDo_byMembership() {
-        var facts = SocketFacts()
-        #expect(facts.nextForDenied(user: "ada").contains("Only its owner"))
-        facts.groupMayConnect = true
-        facts.group = "deferd"
-        #expect(facts.nextForDenied(user: "ada").contains("adduser ada deferd"))
-        facts.group = "root"
-        #expect(!facts.nextForDenied(user: "ada").contains("adduser"))
-        facts.isMember = true
-        #expect(facts.nextForDenied(user: "ada").contains("log in again"))
+    @Test func denied_tellsWhatToDo_byGroup() throws {
+        func next(_ group: String?) -> String { SocketGroup.nextForDenied("ada", group: group) }
+        #expect(next(nil).contains("Only its owner"))
+        #expect(next("deferd").contains("adduser ada deferd") && next("deferd").contains("log in again"))
+        #expect(!next("root").contains("adduser"))
+        let file = try TemporaryFile([])
+        #expect(chmod(file.path, 0o600) == 0 && SocketGroup.name(at: file.path) == nil)
+        #expect(chmod(file.path, 0o660) == 0 && SocketGroup.name(at: file.path) != nil)
     }
 }
 

@@ -103,6 +103,25 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         #expect(said.withLock { $0 } == ["No.", "No."])
     }
 
+    @Test func follow_watchesSeveralTimes_whenThereAreMoreJobsThanInAWatch() async throws {
+        let asked = Mutex<[Int]>([])
+        let all = (1...10_001).map(Int64.init)
+        let finished = try await FakeDaemon.with { daemon in
+            while let call = daemon.call() {
+                let ids = call["params"]?["jobs"]?.array ?? []
+                asked.withLock { $0.append(ids.count) }
+                let jobs = ids.compactMap(\.int).map { job(Int64($0), "succeeded").json }
+                daemon.answer(call, ["watch": "w1", "jobs": .array(jobs)])
+            }
+        } _: { path in
+            try await JobClient.withConnection(path: path) { client in
+                let connection = DaemonConnection(path: path) { _ in }
+                return try await JobFollower(connection: connection) { _, _ in }.follow(all, with: client).finished
+            }
+        }
+        #expect(finished.map(\.id) == all)
+        #expect(asked.withLock { $0 } == [10_000, 1])
+    }
 }
 
 @Suite struct BulkSubmissionTests {

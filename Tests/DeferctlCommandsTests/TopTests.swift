@@ -26,7 +26,7 @@ private func queue(_ name: String, running: Int) -> JSON {
 
 @Suite struct TopPageTests {
     private func lines(_ view: TopView, columns: Int = 80, rows: Int = 24) -> [String] {
-        TopPage(format: TextFormat()).lines(view, now: noon, size: ScreenSize(columns: columns, rows: rows))
+        TopPage(view, TextFormat(), now: noon, size: ScreenSize(columns: columns, rows: rows)).lines
     }
 
     private func view(_ samples: TopSample...) -> TopView {

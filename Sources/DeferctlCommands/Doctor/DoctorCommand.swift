@@ -37,7 +37,7 @@ struct DoctorCommand: DaemonCommand {
             let failure = CommandFailure(error)
             let next =
                 switch error.code {
-                case .denied: SocketFacts(at: path).nextForDenied(user: user)
+                case .denied: SocketGroup.nextForDenied(user, group: SocketGroup.name(at: path))
                 case .unreachable where access(path, F_OK) == 0 && !isFile(path, S_IFSOCK):
                     "That file is not a socket; name the daemon's socket with --socket."
                 case .unreachable: socket.startHint()

@@ -2,37 +2,25 @@ import Glibc
 import JobModel
 import Synchronization
 
-/// Who may connect to a socket, as the file system says.
-struct SocketFacts: Sendable, Equatable {
-    var group = ""
-    var groupMayConnect = false
-    /// Whether the user is a member of the group by now; this process may have started before.
-    var isMember = false
-}
-
-extension SocketFacts {
-    init(at path: String) {
+/// The group that may connect to a socket, besides its owner.
+enum SocketGroup {
+    /// The group's name; nil if it may not connect.
+    static func name(at path: String) -> String? {
         var facts = stat()
-        guard stat(path, &facts) == 0 else { return }
-        groupMayConnect = facts.st_mode & S_IWGRP != 0
-        group = getgrgid(facts.st_gid).map { String(cString: $0.pointee.gr_name) } ?? String(facts.st_gid)
-        guard let entry = getpwuid(geteuid()) else { return }
-        var groups = [gid_t](repeating: 0, count: 1024)
-        var count = Int32(groups.count)
-        guard getgrouplist(entry.pointee.pw_name, entry.pointee.pw_gid, &groups, &count) >= 0 else { return }
-        isMember = groups.prefix(Int(count)).contains(facts.st_gid)
+        guard stat(path, &facts) == 0, facts.st_mode & S_IWGRP != 0 else { return nil }
+        return getgrgid(facts.st_gid).map { String(cString: $0.pointee.gr_name) } ?? String(facts.st_gid)
     }
 
-    func nextForDenied(user: String) -> String {
-        guard groupMayConnect else {
-            return "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
-        }
-        if isMember { return "You joined the group \(group) after this session began; log in again." }
+    /// What a user can do who may not connect.
+    static func nextForDenied(_ user: String, group: String?) -> String {
+        switch group {
+        case nil: "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."
         // Membership in root's group would give far more than this.
-        guard group != "root" else {
-            return "Its group is root: ask an administrator to set socket.group in the daemon's configuration."
+        case "root"?: "Its group is root: ask an administrator to set socket.group in the daemon's configuration."
+        case let group?:
+            "An administrator can add you with: adduser \(user) \(group). Then, or if you have joined the group since you "
+                + "logged in, log in again."
         }
-        return "An administrator can add you with: adduser \(user) \(group); then log in again."
     }
 }
 

@@ -12,74 +12,20 @@ extension DownloadCommand {
             ).run(DownloadEntries(self, isOwn: try await Surroundings.takesPaths(client)))
         }
         if options.detach || jobs.isEmpty { return status }
-        let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
-            try await follow(jobs, invocation)
-        }
         let console = invocation.console
+        let display = JobsDisplay(
+            format: console.messageFormat, isLog: !console.showsMessages, total: jobs.count, isSilent: options.quiet)
+        // Progress is not shown, so it need not be sent.
+        let watching = Watching(invocation: invocation, interval: 3600) { event in
+            guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else { return nil }
+            return JobText(job, now: .now).errorSentence
+        }
+        let (ended, missing) = try await watching.show(with: display, Interruption(from: "wait", jobs: jobs)) {
+            try await $0.follow(jobs, with: $1)
+        }
         let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }
         try invocation.show(ended.map(\.json), as: console.showsData ? paths.map(\.sanitized) : paths)
         return .worst([status] + missing + ended.map { ExitStatus(jobState: $0.state) })
-    }
-
-    private static let portion = 10_000
-
-    /// Waits for all jobs, and returns them in the same order, and a status for each that does not exist.
-    private func follow(
-        _ jobs: [Int64], _ invocation: Invocation
-    ) async throws -> (ended: [JobSnapshot], missing: [ExitStatus]) {
-        let isUnicode = invocation.console.messageFormat.isUnicode
-        let display = BulkDisplay(total: jobs.count, isUnicode: isUnicode, isSilent: options.quiet)
-        // Progress is not shown, so it need not be sent.
-        return try await JobFollower.showing(
-            display, log: display, of: invocation, interval: 3600,
-            tell: { event in
-                guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else {
-                    return nil
-                }
-                return JobText(job, now: .now).errorSentence
-            }
-        ) { follower in
-            try await invocation.withDaemon { client in
-                var (ended, missing) = ([JobSnapshot](), [ExitStatus]())
-                for start in stride(from: 0, to: jobs.count, by: Self.portion) {
-                    let next = Array(jobs[start..<min(start + Self.portion, jobs.count)])
-                    let ending = try await follower.follow(next, with: client)
-                    (ended, missing) = (ended + ending.finished, missing + ending.missing)
-                }
-                return (ended, missing)
-            }
-        }
-    }
-}
-
-/// The progress of many downloads as one line, redrawn on a terminal, and written at each tenth elsewhere.
-struct BulkDisplay: ProgressDisplay {
-    let total: Int
-    let isUnicode: Bool
-    let isSilent: Bool
-    let stays = true
-    private(set) var ended: [String: Int] = [:]
-    private(set) var bytes: Int64 = 0
-
-    private var count: Int { ended.values.reduce(0, +) }
-
-    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        guard case .state(let job) = event.change, job.isFinished else { return "" }
-        let tenth = count * 10 / total
-        ended[job.state, default: 0] += 1
-        bytes &+= Int64(job.result?["size"]?.int ?? 0)
-        return !isSilent && count * 10 / total > tenth ? summary + "\n" : ""
-    }
-
-    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
-        if isSilent { return [] }
-        let bar = ProgressBar(width: size.columns, isUnicode: isUnicode).bar(Double(count) / Double(total), width: 20)
-        return ["\(bar)  \(summary)".cut(to: max(10, size.columns - 1), mark: isUnicode ? "…" : "...")]
-    }
-
-    private var summary: String {
-        let others = ["failed", "cancelled"].compactMap { state in ended[state].map { ", \($0) \(state)" } }
-        return "\(count) of \(total) files, \(Quantities.size(bytes))\(others.joined())"
     }
 }
 

@@ -62,22 +62,14 @@ extension Invocation {
         let output =
             write != nil || writesJSON
             ? nil
-            : OutputFollower(of: id, attempt: 1) { [console] records, dropped in
+            : OutputFollower(of: id, attempt: 1, on: console) { [console] records in
                 for record in records { try (record.isError ? console.messages : console.data).write(record.bytes) }
-                guard dropped > 0 else { return }
-                console.say(
-                    "\(dropped) bytes of output are missing here, as the daemon kept only the beginning and the end.")
             }
-        let ending =
-            if options.quiet, output == nil {
-                try await JobFollower(connection: connection) { _, _ in }.follow([id], with: client)
-            } else {
-                try await JobFollower.showing(
-                    JobsDisplay(format: console.messageFormat, job: id),
-                    log: StepLines(isSilent: output != nil), of: self, interval: output == nil ? nil : 0.05,
-                    before: output
-                ) { try await $0.follow([id], with: client) }
-            }
+        let display = JobsDisplay(
+            format: console.messageFormat, isLog: !console.showsMessages && output == nil, job: id,
+            isSilent: options.quiet)
+        let watching = Watching(invocation: self, interval: output == nil ? nil : 0.05, output: output)
+        let ending = try await watching.showing(display) { try await $0.follow([id], with: client) }
         guard let last = ending.finished.first else { return .worst(ending.missing) }
         if output != nil {
             let status = ExitStatus(programOf: last)

@@ -8,46 +8,27 @@ struct JobFollower: Sendable {
     var showsChildren = false
     let show: @Sendable (JobEvent, JobClient) async throws -> Void
 
-    /// Runs `body` with a follower that shows events by `display` on a terminal, and by `log` elsewhere; `tell` may say more.
-    /// Until the program of `output` writes, if there is one.
-    static func showing<Value: Sendable>(
-        _ display: any ProgressDisplay, log: any ProgressDisplay = StepLines(), of invocation: Invocation,
-        interval: Double? = nil, children: Bool = false, before output: OutputFollower? = nil,
-        tell: @escaping @Sendable (JobEvent) -> String? = { _ in nil },
-        _ body: @Sendable @escaping (JobFollower) async throws -> Value
-    ) async throws -> Value {
-        let console = invocation.console
-        let screen = ProgressScreen(console: console, display: console.showsMessages ? display : log)
-        let follower = JobFollower(
-            connection: DaemonConnection(path: invocation.socket.path) { await screen.say($0) }, interval: interval,
-            showsChildren: children,
-            show: { event, client in
-                guard let output else {
-                    await screen.show(event)
-                    if let text = tell(event) { await screen.say(text) }
-                    return await screen.showLine(of: event, from: client)
-                }
-                guard event.job == output.job else { return }
-                if event.endsDisplay { await screen.finish() } else { await screen.show(event) }
-                try await output.receive(event.change, from: client)
-            })
-        return try await screen.showing { try await body(follower) }
-    }
+    /// The maximum number of jobs in a watch.
+    private static let mostWatched = 10_000
 
     /// Follows these jobs to their end, and returns them in the same order. Missing jobs are reported, with a status for each.
     func follow(
         _ jobs: [Int64], with client: JobClient
     ) async throws -> (finished: [JobSnapshot], missing: [ExitStatus]) {
-        var finished: [Int64: JobSnapshot] = [:]
-        let missing = try await connection.keeping(client, jobs) { client, open in
-            try await watch(.jobs(Set(open).sorted()), with: client) { event in
-                if case .state(let snapshot) = event.change, snapshot.isFinished, open.contains(snapshot.id) {
-                    open.removeAll { $0 == snapshot.id }
-                    finished[snapshot.id] = snapshot
+        var (finished, missing) = ([Int64: JobSnapshot](), [ExitStatus]())
+        for start in stride(from: 0, to: jobs.count, by: Self.mostWatched) {
+            let part = Array(jobs[start...].prefix(Self.mostWatched))
+            missing += try await connection.keeping(client, part) { client, open in
+                defer { open.removeAll { finished[$0] != nil } }
+                var rest = Set(open)
+                try await watch(.jobs(rest.sorted()), with: client) { event in
+                    if case .state(let job) = event.change, job.isFinished, rest.remove(job.id) != nil {
+                        finished[job.id] = job
+                    }
+                    return !rest.isEmpty
                 }
-                return !open.isEmpty
-            }
-        }.missing
+            }.missing
+        }
         return (jobs.compactMap { finished[$0] }, missing)
     }
 
@@ -76,13 +57,6 @@ struct JobFollower: Sendable {
             if !isGoingOn { return }
         }
         throw CancellationError()
-    }
-}
-
-extension JobEvent {
-    /// Whether it ends the display before a program's output.
-    fileprivate var endsDisplay: Bool {
-        if case .state(let snapshot) = change { snapshot.isFinished } else { isOutput }
     }
 }
 

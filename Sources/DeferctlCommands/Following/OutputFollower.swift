@@ -3,8 +3,7 @@ import JobModel
 
 /// Reads what the programs of one job write, attempt after attempt, as events tell of it.
 actor OutputFollower {
-    /// Takes output, and the number of bytes missing in it, because the daemon did not keep them.
-    typealias Writer = @Sendable (_ records: [JobClient.OutputPiece.Record], _ dropped: Int64) async throws -> Void
+    typealias Writer = @Sendable ([JobClient.OutputPiece.Record]) async throws -> Void
 
     let job: Int64
     /// The attempt being read, and how much of it was.
@@ -13,12 +12,16 @@ actor OutputFollower {
     private var offset: Int64 = 0
     private var restarts = 0
     private let needsOutput: Bool
+    private let console: Console
     private let write: Writer
 
     /// Begins with an attempt; 0 is the latest. If it `needsOutput`, the error of a job without a program is thrown.
-    init(of job: Int64, link: Int? = nil, attempt: Int, needsOutput: Bool = false, write: @escaping Writer) {
+    init(
+        of job: Int64, link: Int? = nil, attempt: Int, needsOutput: Bool = false, on console: Console,
+        write: @escaping Writer
+    ) {
         (self.job, self.link, self.attempt, self.needsOutput) = (job, link, attempt, needsOutput)
-        self.write = write
+        (self.console, self.write) = (console, write)
     }
 
     /// Reads what an event tells of; after the last event, everything has been read.
@@ -63,8 +66,13 @@ actor OutputFollower {
     /// Reads the rest of the attempt that there is.
     func read(from client: JobClient) async throws {
         while let piece = try await piece(client), piece.next > offset {
+            try await write(piece.records)
             let dropped = piece.records.reduce(piece.next - offset) { $0 - Int64($1.bytes.count) }
-            try await write(piece.records, dropped)
+            if dropped > 0 {
+                console.say(
+                    "\(dropped) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and "
+                        + "the end.")
+            }
             offset = piece.next
             if piece.isLast { return }
         }
@@ -91,7 +99,6 @@ extension JobClient {
         return String(decoding: piece.records.flatMap(\.bytes), as: UTF8.self)
     }
 
-    /// The last line that the job's program has written.
     func lastLine(of job: Int64) async -> String? {
         await lastOutput(of: job).split(whereSeparator: { $0.isNewline }).last.map { String($0).sanitized }
     }

@@ -122,13 +122,8 @@ struct Surroundings: Sendable {
             throw CommandFailure(
                 .bug, "/proc/self/environ cannot be read, so the environment is unknown; use --clean-env.")
         }
-        self.init(environment: bytes)
-    }
-
-    init(environment bytes: some Sequence<UInt8>) {
-        var variables: [String: String] = [:]
-        var omitted: [String] = []
-        for line in Array(bytes).split(separator: 0) {
+        var (variables, omitted) = ([String: String](), [String]())
+        for line in bytes.split(separator: 0) {
             let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, !parts[0].isEmpty else { continue }
             guard let name = String(validating: parts[0], as: UTF8.self),
@@ -193,22 +188,8 @@ struct Surroundings: Sendable {
     }
 }
 
-/// The check that all arguments are UTF-8: Swift's strings would replace other bytes, and so name another file.
-enum ArgumentBytes {
-    static func refuseOthers() throws(CommandFailure) {
-        let arguments = UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)).dropFirst()
-        for case let argument? in arguments where String(validatingCString: argument) == nil {
-            throw CommandFailure.notUTF8(
-                "The argument", argument,
-                "rename what it names, or have a shell find it, such as: deferctl run sh -c 'cat caf?'")
-        }
-    }
-}
-
 extension CommandFailure {
-    static func notUTF8(
-        _ subject: String, _ text: UnsafePointer<CChar>, _ advice: String
-    ) -> CommandFailure {
+    static func notUTF8(_ subject: String, _ text: UnsafePointer<CChar>, _ advice: String) -> CommandFailure {
         let bytes = UnsafeBufferPointer(start: text, count: strlen(text)).map(UInt8.init(bitPattern:))
         return CommandFailure(
             .badData, "\(subject) \"\(String(escaping: bytes))\" is not UTF-8 and cannot be sent; \(advice)")

@@ -18,7 +18,6 @@ extension Table.Column where Row == JobText {
     /// A bar with its percentage, the rate, and the remaining time; for a job that does not run, its detail.
     static func progress(_ format: TextFormat, tick: Int) -> [Self] {
         let width = min(24, max(6, (format.width ?? 80) / 5))
-        let bar = ProgressBar(width: width, isUnicode: format.isUnicode)
         func running(_ text: JobText) -> JobProgress? { text.job.state == "running" ? text.progress : nil }
         return [
             // The bar is never cut; the titles are cut first.
@@ -26,13 +25,10 @@ extension Table.Column where Row == JobText {
                 guard let progress = running(text) else {
                     return StyledText(text.detail, text.job.state == "failed" ? .bad : .plain)
                 }
-                let word = JobText.brief(progress)
-                let amount = progress.fraction == nil ? word : word.aligned(to: 5)
-                return StyledText("\(bar.bar(progress.fraction, width: width, tick: tick)) \(amount)", .active)
+                let amount = progress.fraction == nil ? progress.brief : progress.brief.aligned(to: 5)
+                return StyledText("\(format.bar(progress.fraction, width: width, tick: tick)) \(amount)", .active)
             },
-            .number("RATE", rank: 4) { text in
-                running(text).flatMap { progress in progress.rate.map { ProgressBar.rate($0, progress) } } ?? ""
-            },
+            .number("RATE", rank: 4) { running($0)?.speed ?? "" },
             .number("LEFT", rank: 5) { running($0)?.eta.map(Quantities.clock) ?? "" },
         ]
     }
@@ -59,20 +55,39 @@ enum JobTable {
     }
 }
 
-struct ProgressBar {
-    let width: Int
-    let isUnicode: Bool
+extension JobProgress {
+    /// The percentage, the amount, the rate and the remaining time, as far as they are known.
+    var parts: [String] {
+        [fraction.map(Quantities.percent), amount, speed, eta.map { Quantities.clock($0) + " left" }].compactMap(\.self)
+    }
 
-    /// The line for a job called `title`.
+    var amount: String {
+        guard let total else { return counted(completed) }
+        let done = unit == "bytes" ? Quantities.size(completed) : "\(completed)"
+        return "\(done) of \(counted(total))"
+    }
+
+    /// The percentage, or else what is done.
+    var brief: String { fraction.map(Quantities.percent) ?? counted(completed) }
+
+    var speed: String? {
+        rate.map { unit == "bytes" ? Quantities.rate($0) : "\(Quantities.fixed($0)) \(unit.sanitized)/s" }
+    }
+
+    private func counted(_ count: Int64) -> String {
+        unit == "bytes" ? Quantities.size(count) : "\(count) \(unit.sanitized)"
+    }
+}
+
+extension TextFormat {
+    /// The line for the progress of a job called `title`.
     ///
     /// If it does not fit, the remaining time is left out first, then the rate, then the amounts, then the bar. `tick` moves
     /// the mark of a bar without a known total.
-    func line(title: String, progress: JobProgress, step: String? = nil, tick: Int = 0) -> String {
-        var parts = [Self.amount(progress)]
-        if let fraction = progress.fraction { parts.insert(Quantities.percent(fraction).aligned(to: 5), at: 0) }
-        if let rate = progress.rate { parts.append(Self.rate(rate, progress)) }
-        if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
-        let mark = isUnicode ? "…" : "..."
+    func line(_ progress: JobProgress, title: String, step: String? = nil, tick: Int = 0) -> String {
+        let width = width ?? 100
+        var parts = progress.parts
+        if progress.fraction != nil { parts[0] = parts[0].aligned(to: 5) }
         let head = [title.cut(to: max(8, width / 3), mark: mark), step].compactMap(\.self).joined(separator: "  ")
         while true {
             let right = parts.joined(separator: "  ")
@@ -83,20 +98,6 @@ struct ProgressBar {
             }
             parts.removeLast()
         }
-    }
-
-    static func rate(_ rate: Double, _ progress: JobProgress) -> String {
-        progress.unit == "bytes" ? Quantities.rate(rate) : "\(Quantities.fixed(rate)) \(progress.unit.sanitized)/s"
-    }
-
-    static func amount(_ progress: JobProgress) -> String {
-        guard let total = progress.total else { return amount(progress.completed, progress) }
-        let done = progress.unit == "bytes" ? Quantities.size(progress.completed) : "\(progress.completed)"
-        return "\(done) of \(amount(total, progress))"
-    }
-
-    static func amount(_ count: Int64, _ progress: JobProgress) -> String {
-        progress.unit == "bytes" ? Quantities.size(count) : "\(count) \(progress.unit.sanitized)"
     }
 
     func bar(_ fraction: Double?, width: Int, tick: Int = 0) -> String {

@@ -79,7 +79,7 @@ struct JobText {
     /// The most useful detail of the state: the progress, what it waits for, the size of the result, or the error.
     var detail: String {
         switch job.state {
-        case "running": return progress.map(Self.brief) ?? waitingFor ?? ""
+        case "running": return progress?.brief ?? waitingFor ?? ""
         case "scheduled":
             let next = job.json.time("notBefore").map { "in " + Quantities.age($0.seconds(since: now)) }
             return errorWord.map { ["retry", next, "after \($0)"].compactMap(\.self).joined(separator: " ") }
@@ -137,10 +137,6 @@ struct JobText {
     }
 
     var stateAndDetail: String { job.state.sanitized + (detail.isEmpty ? "" : " (\(detail))") }
-
-    static func brief(_ progress: JobProgress) -> String {
-        progress.fraction.map(Quantities.percent) ?? ProgressBar.amount(progress.completed, progress)
-    }
 
     /// The kind of the error, with the status that a server answered.
     var errorWord: String? { job.error.map(Self.word(error:)) }

@@ -54,8 +54,8 @@ struct JobTree {
         let zone = json.time("createdAt").map { " \(Quantities.zone($0))" } ?? ""
         var facts = [words.joined(separator: ", "), times.joined(separator: ", ") + zone]
         if let progress = text.progress {
-            let bar = ProgressBar(width: (format.width ?? 100) - 2, isUnicode: format.isUnicode)
-            facts.append(bar.line(title: "link \(json["link"]?.int ?? 0)", progress: progress))
+            let narrower = format.within((format.width ?? 100) - 2)
+            facts.append(narrower.line(progress, title: "link \(json["link"]?.int ?? 0)"))
         }
         return facts.filter { !$0.isEmpty }
     }
@@ -143,8 +143,7 @@ struct JobLink {
 
     static func all(of job: JobSnapshot) -> [JobLink] {
         let json = job.json
-        var links = [JobLink(number: 0, steps: [(nil, ["source": json["source"] ?? .null])])]
-        for link in json["then"]?.array ?? [] { links.append(JobLink(number: links.count, link: link)) }
+        var links = ([json] + (json["then"]?.array ?? [])).enumerated().map { JobLink(number: $0, $1) }
         for outcome in json["outcomes"]?.array ?? [] {
             guard let number = outcome["link"]?.int, links.indices.contains(number) else { continue }
             links[number].state = outcome["ok"]?.bool == true ? .succeeded : .failed
@@ -166,20 +165,17 @@ struct JobLink {
         return links
     }
 
-    private init(number: Int, link: JSON) {
-        let kinds = link["on"]?.array?.compactMap(\.string).joined(separator: ", ")
-        self.init(
-            number: number,
-            steps: ["then", "fail", "both", "finally"].compactMap { verb in
-                link[verb].map { (verb + (verb == "fail" ? kinds.map { " on \($0)" } ?? "" : ""), $0) }
-            })
-    }
-
-    private init(number: Int, steps: [(verb: String?, step: JSON)]) {
+    /// Link 0 has the source of `link`, which is the job.
+    private init(number: Int, _ link: JSON) {
+        let kinds = link["on"]?.array.map { " on " + $0.compactMap(\.string).joined(separator: ", ") } ?? ""
+        let steps: [(String, JSON)] =
+            number == 0
+            ? [("", link)]
+            : ["then", "fail", "both", "finally"].compactMap { verb in
+                link[verb].map { ("\(verb)\(verb == "fail" ? kinds : ""): ", $0) }
+            }
         self.number = number
-        title =
-            steps.map { verb, step in (verb.map { "\($0): " } ?? "") + Self.describe(step: step) }
-            .joined(separator: "; ").sanitized
+        title = steps.map { $0 + Self.describe(step: $1) }.joined(separator: "; ").sanitized
         makesChildren = steps.contains { _, step in
             (step["source"]?["type"]?.string).flatMap(SourceType.init)?.hasChildren ?? false
         }

@@ -14,14 +14,16 @@ struct Table<Row> {
         let least: Int
         /// Columns with the highest rank are left out first; a column without a rank stays.
         let rank: Int?
+        /// Whether it is only shown if it has a cell that is not empty.
+        let isOptional: Bool
         let cell: (Row) -> StyledText
 
         init(
             _ head: String, isNumber: Bool = false, cut: Cut = .nowhere, least: Int = 8, rank: Int? = nil,
-            _ cell: @escaping (Row) -> StyledText
+            isOptional: Bool = false, _ cell: @escaping (Row) -> StyledText
         ) {
             (self.head, self.isNumber, self.cut, self.least, self.rank) = (head, isNumber, cut, least, rank)
-            self.cell = cell
+            (self.isOptional, self.cell) = (isOptional, cell)
         }
 
         init(_ head: String, cut: Cut = .nowhere, least: Int = 8, rank: Int? = nil, text: @escaping (Row) -> String) {
@@ -29,8 +31,10 @@ struct Table<Row> {
         }
 
         /// A column of numbers, which are right-aligned and never cut.
-        static func number(_ head: String, rank: Int? = nil, _ text: @escaping (Row) -> String) -> Column {
-            Column(head, isNumber: true, rank: rank) { StyledText(text($0)) }
+        static func number(
+            _ head: String, rank: Int? = nil, isOptional: Bool = false, _ text: @escaping (Row) -> String
+        ) -> Column {
+            Column(head, isNumber: true, rank: rank, isOptional: isOptional) { StyledText(text($0)) }
         }
     }
 
@@ -71,9 +75,9 @@ struct Table<Row> {
     }
 
     private func layout(_ natural: [Int], empty: [Int], width: Int?) -> Layout {
-        guard let width else { return natural.indices.map { ($0, natural[$0]) } }
-        var shown = Array(natural.indices)
-        var widths = shown.map { columns[$0].cut == .nowhere ? natural[$0] : min(natural[$0], columns[$0].least) }
+        var shown = natural.indices.filter { !(columns[$0].isOptional && empty.contains($0)) }
+        guard let width else { return shown.map { ($0, natural[$0]) } }
+        var widths = zip(natural, columns).map { $1.cut == .nowhere ? $0 : min($0, $1.least) }
         func room() -> Int { width - shown.reduce(Self.gap * (shown.count - 1)) { $0 + widths[$1] } }
         if room() < 0 { shown.removeAll { empty.contains($0) && columns[$0].rank != nil } }
         while room() < 0, let last = shown.max(by: { (columns[$0].rank ?? -1) < (columns[$1].rank ?? -1) }),

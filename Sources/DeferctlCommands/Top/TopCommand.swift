@@ -29,21 +29,18 @@ struct TopCommand: DaemonCommand {
         if isScreen, !invocation.writesJSON, count == nil {
             return try await TopScreen(invocation: invocation, interval: pause).run()
         }
-        let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
         let looks = count ?? (invocation.writesJSON ? Int.max : 1)
-        return try await interruption.run {
-            try await invocation.withDaemon { client in
-                let info = try await client.info()
-                var view = TopView(info: info)
-                for look in 1...looks {
-                    let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
-                    view.append(sample)
-                    let page = TopPage(format: console.format).lines(view, now: .now, size: nil)
-                    try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page)
-                    if look < looks { try await Task.sleep(for: pause) }
-                }
-                return .ok
+        let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
+        return try await invocation.withDaemon(interruption) { client in
+            var view = TopView(info: try await client.info())
+            for look in 1...looks {
+                let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
+                view.append(sample)
+                let page = TopPage(view, console.format, now: .now, size: nil)
+                try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page.lines)
+                if look < looks { try await Task.sleep(for: pause) }
             }
+            return .ok
         }
     }
 }

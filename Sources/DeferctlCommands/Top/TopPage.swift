@@ -1,25 +1,31 @@
 import JobClient
 import JobModel
 
+/// The lines of `deferctl top`: for a screen of this size, with a message in the last one; without a size, everything.
 struct TopPage {
-    let format: TextFormat
+    private let view: TopView
+    private let size: ScreenSize?
+    private let format: TextFormat
+    private let now: Timestamp
 
-    /// The lines for a screen of this size, with a message in the last one; without a size, everything.
-    func lines(_ view: TopView, now: Timestamp, size: ScreenSize?) -> [String] {
+    init(_ view: TopView, _ format: TextFormat, now: Timestamp, size: ScreenSize?) {
+        (self.view, self.size, self.now) = (view, size, now)
+        self.format = format.within(size.map { max(10, $0.columns) })
+    }
+
+    var lines: [String] {
         guard let sample = view.newest else { return [view.message ?? "asking the daemon"] }
-        let format = format.within(size.map { max(10, $0.columns) })
         func room(below lines: [String]) -> Int { size.map { max(0, $0.rows - lines.count - 1) } ?? .max }
         var lines: [String]
         switch view.mode {
-        case .help: lines = help(format)
-        case .output(let job):
-            lines = output(view, of: job, room: room(below: [""]), format)
+        case .help:
+            lines = TopView.help.flatMap { String.hanging([$1], behind: $0.padded(to: 8), within: format.width) }
+        case .output(let job): lines = output(of: job, room: room(below: [""]))
         default:
-            lines = [head(sample, view.info), counts(sample), rates(view, isLive: size != nil)]
-                .filter { !$0.isEmpty }.map { fit($0, format) }
+            lines = [head(sample), counts(sample), rates].filter { !$0.isEmpty }.map(fit)
             // The queues get at most half of the room.
-            lines += queues(sample, room: room(below: lines) / 2, format)
-            lines += jobs(view, sample, room: room(below: lines), format, now)
+            lines += queues(sample, room: room(below: lines) / 2)
+            lines += jobs(sample, room: room(below: lines))
         }
         guard let size else { return lines }
         lines = Array(lines.prefix(max(0, size.rows - 1)))
@@ -28,20 +34,16 @@ struct TopPage {
         return lines + [format.paint(StyledText(message, view.mode == .jobs ? .faint : .heading))]
     }
 
-    private func help(_ format: TextFormat) -> [String] {
-        TopView.help.flatMap { String.hanging([$0.1], behind: $0.0.padded(to: 8), within: format.width) }
-    }
-
-    private func output(_ view: TopView, of job: Int64, room: Int, _ format: TextFormat) -> [String] {
-        let head = fit([StyledText("output of job \(job)", .heading)], format)
+    private func output(of job: Int64, room: Int) -> [String] {
+        let head = fit([StyledText("output of job \(job)", .heading)])
         guard let output = view.output, output.job == job else { return [head] }
         let lines = output.text.split(separator: "\n", omittingEmptySubsequences: false).suffix(room + 1)
-            .map { fit([StyledText(String($0).sanitized)], format) }
+            .map { fit([StyledText(String($0).sanitized)]) }
         return [head] + (lines.last == "" ? lines.dropLast() : lines).suffix(room)
     }
 
     /// As many of the parts as fit into a line.
-    private func fit(_ parts: [StyledText], _ format: TextFormat) -> String {
+    private func fit(_ parts: [StyledText]) -> String {
         var (plain, line) = ("", "")
         for part in parts {
             let separator = plain.isEmpty ? "" : "  "
@@ -54,7 +56,8 @@ struct TopPage {
         return line
     }
 
-    private func head(_ sample: TopSample, _ info: JSON) -> [StyledText] {
+    private func head(_ sample: TopSample) -> [StyledText] {
+        let info = view.info
         let name = [info["name"]?.string, info["version"]?.string].compactMap { $0?.sanitized }.joined(separator: " ")
         var parts = [StyledText(name.isEmpty ? "deferd" : name, .heading)]
         if let uptime = sample.uptime { parts.append("up \(Quantities.span(uptime))") }
@@ -75,11 +78,11 @@ struct TopPage {
         }
     }
 
-    private func rates(_ view: TopView, isLive: Bool) -> [StyledText] {
+    private var rates: [StyledText] {
         guard let received = view.rate("bytes", "received"), let submitted = view.rate("totals", "submitted"),
             let finished = view.rate("totals", "succeeded", "failed", "cancelled"),
             let failed = view.rate("totals", "failed")
-        else { return isLive ? [StyledText("rates come with the next sample", .faint)] : [] }
+        else { return size == nil ? [] : [StyledText("rates come with the next sample", .faint)] }
         return [
             "\(Quantities.rate(received)) received", "\(Quantities.fixed(finished)) finished/s",
             "\(Quantities.fixed(submitted)) submitted/s",
@@ -88,29 +91,24 @@ struct TopPage {
     }
 
     /// The busiest queues in at most `room` lines, of which the first is empty.
-    private func queues(_ sample: TopSample, room: Int, _ format: TextFormat) -> [String] {
+    private func queues(_ sample: TopSample, room: Int) -> [String] {
         guard room >= 3 else { return [] }
         func counts(_ queue: JSON) -> [Int] { ["running", "queued", "scheduled"].map { queue[$0]?.int ?? 0 } }
         // The sort is stable: equally busy queues keep the daemon's order.
-        let sorted = sample.queues.map { ($0, counts($0)) }.sorted { $1.1.lexicographicallyPrecedes($0.1) }.map(\.0)
+        let sorted = sample.queues.sorted { counts($1).lexicographicallyPrecedes(counts($0)) }
         let shown = sorted.count <= room - 2 ? sorted : Array(sorted.prefix(max(1, room - 3)))
-        var lines = [""] + QueueTable.lines(shown, format)
-        if shown.count < sorted.count, lines.count < room {
-            lines.append(
-                fit([StyledText("\(sorted.count - shown.count) more; see deferctl queue list", .faint)], format))
-        }
-        return lines
+        let lines = [""] + QueueTable.lines(shown, format)
+        if shown.count == sorted.count || lines.count >= room { return lines }
+        return lines + [fit([StyledText("\(sorted.count - shown.count) more; see deferctl queue list", .faint)])]
     }
 
     /// The jobs in at most `room` lines, of which the first is empty: running ones first.
-    private func jobs(
-        _ view: TopView, _ sample: TopSample, room: Int, _ format: TextFormat, _ now: Timestamp
-    ) -> [String] {
+    private func jobs(_ sample: TopSample, room: Int) -> [String] {
         guard room >= 3 else { return [] }
         let jobs = view.jobs
         guard !jobs.isEmpty else {
             let text = view.filter.isEmpty ? "No job runs now." : "No job matches."
-            return ["", fit([StyledText(text, .faint)], format)]
+            return ["", fit([StyledText(text, .faint)])]
         }
         let hasAll = sample.isComplete && jobs.count <= room - 2
         let count = hasAll ? jobs.count : max(1, room - 3)
@@ -128,6 +126,6 @@ struct TopPage {
         let lines = [""] + table.lines(shown.map { JobText($0, line: sample.lines[$0.id], now: now) }, format)
         if hasAll || lines.count >= room { return lines }
         let hidden = sample.isComplete ? "\(jobs.count - shown.count) more" : "more"
-        return lines + [fit([StyledText("\(hidden); see deferctl list --all", .faint)], format)]
+        return lines + [fit([StyledText("\(hidden); see deferctl list --all", .faint)])]
     }
 }

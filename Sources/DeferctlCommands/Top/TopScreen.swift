@@ -35,7 +35,6 @@ struct TopScreen: Sendable {
                     try await Task.sleep(for: interval)
                 }
             }
-            let page = TopPage(format: console.format)
             var view = TopView()
             // The number of samples that a message stays for.
             var patience = 0
@@ -67,7 +66,8 @@ struct TopScreen: Sendable {
                 case .signal(SIGWINCH): break
                 case .signal(let number): return ExitStatus(128 + number)
                 }
-                try screen.draw(page.lines(view, now: .now, size: ScreenSize(of: console.data)))
+                let page = TopPage(view, console.format, now: .now, size: ScreenSize(of: console.data))
+                try screen.draw(page.lines)
             }
             // Only an error of the task that talks to the daemon ends the events.
             try await group.next()

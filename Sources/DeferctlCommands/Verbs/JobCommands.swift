@@ -64,9 +64,7 @@ struct RetryCommand: ChangeCommand {
     static let word = "retried"
     static let configuration = verb(
         "retry", "Run failed or cancelled jobs again.", example: "deferctl retry --state failed --since 1d",
-        """
-        A download continues where it stopped. With --from start, jobs that succeeded run again too.
-        """)
+        "A download continues where it stopped. With --from start, jobs that succeeded run again too.")
 
     enum Start: String, ExpressibleByArgument, CaseIterable { case failed, start }
 

@@ -75,9 +75,7 @@ struct ShowCommand: DaemonCommand {
     static let configuration = verb(
         "show", "Show a job: its links with their states, times and errors, and the children of its lists.",
         example: "deferctl show 12",
-        """
-        With --json, the job object is printed, followed by the children.
-        """)
+        "With --json, the job object is printed, followed by the children.")
 
     @Option(help: .value("count", "Show at most this many children of each job."), transform: whole(0...1000))
     var children = 50

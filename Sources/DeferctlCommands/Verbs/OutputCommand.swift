@@ -31,24 +31,22 @@ struct OutputCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await Interruption(from: "output -f", jobs: jobs).run { [self] in
-            try await invocation.withDaemon { client in
-                let (writing, hasLists) = try await writingJobs(client)
-                let printer = OutputPrinter(
-                    command: self, console: invocation.console, showsIDs: writing.count > 1 || hasLists)
-                guard follow else {
-                    try await printer.read(writing, from: client)
-                    return .ok
-                }
-                // The watch does not tell of children that ended before it.
-                try await printer.read(writing.filter { $0.isFinished && !jobs.contains($0.id) }, from: client)
-                let follower = JobFollower(
-                    connection: invocation.connection, interval: 0.05, showsChildren: true,
-                    show: { try await printer.receive($0, from: $1) })
-                let ending = try await follower.follow(jobs, with: client)
-                try await printer.read(writingJobs(client).jobs, from: client)
-                return .worst(ending.missing)
+        try await invocation.withDaemon(Interruption(from: "output -f", jobs: jobs)) { [self] client in
+            let (writing, hasLists) = try await writingJobs(client)
+            let printer = OutputPrinter(
+                command: self, console: invocation.console, showsIDs: writing.count > 1 || hasLists)
+            guard follow else {
+                try await printer.read(writing, from: client)
+                return .ok
             }
+            // The watch does not tell of children that ended before it.
+            try await printer.read(writing.filter { $0.isFinished && !jobs.contains($0.id) }, from: client)
+            let follower = JobFollower(
+                connection: invocation.connection, interval: 0.05, showsChildren: true,
+                show: { try await printer.receive($0, from: $1) })
+            let ending = try await follower.follow(jobs, with: client)
+            try await printer.read(writingJobs(client).jobs, from: client)
+            return .worst(ending.missing)
         }
     }
 
@@ -104,11 +102,11 @@ private actor OutputPrinter {
         OutputFollower(
             of: job, link: command.link, attempt: command.attempt ?? 0,
             // A child may run no program.
-            needsOutput: !command.follow && command.jobs.contains(job)
-        ) { try await self.write($0, dropped: $1, of: job) }
+            needsOutput: !command.follow && command.jobs.contains(job), on: console
+        ) { try await self.write($0, of: job) }
     }
 
-    private func write(_ records: [JobClient.OutputPiece.Record], dropped: Int64, of job: Int64) throws {
+    private func write(_ records: [JobClient.OutputPiece.Record], of job: Int64) throws {
         for record in records where command.stream.map({ ($0 == .err) == record.isError }) ?? true {
             guard showsIDs else {
                 try put(record.bytes)
@@ -122,10 +120,6 @@ private actor OutputPrinter {
             open[job] = lines
             if lines.count > Self.longestLine { try end(of: job) }
         }
-        guard dropped > 0 else { return }
-        console.say(
-            "\(dropped) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and the end."
-        )
     }
 
     /// Writes a line that did not end.

@@ -13,9 +13,7 @@ struct QueueCommand: AsyncParsableCommand {
 struct QueueListCommand: DaemonCommand {
     static let configuration = verb(
         "list", "List the queues.", example: "deferctl queue list",
-        """
-        LIMIT is the number of jobs that may run at the same time, USER the number for one user.
-        """)
+        "LIMIT is the number of jobs that may run at the same time, USER the number for one user.")
 
     @OptionGroup var global: GlobalOptions
 
@@ -64,9 +62,7 @@ struct QueueSetCommand: QueueChange {
 struct QueueSuspendCommand: QueueChange {
     static let configuration = verb(
         "suspend", "Start no more jobs of a queue.", example: "deferctl queue suspend default",
-        """
-        Running jobs go on, and new jobs are accepted. Only for administrators.
-        """)
+        "Running jobs go on, and new jobs are accepted. Only for administrators.")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var name: QueueName
@@ -76,9 +72,7 @@ struct QueueSuspendCommand: QueueChange {
 struct QueueResumeCommand: QueueChange {
     static let configuration = verb(
         "resume", "Start jobs of a suspended queue again.", example: "deferctl queue resume default",
-        """
-        Only for administrators.
-        """)
+        "Only for administrators.")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var name: QueueName
@@ -110,25 +104,15 @@ extension QueueChange {
 
 enum QueueTable {
     static func lines(_ queues: [JSON], _ format: TextFormat = TextFormat()) -> [String] {
-        var columns: [Table<JSON>.Column] = [
+        Table<JSON>([
             .init("QUEUE", cut: .end, least: 7) { $0.text("queue") ?? "?" },
             .number("LIMIT", of: "concurrency", rank: 2), .number("USER", of: "perUser", rank: 3),
+            .number("RATE", rank: 6, isOptional: true) { $0["byteRate"]?.double.map(Quantities.rate) ?? "" },
+            .number("STARTS", rank: 5, isOptional: true) { $0["startRate"].map(starts) ?? "" },
             .number("RUNNING", of: "running"), .number("QUEUED", of: "queued"),
             .number("SCHEDULED", of: "scheduled", rank: 1), .number("HELD", of: "held", rank: 4),
             .init("STATE") { StyledText(state: $0["suspended"]?.bool == true ? "suspended" : "open") },
-        ]
-        // Few queues have rates.
-        func isSet(_ member: String) -> Bool { queues.contains { $0[member].map { !$0.isNull } ?? false } }
-        if isSet("startRate") {
-            columns.insert(.number("STARTS", rank: 5) { $0["startRate"].map(Self.starts) ?? "" }, at: 3)
-        }
-        if isSet("byteRate") {
-            let rate = Table<JSON>.Column.number("RATE", rank: 6) {
-                $0["byteRate"]?.double.map(Quantities.rate) ?? ""
-            }
-            columns.insert(rate, at: 3)
-        }
-        return Table(columns).lines(queues, format)
+        ]).lines(queues, format)
     }
 
     private static func starts(_ rate: JSON) -> String {

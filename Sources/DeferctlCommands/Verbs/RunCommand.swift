@@ -61,9 +61,8 @@ struct RunCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let line = line
-        guard let program = line.first else { return .usage }
         // Only commands run in a directory of the caller's choice.
-        let isCommand = program.utf8.contains(UInt8(ascii: "/")) || surroundings.namesDirectory
+        let isCommand = line[0].utf8.contains(UInt8(ascii: "/")) || surroundings.namesDirectory
         var input: JSONObject = ["input": self.input]
         if readsInput {
             let member = try await InputLines.member("input", of: "-")
@@ -73,19 +72,11 @@ struct RunCommand: DaemonCommand {
         return try await invocation.submit(
             options, program: named,
             making: { [input] client throws(CommandFailure) in
-                try await command(line, input, for: client, invocation.console)
+                let isOwn = await Surroundings.mayBeSent(to: client)
+                var options = options
+                // Lists leave out a source with a long environment.
+                if isOwn { options.label = options.label ?? line.joined(separator: " ").shortened(to: 256) }
+                return options.spec(source: try surroundings.source(line, input, isOwn: isOwn, invocation.console))
             })
-    }
-
-    /// The spec of a command, with this process's surroundings if the daemon is the caller's own.
-    private func command(
-        _ line: [String], _ input: JSONObject, for client: JobClient, _ console: Console
-    ) async throws(CommandFailure) -> JSON {
-        let isOwn = await Surroundings.mayBeSent(to: client)
-        var options = options
-        let source = try surroundings.source(line, input, isOwn: isOwn, console)
-        // Lists leave out a source with a long environment.
-        if isOwn { options.label = options.label ?? line.joined(separator: " ").shortened(to: 256) }
-        return options.spec(source: source)
     }
 }

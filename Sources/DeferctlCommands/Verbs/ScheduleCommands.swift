@@ -107,9 +107,7 @@ struct ScheduleAddCommand: DaemonCommand {
 struct ScheduleListCommand: DaemonCommand {
     static let configuration = verb(
         "list", "List your schedules; administrators see all users' schedules.", example: "deferctl schedule list",
-        """
-        NEXT is the time of the next job; LAST is the state of the previous job.
-        """)
+        "NEXT is the time of the next job; LAST is the state of the previous job.")
 
     @OptionGroup var global: GlobalOptions
 
@@ -176,9 +174,7 @@ struct ScheduleSuspendCommand: DaemonCommand {
 struct ScheduleResumeCommand: DaemonCommand {
     static let configuration = verb(
         "resume", "Let a suspended schedule submit jobs again.", example: "deferctl schedule resume nightly",
-        """
-        Times that passed meanwhile get no job.
-        """)
+        "Times that passed meanwhile get no job.")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var schedule: ScheduleName

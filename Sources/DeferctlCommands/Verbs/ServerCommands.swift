@@ -52,9 +52,7 @@ struct StatsCommand: DaemonCommand {
 struct UsageCommand: DaemonCommand {
     static let configuration = verb(
         "usage", "Show what each user has stored and runs; administrators see all users.", example: "deferctl usage",
-        """
-        STORED is what a user's jobs take up in the daemon's state, MEMORY what the user's connections take up now.
-        """)
+        "STORED is what a user's jobs take up in the daemon's state, MEMORY what the user's connections take up now.")
 
     @OptionGroup var global: GlobalOptions
 

@@ -39,9 +39,7 @@ struct ExplainCommand: DaemonCommand {
     static let configuration = verb(
         "explain", "Show job specs as they would run, with all defaults; nothing is submitted.",
         example: "deferctl explain job.yaml",
-        """
-        FILE is read as by the verb submit. All mistakes of a spec are reported with their lines.
-        """)
+        "FILE is read as by the verb submit. All mistakes of a spec are reported with their lines.")
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var specs: SpecsArgument

@@ -29,62 +29,13 @@ struct WatchCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let watching = Watching(
-            invocation: invocation, interval: interval?.seconds, showsChildren: children,
-            notifier: notify ? EndNotifier() : nil)
+        let notifier = notify ? EndNotifier() : nil
+        let watching = Watching(invocation: invocation, interval: interval?.seconds, showsChildren: children) {
+            notifier?.tell(of: $0, on: invocation.console)
+        }
         if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
         if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
         return try await watching.watch(jobs)
-    }
-}
-
-/// A live view of jobs, or JSON for programs.
-struct Watching: Sendable {
-    let invocation: Invocation
-    var interval: Double?
-    var showsChildren = false
-    var notifier: EndNotifier?
-
-    /// Watches these jobs until all are finished, and returns the worst status.
-    func watch(_ jobs: [Int64]) async throws -> ExitStatus {
-        let single = jobs.count == 1 && !showsChildren ? jobs[0] : nil
-        let display = JobsDisplay(format: invocation.console.messageFormat, job: single)
-        let ending = try await show(with: display, Interruption(from: "watch", jobs: jobs)) { follower, client in
-            try await follower.follow(jobs, with: client)
-        }
-        return .worst(ending.missing + ending.finished.map { invocation.report($0) })
-    }
-
-    /// Watches what `selection` covers until Ctrl-C.
-    func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
-        let display = JobsDisplay(format: invocation.console.messageFormat, forgets: true)
-        let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
-        try await show(with: display, interruption) { try await $0.follow(selection, with: $1) }
-        return .ok
-    }
-
-    @Sendable private func tell(of event: JobEvent) -> String? { notifier?.tell(of: event, on: invocation.console) }
-
-    private func show<Value: Sendable>(
-        with display: any ProgressDisplay, _ interruption: Interruption,
-        _ body: @Sendable @escaping (JobFollower, JobClient) async throws -> Value
-    ) async throws -> Value {
-        try await interruption.run {
-            try await invocation.withDaemon { client in
-                guard invocation.writesJSON else {
-                    return try await JobFollower.showing(
-                        display, of: invocation, interval: interval, children: showsChildren, tell: tell(of:)
-                    ) { try await body($0, client) }
-                }
-                let follower = JobFollower(
-                    connection: invocation.connection, interval: interval, showsChildren: showsChildren,
-                    show: { event, _ in
-                        try invocation.console.line(event.json)
-                        if let text = tell(of: event) { invocation.console.say(text) }
-                    })
-                return try await body(follower, client)
-            }
-        }
     }
 }
 
@@ -110,23 +61,17 @@ struct WaitCommand: DaemonCommand {
         }
         switch try selection.jobs {
         case .jobs(let jobs):
-            let (ended, missing) = try await Interruption(from: "wait", jobs: jobs).run {
-                try await invocation.withDaemon { client in
-                    try await invocation.connection.keeping(client, jobs) { client, present in
-                        try await client.wait(present, timeout: rest())
-                    }
+            let (ended, missing) = try await invocation.withDaemon(Interruption(from: "wait", jobs: jobs)) {
+                try await invocation.connection.keeping($0, jobs) { client, present in
+                    try await client.wait(present, timeout: rest())
                 }
             }
             let finished = ended ?? []
             try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
             return .worst(missing + finished.map { invocation.report($0) })
         case .matching(let filter):
-            let answer = try await Interruption(farewell: "Detached; the jobs go on.").run {
-                try await invocation.withDaemon { client in
-                    try await invocation.connection.keeping(client) {
-                        try await $0.wait(forAll: filter, timeout: rest())
-                    }
-                }
+            let answer = try await invocation.withDaemon(Interruption(farewell: "Detached; the jobs go on.")) {
+                try await invocation.connection.keeping($0) { try await $0.wait(forAll: filter, timeout: rest()) }
             }
             let counts = ["succeeded", "failed", "cancelled"].map { ($0, answer[$0]?.int ?? 0) }.filter { $1 > 0 }
             let words = counts.map { "\($1) \($0)" }.joined(separator: ", ")

@@ -6,9 +6,11 @@ import Testing
 
 private let size = ScreenSize(columns: 61, rows: 10)
 
-@Suite struct StepLinesTests {
+@Suite struct LogDisplayTests {
+    private var log: JobsDisplay { JobsDisplay(format: TextFormat(), isLog: true, forgets: true) }
+
     @Test func render_writesALine_atEveryChangeOfStateAndLink() {
-        var lines = StepLines()
+        var lines = log
         let running = job(1, "running", ["links": 2])
         let events: [JobEvent] = [
             .state(job(1, "queued")), .state(job(1, "queued")), .state(running), .state(running),
@@ -25,7 +27,7 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func render_writesProgress_atEachTenth() {
-        var lines = StepLines()
+        var lines = log
         _ = lines.render(.state(job(1, "running")), now: noon)
         let written = stride(from: 0, through: 1000, by: 7).map {
             lines.render(.progress(of: 1, progress($0, of: 1000, rate: 500, eta: 1)), now: noon)
@@ -35,12 +37,26 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 
     @Test func render_writesProgress_everyTenSeconds_whenTheTotalIsUnknown() {
-        var lines = StepLines()
+        var lines = log
         _ = lines.render(.state(job(1, "running")), now: noon)
         let written = (1...25).map { second in
             lines.render(.progress(of: 1, progress(second * 1000)), now: noon.adding(seconds: Double(second)))
         }.filter { !$0.isEmpty }
         #expect(written == ["job 1 10.0 kB\n", "job 1 20.0 kB\n"])
+    }
+}
+
+@Suite struct CountDisplayTests {
+    @Test func files_areCounted_andToldAtEachTenth() {
+        var log = JobsDisplay(format: TextFormat(isUnicode: false), isLog: true, total: 20)
+        let written = (1...20).map { number in
+            let state = number == 3 ? "failed" : "succeeded"
+            return log.render(.state(job(Int64(number), state, ["result": ["size": 1000]])), now: noon)
+        }.filter { !$0.isEmpty }
+        #expect(written.count == 10 && written.first == "2 of 20 files, 2.0 kB\n")
+        #expect(written.last == "20 of 20 files, 20.0 kB, 1 failed\n")
+        #expect(log.lines(now: noon, size: size) == ["[==================]  20 of 20 files, 20.0 kB, 1 failed"])
+        #expect(log.stays)
     }
 }
 

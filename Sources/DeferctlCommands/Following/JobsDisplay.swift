@@ -2,90 +2,14 @@ import Glibc
 import JobClient
 import JobModel
 
-/// The progress of jobs, as lines for a log or as a drawing on a terminal.
-protocol ProgressDisplay: Sendable {
-    /// Applies an event, and returns what a log tells of it.
-    mutating func render(_ event: JobEvent, now: Timestamp) -> String
-    /// The lines to draw on a terminal of this size.
-    mutating func lines(now: Timestamp, size: ScreenSize) -> [String]
-    /// Whether the last lines stay on the screen.
-    var stays: Bool { get }
-    /// Sets the last line that a job's program has written.
-    mutating func set(line: String, of job: Int64)
-}
-
-extension ProgressDisplay {
-    mutating func lines(now: Timestamp, size: ScreenSize) -> [String] { [] }
-    var stays: Bool { false }
-    mutating func set(line: String, of job: Int64) {}
-}
-
-/// Lines for a log: each change of state, and progress at each tenth, or every ten seconds if the total is unknown.
-struct StepLines: ProgressDisplay {
-    struct Job {
-        var state: String
-        var link: Int
-        var tenth = 0
-        var lastLine: Timestamp
-    }
-
-    /// The maximum number of unfinished jobs whose progress is shown.
-    static let limit = 10_000
-
-    var isSilent = false
-    private(set) var jobs: [Int64: Job] = [:]
-
-    mutating func render(_ event: JobEvent, now: Timestamp) -> String {
-        if isSilent { return "" }
-        return switch event.change {
-        case .state(let snapshot): render(snapshot, now: now)
-        case .progress(let progress, _, _, _): render(progress, of: event.job, now: now)
-        case .output: ""
-        }
-    }
-
-    private mutating func render(_ snapshot: JobSnapshot, now: Timestamp) -> String {
-        let text = JobText(snapshot, now: now)
-        let before = jobs[snapshot.id]
-        let (link, links) = (snapshot.json["link"]?.int ?? 0, snapshot.json["links"]?.int ?? 0)
-        let isSame = before?.state == snapshot.state && before?.link == link
-        if snapshot.isFinished {
-            jobs[snapshot.id] = nil
-        } else if before != nil || jobs.count < Self.limit {
-            jobs[snapshot.id] = Job(
-                state: snapshot.state, link: link, tenth: isSame ? before?.tenth ?? 0 : 0, lastLine: now)
-        }
-        if isSame { return "" }
-        let step = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : ""
-        let words = [step, text.detail].filter { !$0.isEmpty }.joined(separator: ", ")
-        return "job \(snapshot.id) \(snapshot.state.sanitized)\(words.isEmpty ? "" : " (\(words))"): \(text.title)\n"
-    }
-
-    private mutating func render(_ progress: JobProgress, of id: Int64, now: Timestamp) -> String {
-        guard var job = jobs[id] else { return "" }
-        var parts = [ProgressBar.amount(progress)]
-        if let fraction = progress.fraction {
-            let tenth = Int(fraction * 10)
-            guard tenth > job.tenth, tenth < 10 else { return "" }
-            job.tenth = tenth
-            parts.insert(Quantities.percent(fraction), at: 0)
-        } else {
-            guard now.seconds(since: job.lastLine) >= 10 else { return "" }
-        }
-        job.lastLine = now
-        jobs[id] = job
-        if let rate = progress.rate, progress.unit == "bytes" { parts.append(Quantities.rate(rate)) }
-        if let eta = progress.eta { parts.append(Quantities.clock(eta) + " left") }
-        return "job \(id) \(parts.joined(separator: ", "))\n"
-    }
-}
-
 struct FollowedJob {
     private(set) var snapshot: JobSnapshot
     private(set) var progress: JobProgress?
     private(set) var ended: Timestamp?
     /// The last line that its program has written.
     var line: String?
+    /// When a log last told of it.
+    private var told: Timestamp
 
     /// The job after the `change`; nil if its state is still unknown.
     init?(_ before: FollowedJob?, _ change: JobEvent.Change, now: Timestamp) {
@@ -95,53 +19,110 @@ struct FollowedJob {
             if case .progress(let progress, _, _, _) = change { self.progress = progress }
             return
         }
-        self.snapshot = snapshot
-        // A retry or another link starts without progress.
-        let old = before?.snapshot
-        let isSame = old?.state == snapshot.state && old?.json["link"] == snapshot.json["link"]
-        progress = snapshot.progress ?? (isSame ? before?.progress : nil)
+        (self.snapshot, told) = (snapshot, now)
         ended = snapshot.isFinished ? now : nil
-        line = isSame ? before?.line : nil
+        progress = snapshot.progress
+        // A retry or another link starts without progress.
+        guard let before, isLike(before) else { return }
+        (progress, line) = (progress ?? before.progress, before.line)
+    }
+
+    /// Whether the job is in the same state and link.
+    private func isLike(_ other: FollowedJob) -> Bool {
+        snapshot.state == other.snapshot.state && snapshot.json["link"] == other.snapshot.json["link"]
+    }
+
+    private var tenth: Int { Int(min(1, max(0, progress?.fraction ?? 0)) * 10) }
+
+    /// What a log tells: each new state or link, and progress at each tenth, or every ten seconds if the total is unknown.
+    mutating func tell(since before: FollowedJob?, now: Timestamp) -> String {
+        guard let before, isLike(before) else {
+            let text = JobText(snapshot, now: now)
+            let (link, links) = (snapshot.json["link"]?.int ?? 0, snapshot.json["links"]?.int ?? 0)
+            let step = snapshot.state == "running" && links > 0 ? "link \(link) of \(links)" : ""
+            let words = [step, text.detail].filter { !$0.isEmpty }.joined(separator: ", ")
+            let detail = words.isEmpty ? "" : " (\(words))"
+            return "job \(snapshot.id) \(snapshot.state.sanitized)\(detail): \(text.title)\n"
+        }
+        guard let progress, progress != before.progress else { return "" }
+        if progress.fraction == nil ? now.seconds(since: told) < 10 : tenth <= before.tenth || tenth == 10 { return "" }
+        told = now
+        return "job \(snapshot.id) \(progress.parts.joined(separator: ", "))\n"
     }
 }
 
-/// Jobs on a terminal: a single one as a line, or many as a table, running jobs first, then jobs that finished recently.
-struct JobsDisplay: ProgressDisplay {
+/// The progress of jobs, drawn on a terminal or told in lines for a log.
+///
+/// A single job is drawn as a line; many as a table, running jobs first, then jobs that finished recently; and many downloads
+/// as one line of counts.
+struct JobsDisplay: Sendable {
     /// The maximum number of jobs that are kept; others are added when they run.
     static let limit = 10_000
     static let afterglow = 5.0
 
     let format: TextFormat
+    /// Whether a log tells of the jobs, which are not drawn then.
+    var isLog = false
     /// The single job; events of others, such as its children, are ignored.
     var job: Int64?
     /// Whether finished jobs disappear from the table; jobs named on the command line stay.
     var forgets = false
+    /// The number of downloads that are counted.
+    var total: Int?
+    /// Whether nothing is drawn or told.
+    var isSilent = false
+    private(set) var bytes: Int64 = 0
     private(set) var rows: [Int64: FollowedJob] = [:]
     private(set) var finished: [String: Int] = [:]
     private(set) var tick = 0
 
+    /// Whether the last lines stay on the screen.
     var stays: Bool { job == nil && !forgets }
 
+    /// Applies an event, and returns what a log tells of it.
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
+        if let total { return count(event, of: total) }
         let before = rows[event.job]
-        guard job ?? event.job == event.job, let job = FollowedJob(before, event.change, now: now),
-            before != nil || rows.count < Self.limit || job.snapshot.state == "running"
-        else { return "" }
+        guard job ?? event.job == event.job, var job = FollowedJob(before, event.change, now: now) else { return "" }
+        let text = isLog && !isSilent ? job.tell(since: before, now: now) : ""
+        guard before != nil || rows.count < Self.limit || job.snapshot.state == "running" else { return text }
         if job.ended != nil, before?.ended == nil { finished[job.snapshot.state, default: 0] += 1 }
-        rows[event.job] = job
-        return ""
+        rows[event.job] = isLog && job.ended != nil ? nil : job
+        return text
     }
 
+    /// Counts the end of a download; a log tells of each tenth.
+    private mutating func count(_ event: JobEvent, of total: Int) -> String {
+        guard case .state(let job) = event.change, job.isFinished else { return "" }
+        let tenth = ended * 10 / total
+        finished[job.state, default: 0] += 1
+        bytes &+= Int64(job.result?["size"]?.int ?? 0)
+        return isLog && !isSilent && ended * 10 / total > tenth ? counts(of: total) + "\n" : ""
+    }
+
+    private var ended: Int { finished.values.reduce(0, +) }
+
+    private func counts(of total: Int) -> String {
+        let others = ["failed", "cancelled"].compactMap { state in finished[state].map { ", \($0) \(state)" } }
+        return "\(ended) of \(total) files, \(Quantities.size(bytes))\(others.joined())"
+    }
+
+    /// Sets the last line that a job's program has written.
     mutating func set(line: String, of job: Int64) { rows[job]?.line = line }
 
+    /// The lines to draw on a terminal of this size.
     mutating func lines(now: Timestamp, size: ScreenSize) -> [String] {
+        if isSilent { return [] }
         defer { tick += 1 }
+        if let total {
+            let bar = format.bar(Double(ended) / Double(total), width: 20)
+            return ["\(bar)  \(counts(of: total))".cut(to: max(10, size.columns - 1), mark: format.mark)]
+        }
         guard let job else { return table(now, size) }
         // The last column stays free: some terminals wrap as soon as it is written.
         return rows[job].flatMap { line(of: $0, now, width: max(10, size.columns - 1)) }.map { [$0] } ?? []
     }
 
-    /// The line of a job that is not finished.
     private func line(of followed: FollowedJob, _ now: Timestamp, width: Int) -> String? {
         let snapshot = followed.snapshot
         guard !snapshot.isFinished else { return nil }
@@ -149,8 +130,7 @@ struct JobsDisplay: ProgressDisplay {
         let links = snapshot.json["links"]?.int ?? 0
         let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
         if snapshot.state == "running", let progress = followed.progress {
-            let bar = ProgressBar(width: width, isUnicode: format.isUnicode)
-            return bar.line(title: text.shortTitle, progress: progress, step: step, tick: tick)
+            return format.within(width).line(progress, title: text.shortTitle, step: step, tick: tick)
         }
         let runtime = snapshot.state == "running" ? text.runtime.map { " \(Quantities.age($0))" } ?? "" : ""
         let state = snapshot.state.sanitized + runtime
@@ -158,7 +138,6 @@ struct JobsDisplay: ProgressDisplay {
         return words.filter { !$0.isEmpty }.joined(separator: "  ").cut(to: width, mark: format.mark)
     }
 
-    /// The table, and a line of counts below it.
     private mutating func table(_ now: Timestamp, _ size: ScreenSize) -> [String] {
         if forgets {
             rows = rows.filter { _, row in row.ended.map { now.seconds(since: $0) < Self.afterglow } ?? true }
@@ -208,11 +187,11 @@ actor ProgressScreen {
     private static let pause = Duration.milliseconds(100)
 
     private let console: Console
-    private var display: any ProgressDisplay
+    private var display: JobsDisplay
     private var drawing = Drawing()
     private var isFinished = false
 
-    init(console: Console, display: any ProgressDisplay) { (self.console, self.display) = (console, display) }
+    init(console: Console, display: JobsDisplay) { (self.console, self.display) = (console, display) }
 
     func show(_ event: JobEvent) {
         let text = display.render(event, now: .now)
