@@ -38,12 +38,12 @@ package struct SourceContext: Sendable {
     package var control = Handover<TransferControl>()
     /// The most connections to the host at a time.
     package var connections = 1
+    /// Reads the transfers that jobs will resume, at most so many.
+    package var unfinishedTransfers: @Sendable (Int) -> Deferred<[UnfinishedTransfer], any Error> = { _ in
+        .succeeded([])
+    }
     /// Called when a server refuses one of several connections and asks to be left alone.
     package var reportRefusal: @Sendable (JobError) -> Void = { _ in }
-    /// Whether a retryable failure leads to an automatic retry.
-    package var mayRetry = false
-    /// Whether a link of another job will resume from its checkpoint.
-    package var isUnfinished: @Sendable (JobID, Int) async -> Bool = { _, _ in true }
     /// Sets the unit of the progress; bytes without it.
     package var countsIn: @Sendable (Progress.Unit) -> Void = { _ in }
     /// Saves a checkpoint; succeeds once it is durable.

@@ -66,9 +66,7 @@ package final class SourceLibrary: Sendable {
             document(spec, context) { document async throws(JobError) in try await document.value(at: pointer) }
         case .download(let spec): download(spec, context)
         case .upload(let spec):
-            start(context) { transfer async throws(JobError) in
-                try await UploadTransfer(spec: spec, transfer: transfer).run()
-            }
+            start(context) { transfer async throws(JobError) in try await transfer.upload(spec) }
         case .program(let spec): program(spec, context)
         case .value, .error, .timer, .list, .each, .job: preconditionFailure("The engine carries these out itself.")
         }
@@ -142,25 +140,10 @@ package final class SourceLibrary: Sendable {
         programs.removeRemains(in: settings.directory)
     }
 
-    /// The most transfers whose files ``keepFiles(of:)`` keeps.
-    package static let mostUnfinished = FileReservations.mostWaiting
-
-    /// Reserves the files of unfinished downloads for their jobs.
-    package func keepFiles(of transfers: [UnfinishedTransfer]) {
-        for transfer in transfers {
-            guard let checkpoint = DownloadCheckpoint(transfer.checkpoint),
-                let path = try? checkpoint.path(of: transfer.owner, below: rules.directories)
-            else { continue }
-            shared.reservations.keep(
-                path.key(path.name),
-                for: FileReservations.Writer(job: transfer.job, owner: transfer.owner, link: transfer.link))
-        }
-    }
-
-    /// Removes the files of an unfinished download whose job is not running and will not retry.
-    package func discard(_ checkpoint: JSON, of job: JobID, owner: UInt32) async {
+    /// Removes the `.part` of an unfinished download of `owner` whose job is not running and will not retry.
+    package func discard(_ checkpoint: JSON, of owner: UInt32) async {
         guard let checkpoint = DownloadCheckpoint(checkpoint) else { return }
-        await shared.discardPart(of: checkpoint, job, owner: owner, below: rules.directories)
+        await shared.discardPart(of: checkpoint, owner: owner, below: rules.directories)
     }
 
     // MARK: - End
@@ -191,7 +174,7 @@ package final class SourceLibrary: Sendable {
     }
 
     private func endConnections() {
-        rules.transport.pool.close()
+        rules.pool.close()
         programs.end()
         shared.names.end()
     }
@@ -204,7 +187,6 @@ struct SharedServices: Sendable {
     let names = FileQueue(threads: NameResolver.total, perUser: NameResolver.perUser)
     /// The event loop that measures time in tests; nil for the loop of each connection.
     let timers: (any EventLoop)?
-    /// The files that downloads write.
     let reservations = FileReservations()
     /// The bytes that running downloads still expect, by the number of the disk.
     let expected = LeaseBook<UInt64>()
@@ -220,12 +202,11 @@ struct SharedServices: Sendable {
 }
 
 extension SharedServices {
-    /// Removes the `.part` that a checkpoint of a job describes, and the reservation for the job's next attempt.
+    /// Removes the `.part` that a checkpoint describes.
     func discardPart(
-        of checkpoint: DownloadCheckpoint, _ job: JobID, owner: UInt32, below directories: DownloadDirectories
+        of checkpoint: DownloadCheckpoint, owner: UInt32, below directories: DownloadDirectories
     ) async {
         guard let path = try? checkpoint.path(of: owner, below: directories) else { return }
-        defer { reservations.endWaiting(for: path.key(path.name), of: job) }
         do throws(Errno) {
             try await userFiles.of(owner).run { [files] () throws(Errno) in
                 try DownloadTarget.discardPart(path, checkpoint, files)

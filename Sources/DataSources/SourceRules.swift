@@ -1,19 +1,29 @@
 package import JobModel
+import NIOSSL
+import Synchronization
 
 /// The settings that a transfer starts with, and the objects made from them; shared by all that start with them.
 package final class SourceRules: Sendable {
     let settings: SourceSettings
     let access: AccessPolicy
     let directories: DownloadDirectories
-    let transport: HTTPTransport
+    let pool: ConnectionPool
+    /// The TLS settings by the index of the client's certificate; nil for none.
+    let tlsContexts = Mutex<[Int?: NIOSSLContext]>([:])
+    private let proxy: ProxyAddress?
+    private let exceptions: ProxyExceptions
 
     /// Throws if a setting is not valid.
     init(_ settings: SourceSettings, directories: DownloadDirectories, _ shared: SharedServices) throws(JobError) {
         self.settings = settings
         self.directories = directories
         access = try AccessPolicy(settings.policy)
-        transport = try HTTPTransport(settings, access, shared)
+        pool = ConnectionPool(timers: shared.timers)
+        if let text = settings.http.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
+        exceptions = try ProxyExceptions(settings.http.noProxy)
     }
+
+    func proxy(for url: RequestURL) -> ProxyAddress? { exceptions.include(url.host) ? nil : proxy }
 
     /// Throws if a URL is not valid (kind `invalid`), or if its scheme, host or address is forbidden (`policy`).
     @discardableResult
@@ -28,7 +38,6 @@ package final class SourceRules: Sendable {
     /// (`policy`).
     package func check(program name: String?) throws(JobError) { _ = try settings.programs.entry(name) }
 
-    /// Throws if jobs may not set a variable of a configured program (kind `policy`).
     package func check(variable: String, of program: String) throws(JobError) {
         try settings.programs.check(variable: variable, of: program)
     }

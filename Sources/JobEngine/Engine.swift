@@ -59,11 +59,6 @@ package final class Engine: Sendable {
     package func start(_ start: Core.Start) async throws(StoreError) {
         // Otherwise, the first submission would be accepted without room.
         await room.begin()
-        // Files of unfinished transfers are reserved before the first source starts.
-        library.keepFiles(
-            of: try await library.threads(for: getuid()).run { [reader] () throws(StoreError) in
-                try reader.unfinishedTransfers(of: nil, limit: SourceLibrary.mostUnfinished)
-            })
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
             let isStarted = Self.startThread { [self] in
                 let now = clock.moment()

@@ -51,16 +51,9 @@ final class FaultyFiles: Sendable {
             try self.pass("open")
             return try real.openBeneath(directory, path, flags, mode)
         }
-        files.write = { (file, bytes) throws(Errno) in
-            do throws(Errno) { try self.pass("write") } catch {
-                // A full disk accepts the bytes that still fit.
-                try real.write(file, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
-                throw error
-            }
-            try real.write(file, bytes)
-        }
         files.writeAt = { (file, offset, bytes) throws(Errno) in
             do throws(Errno) { try self.pass("write") } catch {
+                // A full disk accepts the bytes that still fit.
                 try real.writeAt(file, offset, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)))
                 throw error
             }

@@ -6,20 +6,25 @@ import Testing
 @Suite struct RateLimiterTests {
     private let start = NIODeadline.uptimeNanoseconds(1_000_000_000)
 
+    private func take(_ count: Int, _ limiter: inout RateLimiter.State, at now: NIODeadline) -> TimeAmount? {
+        let place = limiter.take(count, at: now)
+        return limiter.pause(until: place, at: now)
+    }
+
     @Test func bytes_areDue_inTheOrderInWhichTheyWereTaken() {
-        let limiter = RateLimiter(bytesPerSecond: 100)
-        #expect(limiter.take(100, at: start) == .seconds(1))
-        #expect(limiter.take(100, at: start + .milliseconds(500)) == .milliseconds(1500))
+        var limiter = RateLimiter.State(rate: 100)
+        #expect(take(100, &limiter, at: start) == .seconds(1))
+        #expect(take(100, &limiter, at: start + .milliseconds(500)) == .milliseconds(1500))
         // What was not taken in time is not saved up.
-        #expect(limiter.take(100, at: start + .seconds(60)) == .seconds(1))
+        #expect(take(100, &limiter, at: start + .seconds(60)) == .seconds(1))
     }
 
     @Test func limit_canChange_whileBytesWait() {
-        let limiter = RateLimiter(bytesPerSecond: 1)
-        #expect(limiter.take(1000, at: start) == .seconds(1000))
-        limiter.set(bytesPerSecond: 1000)
-        #expect(limiter.take(1000, at: start) == .seconds(2))
-        limiter.set(bytesPerSecond: nil)
-        #expect(limiter.take(1_000_000, at: start) == nil && limiter.largestPiece == .max)
+        var limiter = RateLimiter.State(rate: 1)
+        #expect(take(1000, &limiter, at: start) == .seconds(1000))
+        limiter.rate = 1000
+        #expect(take(1000, &limiter, at: start) == .seconds(2))
+        limiter.rate = nil
+        #expect(take(1_000_000, &limiter, at: start) == nil)
     }
 }

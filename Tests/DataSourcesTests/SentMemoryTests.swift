@@ -118,7 +118,7 @@ import TestOrigin
         let free = Mutex<Int64>(1_000_099)
         let body = JSON.string(String(repeating: "x", count: 1_000_000))
         var files = FileOperations.real
-        files.freeBytes = { _ in free.withLock(\.self) }
+        files.disk = { _ in (1, .max, free.withLock(\.self)) }
         try await Workbench.run(
             serving: ["/x": .json("1")], files: files, { $0.downloads.minimumFree = 100 }
         ) { origin, bench in
@@ -133,10 +133,10 @@ import TestOrigin
         var files = FileOperations.real
         let writes = AsyncStream.makeStream(of: Void.self)
         let turnstile = DispatchSemaphore(value: 0)
-        files.write = { file, bytes throws(Errno) in
+        files.writeAt = { file, offset, bytes throws(Errno) in
             writes.continuation.yield()
             turnstile.wait()
-            try FileOperations.real.write(file, bytes)
+            try FileOperations.real.writeAt(file, offset, bytes)
         }
         let clock = NIOAsyncTestingEventLoop()
         let source = Self.put("http://127.0.0.1:1/x", .string(String(repeating: "x", count: 100_000)))

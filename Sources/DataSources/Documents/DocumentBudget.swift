@@ -76,16 +76,17 @@ final class DocumentBudget: Sendable {
     /// The most memory that a byte of text can need: `0,` is an element of an array with room for twice as many.
     private static let growth = 32
 
-    /// Parses a document of `size` bytes on a file thread, once there is room for its text and values.
+    /// Parses a document; a long one on a file thread, once there is room for its text and values.
     ///
     /// `parse` gives the value and its cost in memory, for which room is kept until the result is stored.
     func value(
-        ofSize size: Int, _ transfer: Transfer, _ control: TransferControl,
-        _ parse: @escaping @Sendable () throws(JobError) -> (value: JSON, cost: Int)
+        of document: BodyFile, _ transfer: Transfer, _ control: TransferControl,
+        _ parse: @escaping @Sendable ([UInt8]) throws(JobError) -> (value: JSON, cost: Int)
     ) async throws(JobError) -> JSON {
-        let most = min(transfer.settings.limits.documentValues, size.saturatingMultiplied(by: Self.growth))
-        let lease = try await lease(size.saturatingAdding(most), for: transfer.owner, control)
-        let (value, cost) = try await transfer.ownFiles.run(parse)
+        if document.isInMemory { return try parse(document.memory).value }
+        let most = min(transfer.settings.limits.documentValues, document.size.saturatingMultiplied(by: Self.growth))
+        let lease = try await lease(document.size.saturatingAdding(most), for: transfer.owner, control)
+        let (value, cost) = try await transfer.ownFiles.run { () throws(JobError) in try parse(document.read()) }
         lease.shrink(to: Int64(cost))
         transfer.context.memory.put(lease)
         return value

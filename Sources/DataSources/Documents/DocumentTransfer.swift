@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import NIOCore
 
@@ -14,7 +15,8 @@ struct DocumentTransfer: Sendable {
     func response() async throws(JobError) -> DocumentResponse {
         let (response, isNotModified) = try await open(accepting: "*/*")
         defer { response.close() }
-        let body = try await transfer.keptBody(of: response, hasBody: hasBody(response), report: transfer.report)
+        let body = try await transfer.keeping { (file) async throws(JobError) in try await receive(response, into: file)
+        }
         return DocumentResponse(response: response, isNotModified: isNotModified, body: body)
     }
 
@@ -23,21 +25,22 @@ struct DocumentTransfer: Sendable {
         defer { response.close() }
         // A 304 has no document to select from; null says that nothing has changed.
         if isNotModified { return .null }
-        let file = BodyFile(transfer)
-        let body = try await transfer.body(
-            of: response, hasBody: hasBody(response), in: file, beyond: Self.longestInMemory, report: transfer.report)
+        let file = BodyFile(transfer, inMemory: Self.longestInMemory)
+        try await receive(response, into: file)
         let (url, budget) = (response.url, transfer.settings.limits.documentValues)
-        switch body {
-        case .whole(let bytes): return try Self.value(at: pointer, in: bytes, from: url, within: budget).value
-        case .spilled(let size):
-            return try await transfer.shared.documents.value(ofSize: size, transfer, transfer.control) {
-                () throws(JobError) in
-                try Self.value(at: pointer, in: try file.read(size), from: url, within: budget)
-            }
+        return try await transfer.shared.documents.value(of: file, transfer, transfer.control) {
+            (bytes) throws(JobError) in try Self.value(at: pointer, in: bytes, from: url, within: budget)
         }
     }
 
-    private func hasBody(_ response: IncomingResponse) -> Bool { spec.method != "HEAD" && response.status != 304 }
+    private func receive(_ response: IncomingResponse, into file: BodyFile) async throws(JobError) {
+        let hasBody = spec.method != "HEAD" && response.status != 304
+        let isEncoded = response.head.headers.contains(name: "Content-Encoding")
+        let length = hasBody ? response.contentLength : nil
+        try await response.receive(into: file, length) { [report = transfer.report] size in
+            report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : length))
+        }
+    }
 
     /// Sends the request; the caller closes the response.
     private func open(
@@ -49,7 +52,7 @@ struct DocumentTransfer: Sendable {
             body: try await outgoingBody(), coding: .decoded, accept: types, idleTimeout: spec.idleTimeout)
         if let tag = spec.ifNoneMatch { request.set("If-None-Match", tag) }
         if let time = spec.ifModifiedSince { request.set("If-Modified-Since", HTTPDate.text(time)) }
-        let response = try await rules.transport.open(request, transfer)
+        let response = try await transfer.open(request)
         let isNotModified =
             response.status == 304
             && (request.headers.contains(name: "If-None-Match") || request.headers.contains(name: "If-Modified-Since"))
@@ -96,7 +99,7 @@ struct DocumentTransfer: Sendable {
 struct DocumentResponse: Sendable {
     let response: IncomingResponse
     let isNotModified: Bool
-    let body: ResponseBody
+    let body: BodyFile
 
     var json: JSON {
         var result: JSONObject = [

@@ -1,46 +1,28 @@
 import Glibc
 import JobModel
-import Synchronization
 import SystemPackage
 
 /// What the process that submitted a job may do with an open file or directory, by its mode and access list.
 ///
-/// The kernel checks the rights of the daemon, which opens files for many users. Root may do everything.
-final class CallerRights: Sendable {
-    private let user: UInt32
-    private let files: FileOperations
-    /// The groups of the user, looked up when they first matter: the system may ask a directory service for them.
-    private let groups: Mutex<Set<UInt32>?>
-
-    /// Nil if the daemon's own rights count: in a user instance, and for the daemon's own user.
-    init?(of path: DownloadPath, _ files: FileOperations) {
-        guard let user = path.owner else { return nil }
-        self.user = user
-        self.files = files
-        groups = Mutex(path.groups?.ids)
-    }
-
-    func permit(_ rights: AccessList.Rights, on file: Int32) throws(Errno) -> Bool {
-        guard user != 0 else { return true }
+/// The kernel checks the rights of the daemon, which opens files for many users. Only the daemon's own rights count in a
+/// user instance, and for the daemon's own user. Root may do everything.
+extension DownloadPath {
+    func permits(_ rights: AccessList.Rights, on file: Int32, _ files: FileOperations) throws(Errno) -> Bool {
+        guard let user = owner, user != 0 else { return true }
         let status = try files.statusOfOpen(file)
         let list = try files.accessList(of: file) ?? AccessList(mode: status.mode)
-        return list.permits(rights, user: user, groups: userGroups, owner: status.owner, group: status.group)
-    }
-
-    private func userGroups() -> Set<UInt32> {
-        groups.withLock { known in
-            known = known ?? files.groups(user)
-            return known ?? []
-        }
+        return list.permits(
+            rights, user: user, groups: { groups?.ids ?? files.groups(user) }, owner: status.owner, group: status.group)
     }
 
     /// Whether the user may replace `name` in a directory to which they may write.
     ///
     /// In a sticky directory such as /tmp, only the owners of the file and of the directory may. A file that the daemon
     /// made for the user names them in its access list and counts as theirs.
-    func permitReplacing(_ name: String, in directory: Int32) throws(Errno) -> Bool {
+    func permitsReplacing(_ name: String, in directory: Int32, _ files: FileOperations) throws(Errno) -> Bool {
+        guard let user = owner, user != 0 else { return true }
         let above = try files.statusOfOpen(directory)
-        guard user != 0, above.mode & UInt32(S_ISVTX) != 0, above.owner != user else { return true }
+        guard above.mode & UInt32(S_ISVTX) != 0, above.owner != user else { return true }
         let (status, isTheirs) = try files.status(name, in: directory, madeFor: user)
         return status.owner == user || isTheirs
     }

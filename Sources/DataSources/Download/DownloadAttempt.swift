@@ -28,17 +28,16 @@ final class DownloadAttempt: Sendable {
     func run() async throws(JobError) -> JSON {
         defer { opened.take()?.response.close() }
         let checkpoint = DownloadCheckpoint(context.checkpoint)
-        let (path, directory) = try await begin(checkpoint)
-        await endForgottenWait(for: path)
+        let (path, directory, hasPart) = try await begin(checkpoint)
         // What an earlier run of this attempt, before a crash of the daemon, has brought.
         if let result = await resultOfEarlierRun(path, in: directory) {
             if let checkpoint { await discardPart(of: checkpoint) }
             return result
         }
+        if hasPart, spec.exists != .rename { try await checkUnfinished(path) }
         let target = try await onFileThread { [self] _ throws(JobError) in
             try DownloadTarget(
-                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name,
-                writer: FileReservations.Writer(job: context.job, owner: context.owner, link: context.link), transfer)
+                path, in: directory, renaming: spec.exists == .rename, preferred: checkpoint?.name, transfer)
         }
         let outcome: Result<JSON, JobError> = await withTaskCancellationHandler {
             do throws(JobError) {
@@ -63,7 +62,7 @@ final class DownloadAttempt: Sendable {
 
     private func begin(
         _ checkpoint: DownloadCheckpoint?
-    ) async throws(JobError) -> (path: DownloadPath, directory: OpenFile) {
+    ) async throws(JobError) -> (path: DownloadPath, directory: OpenFile, hasPart: Bool) {
         try transfer.control.check()
         var path = try directories.path(
             spec.path, owner: context.owner, groups: context.groups, mayBeDirectory: true)
@@ -71,10 +70,11 @@ final class DownloadAttempt: Sendable {
             let earlier = checkpoint.flatMap { $0.directory == path.directory ? $0.name : nil }
             path.name = if let earlier { earlier } else { try await nameFromServer() }
         }
-        let directory = try await onFileThread { [path] (files) throws(JobError) in
-            try TargetDirectory.opened(path, for: [.write, .execute], makingMissing: true, files)
+        return try await onFileThread { [path] (files) throws(JobError) in
+            let directory = try TargetDirectory.opened(path, for: [.write, .execute], makingMissing: true, files)
+            let part = try? files.status(directory.descriptor, DownloadPath.partName(of: path.name))
+            return (path, directory, part != nil)
         }
-        return (path, directory)
     }
 
     /// Asks for the file, from the URL or a mirror, and returns the name that its server gives it.
@@ -102,17 +102,24 @@ final class DownloadAttempt: Sendable {
     }
 
     private func discardPart(of checkpoint: DownloadCheckpoint) async {
-        await transfer.shared.discardPart(
-            of: checkpoint, context.job, owner: context.owner, below: directories)
+        await transfer.shared.discardPart(of: checkpoint, owner: context.owner, below: directories)
     }
 
-    /// Frees a file that is kept for another job if that job ended without running again.
-    private func endForgottenWait(for path: DownloadPath) async {
-        let (reservations, key) = (transfer.shared.reservations, path.key(path.name))
-        guard let other = reservations.waiting(for: key, besides: context.job),
-            await !context.isUnfinished(other.job, other.link)
-        else { return }
-        reservations.endWaiting(for: key, of: other.job)
+    /// The most unfinished transfers among which the one that resumes a file is looked for.
+    private static let mostUnfinished = 10_000
+
+    /// Throws if another job will write to the file in its retry.
+    private func checkUnfinished(_ path: DownloadPath) async throws(JobError) {
+        // A store that fails is reported by the engine.
+        for other in (try? await context.unfinishedTransfers(Self.mostUnfinished).get()) ?? []
+        where other.job != context.job {
+            let target = DownloadCheckpoint(other.checkpoint).flatMap {
+                try? $0.path(of: other.owner, below: directories)
+            }
+            guard let target, target.key(target.name) == path.key(path.name) else { continue }
+            let writer = FileReservations.Writer(job: other.job, owner: other.owner)
+            throw JobError(beingWritten: path.absolute(), by: writer, to: context.owner)
+        }
     }
 
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
@@ -121,9 +128,7 @@ final class DownloadAttempt: Sendable {
             if spec.exists == .skip, !existing.isDirectory { return try await skipped(target) }
             record = try await validated(existing, target)
         }
-        try await onFileThread { [transfer] _ throws(JobError) in
-            try DiskRoom(target: target, transfer: transfer).checkToBegin()
-        }
+        try await onFileThread { _ throws(JobError) in try target.checkRoomToBegin() }
         let fetch = DownloadTransfer(attempt: self, target: target, checkpoint: checkpoint)
         switch try await fetch.run(unlessUnchanged: record) {
         case .unchanged(let url): return try await existing(target, status: 304, url: url.description)
@@ -137,7 +142,7 @@ final class DownloadAttempt: Sendable {
         var request = OutgoingRequest(url, headers: spec.headers, coding: .asSent, idleTimeout: spec.idleTimeout)
         for case (let name, let value?) in fields { request.set(name, value) }
         request.isPart = isPart
-        return try await transfer.rules.transport.open(request, transfer)
+        return try await transfer.open(request)
     }
 
     // MARK: - Existing files
@@ -173,8 +178,7 @@ final class DownloadAttempt: Sendable {
                 try? files.status(directory.descriptor, name)
             }
             guard let status else { return nil }
-            let record = await remembered(path, name, status)
-            if let record, record.job == context.job, record.link == context.link { return record.result }
+            if let record = await remembered(path, name, status), record.isOfLink(in: context) { return record.result }
         }
         return nil
     }
@@ -184,11 +188,9 @@ final class DownloadAttempt: Sendable {
         _ path: DownloadPath, _ name: String, _ existing: FileOperations.Status
     ) async -> DownloadRecord? {
         // A store that fails is reported by the engine.
-        let json = try? await context.lastDownload(path.absolute(name)).get()
-        guard let record = DownloadRecord(json), record.isAbout(existing),
-            !path.isPrivate || record.owner == context.owner
-        else { return nil }
-        return record
+        guard let json = try? await context.lastDownload(path.absolute(name)).get() else { return nil }
+        let record = DownloadRecord(json: json)
+        return record.isAbout(existing) && (!path.isPrivate || record.isOf(context.owner)) ? record : nil
     }
 
     private func skipped(_ target: DownloadTarget) async throws(JobError) -> JSON {
@@ -231,7 +233,6 @@ final class DownloadAttempt: Sendable {
 
     // MARK: - The complete file
 
-    /// Syncs the file and gives it its name.
     private func finish(
         _ target: DownloadTarget, _ result: JSONObject, from source: String
     ) async throws(JobError) -> JSON {
@@ -255,9 +256,7 @@ final class DownloadAttempt: Sendable {
             result["path"] = .string(path)
             // Stored before the rename: after a crash in between, the job must recognize its own file. A store that
             // fails is reported by the engine.
-            let record = DownloadRecord(
-                job: context.job, link: context.link, owner: context.owner, url: Masking.masked(url: source),
-                result: .object(result), file: status.identity, modifiedAt: status.modifiedAt)
+            let record = DownloadRecord(result, of: context, from: Masking.masked(url: source), in: status)
             _ = try? await context.recordDownload(path, record.json).get()
             let isDone = try await onFileThread { _ throws(JobError) in
                 try target.finish(as: name, replacing: replaces)

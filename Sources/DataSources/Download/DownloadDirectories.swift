@@ -4,10 +4,10 @@ import JobModel
 /// Decides by its text alone where a download's path leads, and refuses a path outside of the allowed directories.
 struct DownloadDirectories: Sendable {
     private struct Root: Sendable {
-        let components: [Substring]
-        let path: String
+        private(set) var components: [Substring]
+        private(set) var path: String
         /// The path without symbolic links, so that it cannot be redirected later.
-        let location: String
+        private(set) var location: String
 
         /// Looks up the directory. Blocks. The path and location of the root directory are empty.
         init(_ text: String, key: String, mayBeRoot: Bool = false) throws(JobError) {
@@ -18,6 +18,12 @@ struct DownloadDirectories: Sendable {
             }
             path = components.map { "/" + $0 }.joined()
             location = path.isEmpty ? "" : FileOperations.resolved(path)
+        }
+
+        mutating func descend(to name: String) {
+            components.append(Substring(name))
+            path += "/" + name
+            location += "/" + name
         }
     }
 
@@ -40,7 +46,6 @@ struct DownloadDirectories: Sendable {
         isSystemInstance = false
     }
 
-    /// The absolute path of the directory for relative paths.
     var primary: String { directory.path }
 
     private static let slash = UInt8(ascii: "/")
@@ -58,41 +63,24 @@ struct DownloadDirectories: Sendable {
         let components = Self.components(text)
         let isDirectory = mayBeDirectory && text.utf8.last == Self.slash
         try check(text, components, isDirectory: isDirectory)
-        func made(_ root: String, _ location: String, _ below: ArraySlice<Substring>, isOwn: Bool) -> DownloadPath {
-            DownloadPath(
-                root: root, location: location,
+        var own = directory
+        if isSystemInstance { own.descend(to: String(owner)) }
+        let isRelative = text.utf8.first != Self.slash
+        // No caller reaches the directories of others.
+        let isForeign = isSystemInstance && components.starts(with: directory.components)
+        for (index, root) in ([own] + (isForeign ? [] : roots)).enumerated() {
+            let below = components.dropFirst(isRelative ? 0 : root.components.count)
+            guard isRelative || components.starts(with: root.components) && (isDirectory || !below.isEmpty) else {
+                continue
+            }
+            return DownloadPath(
+                root: root.path, location: root.location,
                 directories: (isDirectory ? below : below.dropLast()).map(String.init),
-                name: isDirectory ? "" : below.last.map(String.init) ?? "", isOwnDirectory: isOwn,
+                name: isDirectory ? "" : below.last.map(String.init) ?? "", isOwnDirectory: index == 0,
                 owner: isSystemInstance && owner != geteuid() ? owner : nil, groups: groups,
                 isPrivate: isSystemInstance)
         }
-        let own = isSystemInstance ? [Substring(String(owner))] : []
-        let isRelative = text.utf8.first != Self.slash
-        let below =
-            isRelative
-            ? components[...]
-            : Self.rest(of: components, below: directory.components + own, includingItself: isDirectory)
-        if let below {
-            let ending = own.map { "/" + $0 }.joined()
-            return made(directory.path + ending, directory.location + ending, below, isOwn: true)
-        }
-        if !isSystemInstance || !components.starts(with: directory.components) {
-            for root in roots {
-                guard let below = Self.rest(of: components, below: root.components, includingItself: isDirectory)
-                else { continue }
-                return made(root.path, root.location, below, isOwn: false)
-            }
-        }
         throw refusal(text, "is not below a download directory; give a relative path, or one below downloads.roots")
-    }
-
-    /// The names behind those of a directory; nil if they lead elsewhere, or to the directory itself unless
-    /// `includingItself`.
-    private static func rest(
-        of components: [Substring], below directory: [Substring], includingItself: Bool
-    ) -> ArraySlice<Substring>? {
-        components.starts(with: directory) && (includingItself || components.count > directory.count)
-            ? components.dropFirst(directory.count) : nil
     }
 
     private func refusal(_ text: String, _ reason: String) -> JobError {

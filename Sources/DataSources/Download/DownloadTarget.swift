@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The file that a download writes: its directory, its reserved name, and its unfinished `.part`.
 ///
-/// The `.part` is wanted until it is kept or removed. Operations that open, rename or unlink it run one at a time and
+/// The `.part` is wanted until it is released or removed. Operations that open, rename or unlink it run one at a time and
 /// block; ``remove()`` may be called on any thread: once it returns, no name is made or changed.
 final class DownloadTarget: Sendable {
     private struct Part {
@@ -19,11 +19,9 @@ final class DownloadTarget: Sendable {
     let name: String
     /// Also held while its name changes, which blocks: on file threads, or to remove the file.
     private let part = Mutex(Part())
+    let transfer: Transfer
     private let directory: OpenFile
-    private let writer: FileReservations.Writer
-    private let reservations: FileReservations
     private let files: FileOperations
-    private let queue: FileQueue
 
     var absolutePath: String { path.absolute(name) }
     private var partName: String { DownloadPath.partName(of: name) }
@@ -31,24 +29,23 @@ final class DownloadTarget: Sendable {
 
     /// Reserves a name in the directory: that of `path`, or a free one, if possible `preferred`. Blocks.
     init(
-        _ path: DownloadPath, in directory: OpenFile, renaming: Bool, preferred: String?,
-        writer: FileReservations.Writer, _ transfer: Transfer
+        _ path: DownloadPath, in directory: OpenFile, renaming: Bool, preferred: String?, _ transfer: Transfer
     ) throws(JobError) {
         self.path = path
         self.directory = directory
-        self.writer = writer
-        (reservations, files, queue) = (transfer.shared.reservations, transfer.files, transfer.userFiles)
+        (self.transfer, files) = (transfer, transfer.files)
+        let writer = FileReservations.Writer(job: transfer.context.job, owner: transfer.owner)
+        let reservations = transfer.shared.reservations
         guard renaming else {
             name = path.name
             guard let other = reservations.reserve(path.key(name), for: writer) else { return }
-            // The message does not reveal the id of another user's job.
-            let state = other.owner == writer.owner ? "downloaded by job \(other.job)" : "written by another job"
-            throw JobError(
-                .exists, "\"\(path.absolute())\" is being \(state); wait for that job, or give another path.")
+            throw JobError(beingWritten: path.absolute(), by: other, to: writer.owner)
         }
         for count in -1...Self.alternatives {
+            // Another job may resume an existing `.part`.
             guard let name = count < 0 ? preferred : path.alternative(count),
                 try Self.status(name, in: directory, path, files) == nil,
+                try Self.status(count < 0 ? name : DownloadPath.partName(of: name), in: directory, path, files) == nil,
                 reservations.reserve(path.key(name), for: writer) == nil
             else { continue }
             self.name = name
@@ -79,16 +76,14 @@ final class DownloadTarget: Sendable {
 
     /// Opens the existing file if the caller may read it. Blocks.
     func openExisting() throws(JobError) -> ReadableFile {
-        if let file = try ReadableFile(name, in: directory, path, files, queue) { return file }
+        if let file = try ReadableFile(name, in: directory, path, files, transfer.userFiles) { return file }
         throw JobError(.exists, "\"\(absolutePath)\" exists but is not a regular file; give another path.")
     }
 
     /// Throws if the caller may not replace `name`. Blocks.
     func checkReplacing(_ name: String) throws(JobError) {
         do throws(Errno) {
-            guard let rights = CallerRights(of: path, files),
-                try !rights.permitReplacing(name, in: directory.descriptor)
-            else { return }
+            if try path.permitsReplacing(name, in: directory.descriptor, files) { return }
         } catch  where error == .noSuchFileOrDirectory {
             return
         } catch {
@@ -148,35 +143,27 @@ final class DownloadTarget: Sendable {
     /// Opens the `.part` that an earlier attempt left, if it is the same file; returns its size. Blocks.
     func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
         guard checkpoint.part.createdAt != 0 else { return nil }
-        var size: Int64?
-        _ = try? open { () throws(Errno) in
+        let file = try? open { () throws(Errno) in
             let file = try openPart(O_RDWR | O_NOFOLLOW | O_NONBLOCK)
             let status = try files.statusOfOpen(file.descriptor)
             guard status.identity == checkpoint.part, Self.isPart(status) else { throw Errno.fileExists }
-            size = status.size
             return file
         }
-        return size
+        return file.flatMap { try? files.statusOfOpen($0).size }
     }
 
     private func openPart(_ flags: Int32, _ mode: UInt32 = 0) throws(Errno) -> OpenFile {
-        OpenFile(try files.openBeneath(directory.descriptor, partName, flags, mode), files, closedOn: queue)
+        OpenFile(
+            try files.openBeneath(directory.descriptor, partName, flags, mode), files, closedOn: transfer.userFiles)
     }
 
-    /// Takes the file that `body` opens for the `.part`; returns its descriptor.
+    /// Takes the file that `body` opens for the `.part`; returns its descriptor. Throws if it is no longer wanted.
     private func open(_ body: () throws(Errno) -> OpenFile) throws(Errno) -> Int32 {
-        try operating { part throws(Errno) in
+        try part.withLock { part throws(Errno) in
+            guard part.isWanted else { throw Errno.canceled }
             let file = try body()
             (part.name, part.file) = (partName, file)
             return file.descriptor
-        }
-    }
-
-    /// Runs `body` while no other operation changes names; throws if the `.part` is no longer wanted.
-    private func operating<Value: Sendable>(_ body: (inout Part) throws(Errno) -> Value) throws(Errno) -> Value {
-        try part.withLock { part throws(Errno) in
-            guard part.isWanted else { throw Errno.canceled }
-            return try body(&part)
         }
     }
 
@@ -196,17 +183,14 @@ final class DownloadTarget: Sendable {
     ) throws(Errno) {
         let name = DownloadPath.partName(of: checkpoint.name)
         do throws(Errno) {
-            let directory = try TargetDirectory(path: path, rights: nil, files: files).open()
+            let directory = try TargetDirectory(path: path, checksCaller: false, files: files).open()
             let status = try files.status(directory.descriptor, name)
             guard isPart(status), status.identity == checkpoint.part else { return }
             try files.unlink(directory.descriptor, name)
         } catch  where error == .noSuchFileOrDirectory {}
     }
 
-    /// The free bytes on the disk of the directory, if they are known. Blocks.
-    var freeBytes: Int64? { files.freeBytes(directory.descriptor) }
-    /// The disk of the directory. Blocks.
-    var disk: (id: UInt64, size: Int64)? { files.disk(directory.descriptor) }
+    var disk: FileOperations.Disk? { files.disk(directory.descriptor) }
 
     // MARK: - Ends
 
@@ -231,8 +215,8 @@ final class DownloadTarget: Sendable {
 
     /// Throws ESTALE if another file had the name of the `.part` and got the new one.
     private func rename(to newName: String, replacing: Bool) throws(Errno) {
-        try operating { part throws(Errno) in
-            guard let name = part.name, let file = part.file else { throw Errno.canceled }
+        try part.withLock { part throws(Errno) in
+            guard part.isWanted, let name = part.name, let file = part.file else { throw Errno.canceled }
             try files.rename(directory.descriptor, name, newName, replacing)
             part.name = newName
             do throws(Errno) {
@@ -244,12 +228,9 @@ final class DownloadTarget: Sendable {
 
     /// Ends the reservation and leaves the file as it is.
     func release() {
-        if part.withLock({ exchange(&$0.isWanted, with: false) }) { reservations.release(path.key(name)) }
-    }
-
-    /// Keeps the `.part` and the reservation for the job's next attempt.
-    func keep() {
-        if part.withLock({ exchange(&$0.isWanted, with: false) }) { reservations.keep(path.key(name), for: writer) }
+        if part.withLock({ exchange(&$0.isWanted, with: false) }) {
+            transfer.shared.reservations.release(path.key(name))
+        }
     }
 
     /// Removes the file and the reservation. Blocks.
@@ -261,7 +242,6 @@ final class DownloadTarget: Sendable {
             }
             return true
         }
-        guard isFirst else { return }
-        reservations.release(path.key(name))
+        if isFirst { transfer.shared.reservations.release(path.key(name)) }
     }
 }

@@ -51,9 +51,9 @@ final class DownloadTransfer {
                 if transfer.control.isInterrupted { break }
             }
         }
-        let isInterrupted = transfer.control.isInterrupted
-        let failure = isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
-        await keepForRetry(isAutomatic: failure.isRetryable && transfer.context.mayRetry && !isInterrupted)
+        let failure = transfer.control.isInterrupted ? failures[failures.count - 1] : Self.summary(of: failures)
+        // Without a checkpoint, no later attempt would find the file.
+        if transfer.context.mayResume, let part, part.count > 0, await part.close() { target.release() }
         throw failure
     }
 
@@ -92,13 +92,6 @@ final class DownloadTransfer {
             }
         }
         self.part = part
-    }
-
-    /// Keeps the `.part` if a retry can resume it. Until an automatic retry, other jobs must not replace the file.
-    private func keepForRetry(isAutomatic: Bool) async {
-        // Without a checkpoint, no later attempt would find the file.
-        guard transfer.context.mayResume, let part, part.count > 0, await part.close() else { return }
-        if isAutomatic { target.keep() } else { target.release() }
     }
 
     // MARK: - One server

@@ -35,10 +35,9 @@ final class DownloadedPart: Sendable {
         _ checksum: Checksum?, _ transfer: Transfer
     ) async throws(JobError) {
         let total = response.contentLength
-        let space = DiskRoom(target: target, transfer: transfer)
         let identity: FileOperations.Status.Identity
         (room, identity) = try await transfer.userFiles.run { () throws(JobError) in
-            (try space.lease(total ?? 0), try target.makePart())
+            (try target.leaseRoom(total ?? 0), try target.makePart())
         }
         checkpoint = Validator(response.head.headers).map { validator in
             DownloadCheckpoint(
@@ -60,8 +59,8 @@ final class DownloadedPart: Sendable {
         let usable = checkpoint.usable(ofSize: size, boot: transfer.files.bootID)
         guard usable.count > 0 else { return nil }
         (total, hasHoles, resumed) = (checkpoint.total, checkpoint.hasHoles, usable.count)
-        let (space, missing) = (DiskRoom(target: target, transfer: transfer), (total ?? resumed) - resumed)
-        room = try await transfer.userFiles.run { () throws(JobError) in try space.lease(missing) }
+        let missing = (total ?? resumed) - resumed
+        room = try await transfer.userFiles.run { () throws(JobError) in try target.leaseRoom(missing) }
         self.checkpoint = checkpoint
         digest = FileDigest(for: checksum)
         state = Mutex(State(written: usable, isSaved: true))
@@ -98,7 +97,7 @@ final class DownloadedPart: Sendable {
         state.withLock { $0.written.insert(contentsOf: offset..<end) }
         if let total { room?.shrink(to: total - count) }
         if offset / Self.checkInterval != end / Self.checkInterval {
-            try DiskRoom(target: target, transfer: transfer).checkToGoOn()
+            try target.checkRoomToGoOn()
         }
     }
 

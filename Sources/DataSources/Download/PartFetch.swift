@@ -114,7 +114,6 @@ final class PartFetch: Sendable {
 
     // MARK: - One connection
 
-    /// Fetches a segment, then others.
     private func fetch(_ first: SegmentMap.ID?, beginningWith whole: IncomingResponse?) async -> Outcome {
         defer { whole?.close() }
         var (first, whole) = (first, whole)
@@ -125,15 +124,10 @@ final class PartFetch: Sendable {
                 var failure: JobError?
                 do throws(JobError) {
                     try transfer.control.check()
-                    if let response = whole {
-                        whole = nil
-                        try await fill(segment, from: response, upTo: total ?? .max)
-                    } else {
-                        switch try await ask(for: rest) {
-                        case .range(let response, let end): try await fill(segment, from: response, upTo: end)
-                        case .other(let response): return .otherVersion(response)
-                        }
-                    }
+                    var (response, end) = (whole.take(), Int64?.some(total ?? .max))
+                    if response == nil { (response, end) = try await ask(for: rest) }
+                    guard let response, let end else { return .otherVersion(response) }
+                    try await fill(segment, from: response, upTo: end)
                 } catch {
                     guard part.hasHoles else { return .failed(error) }
                     failure = error
@@ -161,14 +155,8 @@ final class PartFetch: Sendable {
         )
     }
 
-    private enum Answer {
-        /// A response with bytes up to `end`.
-        case range(IncomingResponse, end: Int64)
-        case other(IncomingResponse?)
-    }
-
-    /// Asks for a range of this version of the file.
-    private func ask(for rest: Range<Int64>) async throws(JobError) -> Answer {
+    /// Asks for a range of this version of the file. The response has bytes up to `end`, which is nil if it is something else.
+    private func ask(for rest: Range<Int64>) async throws(JobError) -> (response: IncomingResponse?, end: Int64?) {
         guard let validator = part.checkpoint?.validator else { throw brokenOff }
         let last = part.hasHoles ? String(rest.upperBound - 1) : ""
         let response = try await attempt.open(
@@ -183,15 +171,15 @@ final class PartFetch: Sendable {
                 response.contentLength == nil || response.contentLength == range.end - range.start
             else {
                 response.close()
-                return .other(nil)
+                return (nil, nil)
             }
             answer.withLock { $0 = $0 ?? response }
             map.withLock { $0.end(at: size) }
-            return .range(response, end: range.end)
+            return (response, range.end)
         case 416:
             await response.discard()
-            return .other(nil)
-        case 200..<300: return .other(response)
+            return (nil, nil)
+        case 200..<300: return (response, nil)
         default:
             await response.discard()
             throw response.statusError

@@ -81,7 +81,6 @@ struct SegmentMap: Sendable {
     mutating func end(_ id: ID) { segments[id] = nil }
 }
 
-/// Some of the bytes of a file.
 typealias ByteRanges = RangeSet<Int64>
 
 extension RangeSet<Int64> {

@@ -82,19 +82,11 @@ enum ServerName {
         guard name.utf8.count > longest else { return name }
         var ending = name.lastIndex(of: ".").map { name[$0...] } ?? ""
         if ending.utf8.count > longestExtension { ending = "" }
-        return name.dropLast(ending.count).prefix(bytes: longest - ending.utf8.count) + ending
-    }
-}
-
-extension StringProtocol {
-    /// The first characters that take up at most `count` bytes.
-    func prefix(bytes count: Int) -> String {
-        var (kept, size) = (String.UnicodeScalarView(), 0)
-        for scalar in unicodeScalars {
-            size += scalar.utf8.count
-            guard size <= count else { break }
-            kept.append(scalar)
-        }
-        return String(kept)
+        let stem = name.dropLast(ending.count).utf8
+        // The last character may be cut.
+        let kept = (0...3).lazy.compactMap { index in
+            String(validating: stem.prefix(longest - ending.utf8.count - index), as: UTF8.self)
+        }.first
+        return (kept ?? "") + ending
     }
 }

@@ -5,15 +5,15 @@ import SystemPackage
 /// The directory of a download or upload, opened from one directory to the next, each checked before it is passed.
 struct TargetDirectory {
     let path: DownloadPath
-    /// Nil for the daemon itself, which removes its files whatever the caller may do.
-    let rights: CallerRights?
+    /// Whether the caller's rights count: not for the daemon itself, which removes its files whatever the caller may do.
+    let checksCaller: Bool
     let files: FileOperations
 
     /// Opens it if the caller has these rights to it. Blocks.
     static func opened(
         _ path: DownloadPath, for rights: AccessList.Rights, makingMissing: Bool = false, _ files: FileOperations
     ) throws(JobError) -> OpenFile {
-        let directory = TargetDirectory(path: path, rights: CallerRights(of: path, files), files: files)
+        let directory = TargetDirectory(path: path, checksCaller: path.owner != nil, files: files)
         do throws(Errno) { return try directory.open(for: rights, makingMissing: makingMissing) } catch {
             // The message does not reveal whether the daemon or the caller lacks the right.
             if error == .permissionDenied, path.owner != nil { throw JobError(forbidden: path.absolute()) }
@@ -39,7 +39,8 @@ struct TargetDirectory {
     }
 
     private func require(_ wanted: AccessList.Rights, on directory: OpenFile) throws(Errno) {
-        if let rights, try !rights.permit(wanted, on: directory.descriptor) { throw Errno.permissionDenied }
+        guard checksCaller, try !path.permits(wanted, on: directory.descriptor, files) else { return }
+        throw Errno.permissionDenied
     }
 
     private func open(absolute path: String, flags: Int32 = O_RDONLY) throws(Errno) -> OpenFile {
@@ -48,7 +49,7 @@ struct TargetDirectory {
 
     /// Opens a root that the administrator named; callers must be able to reach it with their own rights.
     private func sharedRoot() throws(Errno) -> OpenFile {
-        guard rights != nil else { return try open(absolute: path.location.isEmpty ? "/" : path.location) }
+        guard checksCaller else { return try open(absolute: path.location.isEmpty ? "/" : path.location) }
         // To pass a directory, the right to list it is not needed.
         var directory = try open(absolute: "/", flags: FileOperations.pathOnly)
         for name in path.location.utf8.split(separator: UInt8(ascii: "/")) {

@@ -3,26 +3,38 @@ import JobModel
 import Synchronization
 import SystemPackage
 
-/// A file for data that is too long for memory: a body, or the input or output of a program.
+/// A body, or the input or output of a program: in memory while it is short, and then in a file.
 ///
-/// It has no name, so it disappears with the last reference to it; only the body of a result has a name, until
+/// The file has no name, so it disappears with the last reference to it; only the body of a result has a name, until
 /// ``remove()``. One task uses it at a time.
 final class BodyFile: Sendable {
+    private struct State {
+        /// What is not written to the file.
+        var memory: [UInt8] = []
+        var size = 0
+        var opened: (file: OpenFile, directory: OpenFile, name: String)?
+    }
+
     private let path: String
     private let isNamed: Bool
+    /// The bytes beyond which it is in a file.
+    private let longestInMemory: Int
+    /// The most bytes in the file.
+    let room: Int64
     private let directory: OpenFile?
     private let files: FileOperations
     private let queue: FileQueue
     /// The user's share of disk space that the file takes.
     private let lease: Lease?
-    /// The file, its directory and its name in it, once it is made.
-    private let opened = Mutex<(file: OpenFile, directory: OpenFile, name: String)?>(nil)
+    private let state = Mutex(State())
 
-    /// The file is made with the first write. `isNamed` says whether it is the body of a result.
-    init(_ transfer: Transfer, isNamed: Bool = false, lease: Lease? = nil) {
+    /// `isNamed` says whether it is the body of a result.
+    init(_ transfer: Transfer, isNamed: Bool = false, inMemory longest: Int, lease: Lease? = nil) {
         let context = transfer.context
         path = isNamed ? context.bodyPath : context.bodyPath + ".open"
         self.isNamed = isNamed
+        longestInMemory = longest
+        room = isNamed ? context.roomForBody : .max
         self.lease = lease
         directory = context.bodyDirectory
         files = transfer.files
@@ -37,21 +49,35 @@ final class BodyFile: Sendable {
         let lease = try transfer.spillLease(Int64(size), for: name)
         let minimumFree = Int64(transfer.settings.downloads.minimumFree)
         return try await transfer.control.run(on: transfer.ownFiles) { () throws(JobError) in
-            let file = BodyFile(transfer, lease: lease)
-            try file.append(bytes(), leaving: minimumFree)
+            let file = BodyFile(transfer, inMemory: 0, lease: lease)
+            file.add(bytes())
+            try file.flush(leaving: minimumFree)
             return file
         }
     }
 
-    /// The open file; only after a write.
-    var descriptor: Int32 { opened.withLock { $0?.file.descriptor ?? -1 } }
+    var size: Int { state.withLock(\.size) }
+    var isInMemory: Bool { size <= longestInMemory }
+    /// All bytes while they are in memory.
+    var memory: [UInt8] { state.withLock(\.memory) }
+    /// The open file; -1 before the first write.
+    var descriptor: Int32 { state.withLock { $0.opened?.file.descriptor ?? -1 } }
 
-    func write(_ bytes: [UInt8]) async throws(JobError) {
-        try await queue.run { [self] () throws(JobError) in try append(bytes) }
+    func add(_ bytes: some Collection<UInt8>) {
+        state.withLock { state in
+            state.memory += bytes
+            state.size += bytes.count
+        }
+    }
+
+    /// Writes what was added to the file, if the body is long.
+    func write() async throws(JobError) {
+        if !isInMemory { try await queue.run { [self] () throws(JobError) in try flush() } }
     }
 
     /// Blocks.
-    private func append(_ bytes: [UInt8], leaving minimumFree: Int64 = 0) throws(JobError) {
+    private func flush(leaving minimumFree: Int64 = 0) throws(JobError) {
+        let (bytes, size) = state.withLock { (exchange(&$0.memory, with: []), $0.size) }
         do throws(Errno) {
             let file = try open().descriptor
             if minimumFree > 0, let free = files.freeBytes(file),
@@ -59,7 +85,7 @@ final class BodyFile: Sendable {
             {
                 throw Errno.noSpace
             }
-            try files.write(bytes, to: file)
+            try files.write(bytes, to: file, at: Int64(size - bytes.count))
         } catch {
             guard minimumFree > 0, error == .noSpace else { throw JobError(storage: error, "written", path) }
             throw .withoutRoom(
@@ -68,7 +94,7 @@ final class BodyFile: Sendable {
     }
 
     private func open() throws(Errno) -> OpenFile {
-        if let file = opened.withLock({ $0?.file }) { return file }
+        if let file = state.withLock({ $0.opened?.file }) { return file }
         let (directory, name) = try files.directory(of: path, directory)
         // A killed daemon may have left an unnamed file while it had a name.
         if !isNamed { try? files.unlink(directory.descriptor, name) }
@@ -76,12 +102,12 @@ final class BodyFile: Sendable {
         let file = OpenFile(try files.openBeneath(directory.descriptor, name, flags, 0o600), files, closedOn: queue)
         // Not with O_TMPFILE, which some file systems lack.
         if !isNamed { try files.unlink(directory.descriptor, name) }
-        opened.withLock { $0 = (file, directory, name) }
+        state.withLock { $0.opened = (file, directory, name) }
         return file
     }
 
-    /// Reads the first `size` bytes. Blocks.
-    func read(_ size: Int) throws(JobError) -> [UInt8] {
+    func read() throws(JobError) -> [UInt8] {
+        if isInMemory { return memory }
         var bytes = [UInt8](repeating: 0, count: size)
         try bytes.withUnsafeMutableBufferPointer { (buffer) throws(JobError) in
             try read(at: 0, into: UnsafeMutableRawBufferPointer(buffer))
@@ -97,25 +123,52 @@ final class BodyFile: Sendable {
         }
     }
 
-    /// Makes the file and its name durable.
     func sync() async throws(JobError) {
         try await queue.run { [self] () throws(JobError) in
             try JobError.naming(path, "synced") { () throws(Errno) in
                 try files.sync(descriptor)
-                if let directory = opened.withLock({ $0?.directory }) { try files.sync(directory.descriptor) }
+                if let directory = state.withLock({ $0.opened?.directory }) { try files.sync(directory.descriptor) }
             }
         }
     }
 
-    /// Removes the name. Blocks.
+    /// Removes all bytes, and the name of the file. Blocks.
     func remove() {
+        let opened = state.withLock { exchange(&$0, with: State()).opened }
         // The next start of the daemon tries again.
-        guard isNamed, let opened = opened.withLock(\.self) else { return }
-        try? files.unlink(opened.directory.descriptor, opened.name)
+        if isNamed, let opened { try? files.unlink(opened.directory.descriptor, opened.name) }
+    }
+
+    /// Adds the body to a result; a line without its end.
+    func add(to result: inout JSONObject, as name: String = "body", isLine: Bool = false) {
+        guard isInMemory else { return result.append("spilled", true) }
+        let bytes = memory
+        let content = isLine && bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
+        let text = String(validating: content, as: UTF8.self)
+        result.append(name, (text ?? Base64.encode(bytes)).json)
+        if text == nil { result.append("encoding", "base64") }
     }
 }
 
 extension Transfer {
+    /// Keeps the body that `receive` adds for the job's result; if it is longer than `limits.inlineResult`, in a file that
+    /// `job.result` reads.
+    func keeping(_ receive: (BodyFile) async throws(JobError) -> Void) async throws(JobError) -> BodyFile {
+        let file = BodyFile(self, isNamed: true, inMemory: settings.limits.inlineResult)
+        do throws(JobError) {
+            try await receive(file)
+            if !file.isInMemory {
+                try await file.sync()
+                guard !Task.isCancelled else { throw TransferControl.cancelled }
+                context.keptBody(Int64(file.size))
+            }
+            return file
+        } catch {
+            await ownFiles.run { file.remove() }
+            throw error
+        }
+    }
+
     /// Leases `size` bytes of disk space within the quota that the user has left; error messages call the bytes `name`.
     func spillLease(_ size: Int64, for name: String) throws(JobError) -> Lease {
         let room = context.roomForBody

@@ -53,7 +53,6 @@ extension FileOperations {
 
     func truncate(_ file: Int32, to size: Int64) throws(Errno) { _ = try Self.call { ftruncate(file, off_t(size)) } }
 
-    /// Gives a file a second name.
     package func link(_ directory: Int32, _ name: String, _ newName: String) throws(Errno) {
         _ = try Self.call { linkat(directory, name, directory, newName, 0) }
     }
@@ -64,10 +63,14 @@ extension FileOperations {
 
     package func close(_ file: Int32) { _ = Glibc.close(file) }
 
-    /// Writes all bytes at the end of what was written last.
-    package func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
-        try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in try write(file, UnsafeRawBufferPointer(bytes)) }
+    package func write(_ bytes: [UInt8], to file: Int32, at offset: Int64 = 0) throws(Errno) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
+            try writeAt(file, offset, UnsafeRawBufferPointer(bytes))
+        }
     }
+
+    /// The free bytes on the disk of an open file for users other than root; nil if they are unknown.
+    package func freeBytes(_ file: Int32) -> Int64? { disk(file)?.free }
 
     /// Reads from `offset` on until `buffer` is full or the file ends; returns the number of bytes.
     package func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int64) throws(Errno) -> Int
@@ -89,19 +92,6 @@ extension FileOperations {
             if result != -1 { return result }
             let code = errno
             if code != EINTR { throw Errno(rawValue: code) }
-        }
-    }
-
-    /// Writes in pieces until all bytes are written; `write` gets the rest and the number of written bytes.
-    static func writeAll(
-        _ bytes: UnsafeRawBufferPointer, _ write: (UnsafeRawBufferPointer, Int) -> Int
-    ) throws(Errno) {
-        var count = 0
-        while count < bytes.count {
-            let written = try call { write(UnsafeRawBufferPointer(rebasing: bytes[count...]), count) }
-            // Only a broken file system writes nothing without an error.
-            guard written > 0 else { throw Errno.ioError }
-            count += written
         }
     }
 

@@ -34,16 +34,16 @@ package struct FileOperations: Sendable {
             directory, name, mode throws(Errno) in
             _ = try Self.call { mkdirat(directory, name, mode) }
         }
-    /// Writes all bytes at the end of what was written last.
-    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void = {
-        file, bytes throws(Errno) in
-        try Self.writeAll(bytes) { piece, _ in Glibc.write(file, piece.baseAddress, piece.count) }
-    }
     package var writeAt:
         @Sendable (_ file: Int32, _ offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Void = {
             file, offset, bytes throws(Errno) in
-            try Self.writeAll(bytes) { piece, count in
-                pwrite(file, piece.baseAddress, piece.count, off_t(offset) + off_t(count))
+            var count = 0
+            while count < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[count...])
+                let written = try Self.call { pwrite(file, rest.baseAddress, rest.count, off_t(offset) + off_t(count)) }
+                // Only a broken file system writes nothing without an error.
+                guard written > 0 else { throw Errno.ioError }
+                count += written
             }
         }
     /// Reads from an offset; returns 0 at the end of the file.
@@ -79,18 +79,16 @@ package struct FileOperations: Sendable {
         directory, name throws(Errno) in
         _ = try Self.call { unlinkat(directory, name, 0) }
     }
-    /// The free bytes on the disk of an open file for users other than root; nil if they are unknown.
-    package var freeBytes: @Sendable (_ file: Int32) -> Int64? = { file in
+    /// The number of the disk of an open file, its size, and its free bytes for users other than root.
+    package typealias Disk = (id: UInt64, size: Int64, free: Int64)
+    /// The disk of an open file; nil if it is unknown.
+    package var disk: @Sendable (_ file: Int32) -> Disk? = { file in
         var status = statvfs()
         guard fstatvfs(file, &status) == 0 else { return nil }
-        return Int64(clamping: status.f_bavail).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
-    }
-    /// The number and the size in bytes of the disk of an open file; nil if they are unknown.
-    package var disk: @Sendable (_ file: Int32) -> (id: UInt64, size: Int64)? = { file in
-        var status = statvfs()
-        guard fstatvfs(file, &status) == 0 else { return nil }
-        let size = Int64(clamping: status.f_blocks).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
-        return (UInt64(status.f_fsid), size)
+        func bytes(_ blocks: some BinaryInteger) -> Int64 {
+            Int64(clamping: blocks).saturatingMultiplied(by: Int64(clamping: status.f_frsize))
+        }
+        return (UInt64(status.f_fsid), bytes(status.f_blocks), bytes(status.f_bavail))
     }
     /// An id that changes when the machine restarts, which loses pages that were not synced.
     package var bootID = Self.systemBootID

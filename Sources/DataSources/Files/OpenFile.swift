@@ -59,9 +59,7 @@ struct ReadableFile: Sendable {
             file = OpenFile(
                 try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NONBLOCK, 0), files, closedOn: queue)
             status = try files.statusOfOpen(file.descriptor)
-            if let rights = CallerRights(of: path, files), try !rights.permit(.read, on: file.descriptor) {
-                throw Errno.permissionDenied
-            }
+            guard try path.permits(.read, on: file.descriptor, files) else { throw Errno.permissionDenied }
             guard status.isRegular, status.identity == found.identity else { return nil }
         } catch {
             // The message does not reveal whether the daemon or the caller lacks the right.

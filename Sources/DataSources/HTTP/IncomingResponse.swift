@@ -5,7 +5,7 @@ import Synchronization
 /// The response to a request after all redirects: its head, and its body as it arrives.
 final class IncomingResponse: Sendable {
     let head: ResponseHead
-    private let stream: ResponseStream
+    private let exchange: Exchange
     private let transfer: Transfer
     /// Decodes the body, if it is compressed and the reader wants it decoded.
     private let inflater: Mutex<Inflater?>
@@ -14,20 +14,18 @@ final class IncomingResponse: Sendable {
 
     /// Decodes a compressed body with at most `limit` compressed bytes; nil leaves the body as it is sent. So does a
     /// coding that is not known, if the request asked for codings itself.
-    init(
-        head: ResponseHead, stream: ResponseStream, _ transfer: Transfer, decodingUpTo limit: Int?, hasOwnCodings: Bool
-    ) throws {
+    init(_ head: ResponseHead, of exchange: Exchange, _ transfer: Transfer, decodingUpTo limit: Int?) throws {
         self.head = head
-        self.stream = stream
+        self.exchange = exchange
         self.transfer = transfer
         let codings = limit == nil ? [] : Inflater.codings(head.headers)
         let isKnown = Inflater.decodes(codings)
-        foreignCoding = isKnown || hasOwnCodings ? nil : codings.joined(separator: ", ")
+        foreignCoding = isKnown || exchange.request.hasOwnCodings ? nil : codings.joined(separator: ", ")
         inflater = Mutex(isKnown && !codings.isEmpty ? try Inflater(codings, limit: limit ?? 0) : nil)
     }
 
     /// The URL after redirects.
-    var url: RequestURL { stream.url }
+    var url: RequestURL { exchange.request.url }
 
     var status: Int { head.status }
 
@@ -65,7 +63,7 @@ final class IncomingResponse: Sendable {
         do {
             while true {
                 if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
-                let blocks = try await stream.next()
+                let blocks = try await exchange.next()
                 if let foreignCoding, blocks != nil {
                     throw JobError(
                         .parse,
@@ -87,17 +85,44 @@ final class IncomingResponse: Sendable {
         }
     }
 
-    /// Ends the transfer if it is still running.
-    func close() { stream.close() }
+    /// Receives the body, whose announced length is `length`, within `limits.body`.
+    func receive(
+        into body: BodyFile, _ length: Int64?, _ report: (_ size: Int) -> Void = { _ in }
+    ) async throws(JobError) {
+        let limit = transfer.settings.limits.body
+        if let length, length > limit { throw JobError(longBodyOf: url) }
+        while let blocks = try await next() {
+            for block in blocks { body.add(block.readableBytesView) }
+            guard body.size <= limit else { throw JobError(longBodyOf: url) }
+            guard body.isInMemory || body.size <= body.room else {
+                throw JobError(
+                    .tooLarge,
+                    "The body of \(SourceMessage.quoted(url)) cannot be kept: your jobs have room for "
+                        + "\(body.room) more bytes; remove finished jobs, then retry the job.")
+            }
+            try await body.write()
+            report(body.size)
+        }
+    }
 
-    /// Reads a short body to its end, so that the connection can be reused; closes the connection otherwise.
-    func discard() async {
-        defer { close() }
-        guard let length = contentLength, length <= 64 << 10 else { return }
-        let stream = stream
-        let timer = stream.control.clock.scheduleTask(in: .seconds(2)) { stream.close() }
-        while let blocks = try? await stream.next(), !blocks.isEmpty {}
-        timer.cancel()
+    /// Ends the exchange if it is still running.
+    func close() { exchange.close() }
+
+    /// Returns the first `count` bytes of the body, and closes the response. A short body is read to its end, so that the
+    /// connection can be reused.
+    @discardableResult
+    func discard(keeping count: Int = 0) async -> [UInt8] {
+        let timer = transfer.clock.scheduleTask(in: .seconds(2)) { self.close() }
+        defer {
+            timer.cancel()
+            close()
+        }
+        let isShort = contentLength.map { $0 <= 64 << 10 } ?? false
+        var bytes: [UInt8] = []
+        while isShort || bytes.count < count, let blocks = try? await next() {
+            for block in blocks { bytes += block.readableBytesView.prefix(count - bytes.count) }
+        }
+        return bytes
     }
 }
 
@@ -117,15 +142,9 @@ extension IncomingResponse {
 
     /// The error for an unsuccessful status, with the beginning of the body, in which services give the reason.
     func failure() async -> JobError {
-        var bytes: [UInt8] = []
-        let timer = stream.control.clock.scheduleTask(in: .seconds(2)) { [self] in close() }
-        while bytes.count <= JobError.HTTPStatus.longestBody, let blocks = try? await next() {
-            for block in blocks { bytes.append(contentsOf: block.readableBytesView) }
-        }
-        timer.cancel()
-        await discard()
+        let body = await discard(keeping: JobError.HTTPStatus.longestBody + 1)
         var error = statusError
-        error.http = JobError.HTTPStatus(status: status, reason: httpStatus.reason, body: bytes)
+        error.http = JobError.HTTPStatus(status: status, reason: head.reason, body: body)
         return error
     }
 

@@ -57,7 +57,7 @@ extension JobError {
         case let error as Inflater.Failure:
             self.init(
                 .network, "The compressed body of \(name) is damaged (\(error)); try again.", retryable: true)
-        case let error as IOError where Self.isRefusal(error.errnoCode):
+        case let error as IOError:
             self.init(
                 .connect,
                 "\(url.hostAndPort) could not be connected to (\(Errno(rawValue: error.errnoCode))); try again later.",
@@ -104,11 +104,6 @@ extension JobError {
         case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
         default: false
         }
-    }
-
-    private static func isRefusal(_ code: Int32) -> Bool {
-        [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EACCES, EPERM, ETIMEDOUT, EMFILE, ENFILE].contains(
-            code)
     }
 
     init(connectTimeout url: RequestURL) {

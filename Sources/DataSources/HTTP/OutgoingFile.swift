@@ -12,14 +12,6 @@ final class OutgoingFile: Sendable {
         case body(BodyFile)
     }
 
-    /// The progress of one request; an earlier one may still read.
-    final class Sending: Sendable {
-        let digest: FileDigest
-        let bytes = Mutex<(read: Int64, sent: Int64)>((0, 0))
-
-        init(for checksum: Checksum?) { digest = FileDigest(for: checksum) }
-    }
-
     /// Small enough to show that the server is not idle, large enough to be worth the change of threads.
     static let block = 64 << 10
 
@@ -30,7 +22,8 @@ final class OutgoingFile: Sendable {
     private let source: Source
     private let checksum: Checksum?
     private let transfer: Transfer
-    private let latest: Mutex<Sending>
+    /// The digest of a file that was sent whole.
+    private let sent = Mutex<FileDigest?>(nil)
 
     init(
         _ source: Source, size: Int64, in frame: MultipartFrame? = nil, checksum: Checksum? = nil,
@@ -39,80 +32,63 @@ final class OutgoingFile: Sendable {
         (before, after) = (frame?.before ?? [], frame?.after ?? [])
         self.size = size + Int64(before.count + after.count)
         (fileSize, self.source, self.checksum, self.transfer) = (size, source, checksum, transfer)
-        latest = Mutex(Sending(for: checksum))
     }
 
     /// Whether this is the file of an upload, and not only the body of a request.
     var isUpload: Bool { if case .upload = source { true } else { false } }
 
     /// The digest of an upload's file, once all of it is checked and sent.
-    var digest: FileDigest? { latest.withLock { $0.bytes.withLock(\.sent) == size ? $0.digest : nil } }
+    var digest: FileDigest? { size == 0 ? FileDigest(for: checksum) : sent.withLock(\.self) }
 
-    func begin() -> Sending {
-        let sending = Sending(for: checksum)
-        latest.withLock { $0 = sending }
-        if isUpload { transfer.report(ProgressUpdate(completed: 0, total: size)) }
-        return sending
-    }
-
-    /// Reads the next block for a request on a file thread; nil at the end. Called after the last block was returned.
-    func next(_ sending: Sending, on loop: any EventLoop) -> EventLoopFuture<ByteBuffer?> {
-        let promise = loop.makePromise(of: ByteBuffer?.self)
-        (isUpload ? transfer.userFiles : transfer.ownFiles).start { [self] in
-            let block = Result { try readBlock(sending) }
-            let size = (try? block.get())?.readableBytes ?? 0
-            let pause = transfer.context.queueRate?.take(size, at: loop.now)
-            guard let pause else { return promise.completeWith(block) }
-            loop.scheduleTask(in: pause) { promise.completeWith(block) }
+    /// Passes the file to `send` in blocks, from its first byte, until that wants no more; false if it did not get all.
+    func send(_ send: (ByteBuffer) async throws -> Bool) async throws -> Bool {
+        let digest = FileDigest(for: checksum)
+        let queue = isUpload ? transfer.userFiles : transfer.ownFiles
+        var offset: Int64 = 0
+        while true {
+            if isUpload { transfer.report(ProgressUpdate(completed: offset, total: size)) }
+            guard offset < size else { break }
+            let block = try await queue.run { [self, offset] () throws(any Error) in
+                try readBlock(at: offset, digest)
+            }
+            try await transfer.context.queueRate?.wait(for: block.readableBytes, transfer.control)
+            guard try await send(block) else { return false }
+            offset += Int64(block.readableBytes)
         }
-        return promise.futureResult
-    }
-
-    func count(_ count: Int, sentBy sending: Sending) {
-        let sent = sending.bytes.withLock { bytes in
-            bytes.sent += Int64(count)
-            return bytes.sent
-        }
-        if isUpload { transfer.report(ProgressUpdate(completed: sent, total: size)) }
+        sent.withLock { $0 = digest }
+        return true
     }
 
     /// Blocks.
-    private func readBlock(_ sending: Sending) throws(JobError) -> ByteBuffer? {
-        let offset = sending.bytes.withLock(\.read)
-        guard offset < size else { return nil }
+    private func readBlock(at offset: Int64, _ digest: FileDigest) throws -> ByteBuffer {
         let position = offset - Int64(before.count)
         let block =
             switch position {
             case ..<0: ByteBuffer(bytes: before)
-            case ..<fileSize: try readFile(at: position, sending.digest)
+            case ..<fileSize: try readFile(at: position, digest)
             default: ByteBuffer(bytes: after)
             }
-        let end = offset + Int64(block.readableBytes)
-        if end == size, case .upload(let file) = source {
+        if offset + Int64(block.readableBytes) == size, case .upload(let file) = source {
             try file.checkUnchanged()
-            try check(sending.digest)
+            try check(digest)
         }
-        sending.bytes.withLock { $0.read = end }
         return block
     }
 
-    private func readFile(at position: Int64, _ digest: FileDigest) throws(JobError) -> ByteBuffer {
+    private func readFile(at position: Int64, _ digest: FileDigest) throws -> ByteBuffer {
         let most = min(Self.block, transfer.context.queueRate?.largestPiece ?? .max)
         let count = Int(min(Int64(most), fileSize - position))
         var buffer = ByteBuffer()
-        var outcome = Result<Void, JobError>.success(())
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
+        try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
             let block = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
-            outcome = Result { () throws(JobError) in
-                switch source {
-                case .upload(let file): try file.read(at: position, into: block)
-                case .body(let file): try file.read(at: position, into: block)
-                }
+            switch source {
+            case .upload(let file):
+                try file.read(at: position, into: block)
+                digest.update(UnsafeRawBufferPointer(block))
+            case .body(let file): try file.read(at: position, into: block)
             }
-            if isUpload { digest.update(UnsafeRawBufferPointer(block)) }
             return count
         }
-        try outcome.get()
         return buffer
     }
 

@@ -1,4 +1,5 @@
 import JobModel
+import NIOCore
 
 /// The configured proxy, and the hosts that are asked without it.
 struct ProxyAddress: Sendable {
@@ -172,5 +173,41 @@ struct ProxyHandshake {
             case .address(let address): [address.isVersion4 ? 1 : 4] + address.bytes
             }
         return [5, 1, 0] + destination + [UInt8(port >> 8 & 0xFF), UInt8(port & 0xFF)]
+    }
+}
+
+/// Talks to a proxy until it forwards bytes; only then, the handlers behind it learn that the channel is active.
+final class ProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private var handshake: ProxyHandshake
+
+    init(_ handshake: ProxyHandshake) { self.handshake = handshake }
+
+    func channelActive(context: ChannelHandlerContext) { send(handshake.greeting, context) }
+
+    private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
+        context.writeAndFlush(NIOAny(ByteBuffer(bytes: bytes)), promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes: [UInt8] = Array(unwrapInboundIn(data).readableBytesView)
+        while true {
+            switch handshake.receive(bytes) {
+            case .wait: return
+            case .send(let answer):
+                send(answer, context)
+                // The handshake still holds the bytes behind the answer.
+                bytes = []
+            case .failed(let reason):
+                context.fireErrorCaught(TransferError.proxy(reason))
+                return context.close(promise: nil)
+            case .done(let rest):
+                context.fireChannelActive()
+                if !rest.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: rest))) }
+                return context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+            }
+        }
     }
 }

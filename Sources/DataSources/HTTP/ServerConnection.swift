@@ -1,30 +1,22 @@
+import DeferredKit
 import NIOCore
+import NIOSSL
+import NIOTLS
 import Synchronization
 
 /// One connection to a server, which carries one exchange after the other.
 ///
-/// It is idle, busy with the stream of an exchange, or closed. Data that a server sends to an idle connection closes
-/// it. Except for ``end(_:)`` and ``goOn(_:)``, methods are called on the connection's event loop.
+/// It is idle, busy with an exchange, or closed. Data that a server sends to an idle connection closes it.
 final class ServerConnection: ChannelDuplexHandler, Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = Never
 
-    private struct State {
-        var stream: ResponseStream?
-        var parser = AnswerParser(limit: 0, isHead: false)
-        var isSent = false
-        /// Whether the server answered with an error before the whole request was sent.
-        var isRefused = false
-        /// How long the server keeps the connection after this exchange, if it said so.
-        var keepAlive: TimeAmount?
-        /// Whether a read waits until the stream has room.
-        var mustRead = false
-    }
-
     let channel: any Channel
     let key: ConnectionPool.Key
+    /// Resolved once requests can be sent: behind a proxy when that forwards bytes, with `https` when TLS is established.
+    let readiness = Promise<Result<Void, any Error>, Never>()
     private let pool: ConnectionPool
-    private let state = Mutex(State())
+    private let exchange = Mutex<Exchange?>(nil)
 
     init(on channel: any Channel, _ key: ConnectionPool.Key, _ pool: ConnectionPool) {
         self.channel = channel
@@ -32,149 +24,83 @@ final class ServerConnection: ChannelDuplexHandler, Sendable {
         self.pool = pool
     }
 
-    // MARK: - Exchanges
+    /// Passes the response to `exchange` from now on. Called on the event loop.
+    func begin(_ exchange: Exchange) { self.exchange.withLock { $0 = exchange } }
 
-    /// Sends `request`, whose head is `head`; the response goes to `stream`.
-    func begin(_ request: OutgoingRequest, _ head: ByteBuffer, _ stream: ResponseStream, longestHeader: Int) {
-        state.withLock {
-            $0 = State(stream: stream, parser: AnswerParser(limit: longestHeader, isHead: request.method == "HEAD"))
-        }
-        stream.begin(on: self)
-        let sending = channel.writeAndFlush(head)
-        guard let body = request.body, body.size > 0 else {
-            return sending.whenComplete { self.finishSending(stream, $0) }
-        }
-        switch body {
-        case .bytes(let bytes): send(ByteBuffer(bytes: bytes), stream) { self.finishSending(stream) }
-        case .file(let file): send(file, file.begin(), stream)
-        }
-    }
-
-    private func isSending(_ stream: ResponseStream) -> Bool {
-        state.withLock { $0.stream === stream && !$0.isRefused }
-    }
-
-    /// Sends a block; calls `finished` when the network has taken it, which counts as a sign of life.
-    private func send(_ block: ByteBuffer, _ stream: ResponseStream, _ finished: @escaping @Sendable () -> Void) {
-        channel.writeAndFlush(block).whenComplete { result in
-            guard self.isSending(stream) else { return }
-            switch result {
-            case .success:
-                stream.receiveSign(sent: block.readableBytes)
-                finished()
-            case .failure(let error): self.fail(error)
-            }
-        }
-    }
-
-    private func send(_ file: OutgoingFile, _ sending: OutgoingFile.Sending, _ stream: ResponseStream) {
-        file.next(sending, on: channel.eventLoop).whenComplete { result in
-            guard self.isSending(stream) else { return }
-            switch result {
-            case .success(let block?):
-                self.send(block, stream) {
-                    file.count(block.readableBytes, sentBy: sending)
-                    self.send(file, sending, stream)
-                }
-            case .success(nil): self.finishSending(stream)
-            case .failure(let error): self.fail(error)
-            }
-        }
-    }
-
-    /// The last bytes of the request are sent, or failed to be.
-    private func finishSending(_ stream: ResponseStream, _ result: Result<Void, any Error> = .success(())) {
-        let isPresent = state.withLock { state in
-            if state.stream === stream { state.isSent = true }
-            return state.stream === stream
-        }
-        if isPresent, case .failure(let error) = result { fail(error) }
-    }
-
-    /// Ends the exchange of `stream`, if it is still running. May be called on any thread.
-    func end(_ stream: ResponseStream) {
-        let isPresent = state.withLock { state in
-            guard state.stream === stream else { return false }
-            state.stream = nil
-            return true
-        }
-        if isPresent { channel.close(promise: nil) }
-    }
-
-    /// Continues to read when `stream` has room again. May be called on any thread.
-    func goOn(_ stream: ResponseStream) {
-        let mustRead = state.withLock { state in
-            guard state.stream === stream else { return false }
-            defer { state.mustRead = false }
-            return state.mustRead
-        }
+    /// Ends the exchange: a connection that is kept becomes idle, for at most the time that its server gives it.
+    func end(isKept: Bool, for time: TimeAmount?, mustRead: Bool) {
+        exchange.withLock { $0 = nil }
+        guard isKept else { return channel.close(promise: nil) }
+        pool.add(self, for: time)
+        // The server's closing, or the next response, follows.
         if mustRead { channel.read() }
     }
 
     private func fail(_ error: any Error) {
-        let stream = state.withLock { $0.stream.take() }
+        readiness.succeed(.failure(error))
+        exchange.withLock(\.self)?.fail(error)
         channel.close(promise: nil)
-        stream?.receive(error)
     }
 
     // MARK: - Events of the channel
 
+    func channelActive(context: ChannelHandlerContext) {
+        if key.origin.scheme == "http" { readiness.succeed(.success(())) }
+        context.fireChannelActive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted? = event as? TLSUserEvent {
+            let certificate = try? context.pipeline.syncOperations.nioSSL_peerCertificate()
+            guard let certificate, ServerIdentity.of(certificate, includes: key.origin.host) else {
+                return fail(NIOSSLExtraError.failedToValidateHostname)
+            }
+            readiness.succeed(.success(()))
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
     func read(context: ChannelHandlerContext) {
-        guard let stream = state.withLock({ $0.stream }), !stream.hasRoom else { return context.read() }
-        state.withLock { $0.mustRead = true }
-        // The reader may have made room meanwhile.
-        if stream.hasRoom { goOn(stream) }
+        if exchange.withLock(\.self)?.mayRead() ?? true { context.read() }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let bytes = unwrapInboundIn(data)
-        let isAwaited = state.withLock { state in
-            state.parser.append(bytes)
-            return state.stream != nil
-        }
-        guard isAwaited else { return context.close(promise: nil) }
-        do throws(AnswerParser.Failure) {
-            while let (event, stream) = try nextEvent() { receive(event, stream, context) }
-        } catch {
-            fail(error)
-        }
-    }
-
-    private func nextEvent() throws(AnswerParser.Failure) -> (AnswerParser.Event, ResponseStream)? {
-        try state.withLock { (state) throws(AnswerParser.Failure) in
-            guard let stream = state.stream, let event = try state.parser.next() else { return nil }
-            return (event, stream)
-        }
-    }
-
-    private func receive(_ event: AnswerParser.Event, _ stream: ResponseStream, _ context: ChannelHandlerContext) {
-        switch event {
-        case .informational: stream.receiveSign()
-        case .head(let head):
-            state.withLock { state in
-                state.isRefused = !state.isSent && head.status >= 300
-                state.keepAlive = head.keepAlive
-            }
-            stream.receive(head)
-        case .body(let block): stream.receive(block)
-        case .end(let isKept):
-            let (isReusable, mustRead, keepAlive) = state.withLock { state in
-                // Reads must continue even if this stream is full: the server's closing, or the next response, follows.
-                defer { (state.stream, state.mustRead) = (nil, false) }
-                return (isKept && state.isSent, state.mustRead, state.keepAlive)
-            }
-            if isReusable { pool.add(self, for: keepAlive) } else { context.close(promise: nil) }
-            if isReusable, mustRead { context.read() }
-            stream.finish()
-        }
+        guard let exchange = exchange.withLock(\.self) else { return context.close(promise: nil) }
+        exchange.receive(unwrapInboundIn(data))
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error) }
 
     func channelInactive(context: ChannelHandlerContext) {
         pool.remove(self)
-        let stream = state.withLock { $0.parser.endsWithConnection ? $0.stream.take() : nil }
-        if let stream { stream.finish() } else { fail(TransferError.closed) }
+        fail(TransferError.closed)
         context.fireChannelInactive()
+    }
+}
+
+/// The server that a certificate is for, by RFC 9525: only alternative names of the URL's kind count.
+///
+/// NIOSSL also accepts the address of the connection, whatever name was asked for, so a false name server or a proxy
+/// could impersonate every server.
+enum ServerIdentity {
+    static func of(_ certificate: NIOSSLCertificate, includes host: RequestURL.Host) -> Bool {
+        certificate._subjectAlternativeNames().contains { name in
+            switch host {
+            case .name(let host): name.nameType == .dnsName && matches(Array(name.contents), host)
+            case .address(let address): name.nameType == .ipAddress && Array(name.contents) == address.bytes
+            }
+        }
+    }
+
+    /// Whether a certificate's name matches `host`, in lower case. `*` stands for one whole label, the first, above at
+    /// least two others.
+    static func matches(_ name: [UInt8], _ host: String) -> Bool {
+        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return false }
+        var name = Substring(String(decoding: name, as: UTF8.self).lowercased())
+        if name.hasSuffix(".") { name.removeLast() }
+        if name == host { return true }
+        guard name.hasPrefix("*."), let dot = host.firstIndex(of: "."), dot > host.startIndex else { return false }
+        let parent = name.dropFirst()
+        return parent == host[dot...] && parent.dropFirst().contains(".")
     }
 }

@@ -33,7 +33,6 @@ extension Validator {
 /// The bytes of a file that a partial response contains: `bytes 100-199/1000`.
 struct ContentRange: Sendable, Equatable {
     let start: Int64
-    /// The byte behind the last.
     let end: Int64
     /// The size of the file; nil if the server does not know it (`*`).
     let total: Int64?

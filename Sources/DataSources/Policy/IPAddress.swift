@@ -34,7 +34,6 @@ package struct IPAddress: Sendable, Hashable {
         self.isVersion4 = isVersion4
     }
 
-    /// Four or sixteen bytes.
     package var bytes: [UInt8] { value.indices.prefix(isVersion4 ? 4 : 16).map { value[$0] } }
 
     /// The addresses at which a connection to this one may end: itself, and addresses that it embeds or stands for.

@@ -10,7 +10,6 @@ package enum NameResolver {
     static let perUser = 4
     static let total = 16
 
-    /// The reason why a name has no address.
     package struct Failure: Error {
         let reason: String
 

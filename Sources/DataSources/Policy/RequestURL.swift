@@ -7,7 +7,6 @@ import JobModel
 /// The HTTP client uses only ``description``, so the policy checks exactly what is connected to. Foundation's `URL`
 /// keeps the spelling of a host, such as an address in octal digits, which programs read differently.
 package struct RequestURL: Sendable, Hashable {
-    /// The server of a URL.
     package enum Host: Sendable, Hashable {
         /// In lower case, without a trailing dot.
         case name(String)
@@ -77,7 +76,6 @@ package struct RequestURL: Sendable, Hashable {
         target = Self.target(rest[end...])
     }
 
-    /// The scheme before the first colon.
     private static func scheme(_ bytes: Bytes) -> Bytes? {
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), let first = bytes.first, isLetter(first),
             bytes[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2B || $0 == 0x2D || $0 == 0x2E })

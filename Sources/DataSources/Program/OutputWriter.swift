@@ -73,15 +73,10 @@ final class OutputWriter: Sendable {
         if state.file != nil { try? writeHead(state) }
     }
 
-    /// Whether there is a place for the next byte.
+    /// Whether there is a place for the next byte, or the user's quota and the disk have room for another unit.
     private func hasRoom(_ state: inout State) throws(Errno) -> Bool {
         let place = state.head.place(of: Int64(state.head.size)).place
         if place / state.head.unit < state.leases.count { return true }
-        return try addUnit(&state)
-    }
-
-    /// Whether the user's quota and the disk have room for another unit.
-    private func addUnit(_ state: inout State) throws(Errno) -> Bool {
         let (context, files) = (transfer.context, transfer.files)
         if state.file == nil {
             let (directory, name) = try files.directory(of: context.logPath, context.bodyDirectory)
@@ -114,9 +109,8 @@ final class OutputWriter: Sendable {
             group += next
             rest = rest.dropFirst(next.count)
         }
-        try group.withUnsafeBufferPointer { (group) throws(Errno) in
-            try write(UnsafeRawBufferPointer(group), at: OutputLog.Head.position(ofGroupAt: place), state)
-        }
+        try transfer.files.write(
+            group, to: state.file?.descriptor ?? -1, at: OutputLog.Head.position(ofGroupAt: place))
         // Readers look for the bytes once the head counts them.
         let (count, before) = (min(room, bytes.count), state.head)
         state.head.size += UInt64(count)
@@ -129,10 +123,8 @@ final class OutputWriter: Sendable {
     }
 
     private func writeHead(_ state: borrowing State) throws(Errno) {
-        try withUnsafeBytes(of: state.head) { (bytes) throws(Errno) in try write(bytes, at: 0, state) }
-    }
-
-    private func write(_ bytes: UnsafeRawBufferPointer, at position: Int64, _ state: borrowing State) throws(Errno) {
-        try transfer.files.writeAt(state.file?.descriptor ?? -1, position, bytes)
+        try withUnsafeBytes(of: state.head) { (bytes) throws(Errno) in
+            try transfer.files.writeAt(state.file?.descriptor ?? -1, 0, bytes)
+        }
     }
 }

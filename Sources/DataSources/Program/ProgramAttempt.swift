@@ -72,17 +72,16 @@ struct ProgramAttempt: Sendable {
 
     /// Waits for the end of the program and of its group; throws why it failed.
     private func end(of run: ProgramRun, _ reader: PipeReader) async throws(JobError) {
-        let (loop, control) = (transfer.loop, transfer.control)
-        run.ending.deferred.upon { [transfer] _ in
-            loop.execute {
-                // Later output comes from other processes of the group.
-                reader.cut()
-                if run.hasRemains { run.stop(by: transfer.clock) }
-            }
-        }
         // The program may go on after it closed its output.
-        let ending: ProgramRun.Ending = try await control.wait { promise in
-            run.ending.deferred.upon { ending in loop.execute { promise.succeed(ending.get()) } }
+        let ending: ProgramRun.Ending = try await transfer.control.wait { promise in
+            run.ending.deferred.upon { [transfer] ending in
+                transfer.loop.execute {
+                    // Later output comes from other processes of the group.
+                    reader.cut()
+                    if run.hasRemains { run.stop(by: transfer.clock) }
+                    promise.succeed(ending.get())
+                }
+            }
         }
         // The rest of its group has seconds to end, which do not count towards the timeout.
         await run.end.deferred.get()

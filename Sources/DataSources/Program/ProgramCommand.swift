@@ -5,7 +5,6 @@ import SystemPackage
 
 /// How to start a program: its command line, environment and limits.
 struct ProgramCommand: Sendable {
-    /// The path of the program, and its arguments.
     private let words: [String]
     private let variables: [String: String]
     private let umask: UInt32

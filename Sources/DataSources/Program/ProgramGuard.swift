@@ -148,7 +148,6 @@ final class ProgramGuard: Sendable {
 
     var hasRuns: Bool { runs.withLock { !$0.isEmpty } }
 
-    /// Takes complete reports from what the guard wrote.
     private func receive(_ bytes: inout ByteBuffer) {
         while let report = bytes.readBytes(length: MemoryLayout<deferd_guard_report>.size) {
             receive(report.withUnsafeBytes { $0.loadUnaligned(as: deferd_guard_report.self) })

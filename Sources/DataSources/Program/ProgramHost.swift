@@ -12,8 +12,6 @@ import SystemPackage
 final class ProgramHost: Sendable {
     private struct State {
         var connection: Deferred<ProgramGuard, JobError>?
-        /// Whether the directories of earlier daemons are removed.
-        var isPrepared = false
         var isEnded = false
     }
 
@@ -95,14 +93,11 @@ final class ProgramHost: Sendable {
             }
             try? await LoopClock(executor.loop).sleep(for: .nanoseconds(Self.pause.nanoseconds))
         }
-        if !state.withLock(\.isPrepared) {
-            await queue.run { [prefix] in
-                for name in ProgramDirectory.remains(in: directory) where !name.hasPrefix(prefix) {
-                    // The next start of the daemon tries again.
-                    try? ProgramDirectory.remove(name, in: directory)
-                }
+        await queue.run { [prefix] in
+            for name in ProgramDirectory.remains(in: directory) where !name.hasPrefix(prefix) {
+                // The next start tries again.
+                try? ProgramDirectory.remove(name, in: directory)
             }
-            state.withLock { $0.isPrepared = true }
         }
         return lock
     }

@@ -60,45 +60,23 @@ final class ProgramOutput: Sendable {
         switch attempt.spec.output {
         case .none: break
         case .json: result["output"] = try await value()
-        case .text: kept = try await addText(to: &result)
+        case .text:
+            let room = transfer.context.roomForBody.saturatingSubtracting(log.space)
+            let body = try await transfer.keeping { (file) async throws(JobError) in
+                try await read(into: file, upTo: room)
+            }
+            kept = body.size
+            if kept > 0 || size == 0 { body.add(to: &result, as: "output", isLine: true) }
         }
         result["size"] = JSON(size)
         if kept < size { result["omitted"] = JSON(size - kept) }
         return .object(result)
     }
 
-    /// Adds the standard output that is kept, and returns its size; a long one goes to a file of the job's own.
-    private func addText(to result: inout JSONObject) async throws(JobError) -> Int {
-        let (limit, room) = (
-            transfer.settings.limits.inlineResult, transfer.context.roomForBody.saturatingSubtracting(log.space)
-        )
-        var size = 0
-        let body = try await transfer.keeping { (file) async throws(JobError) in
-            var bytes: [UInt8] = []
-            try await forEachPiece { (piece) async throws(JobError) in
-                size += piece.count
-                bytes += piece
-                guard size > limit else { return }
-                if size <= room { try await file.write(bytes) }
-                bytes = []
-            }
-            return size > limit && size <= room ? .spilled(size: size) : .whole(bytes)
-        }
-        guard size <= room else { return 0 }
-        body.add(to: &result, as: "output", isLine: true)
-        return size
-    }
-
-    /// The standard output as the JSON value that it is.
     private func value() async throws(JobError) -> JSON {
-        if let short = whole { return try parse(short).value }
-        let file = BodyFile(transfer)
-        var size = 0
-        try await forEachPiece { (piece) async throws(JobError) in
-            size += piece.count
-            try await file.write(piece)
-        }
-        guard size == written.withLock(\.size) else {
+        let file = BodyFile(transfer, inMemory: DocumentTransfer.longestInMemory)
+        try await read(into: file)
+        guard file.size == written.withLock(\.size) else {
             throw JobError(
                 .parse,
                 "The program \(attempt.name) wrote more than is kept, so its output is not whole; have it write less, or "
@@ -107,8 +85,8 @@ final class ProgramOutput: Sendable {
         // The program ended in time; the rest of its group may have taken longer.
         let control = transfer.control
         let late = (try? control.check()) == nil ? TransferControl(control.clock) : control
-        return try await transfer.shared.documents.value(ofSize: size, transfer, late) {
-            [size] () throws(JobError) in try self.parse(try file.read(size))
+        return try await transfer.shared.documents.value(of: file, transfer, late) { (bytes) throws(JobError) in
+            try self.parse(bytes)
         }
     }
 
@@ -131,12 +109,12 @@ final class ProgramOutput: Sendable {
 
     private static let pieceSize = 256 << 10
 
-    /// Passes the standard output that is kept to `body`, without lines of progress.
-    private func forEachPiece(_ body: ([UInt8]) async throws(JobError) -> Void) async throws(JobError) {
-        if let whole { return try await body(whole) }
+    /// Reads the standard output that is kept, without lines of progress; nothing if it exceeds `room`.
+    private func read(into file: BodyFile, upTo room: Int64 = .max) async throws(JobError) {
         var lines = ProgressLines()
         var offset: Int64 = 0
-        while let reader = log.reader, offset < log.size {
+        if let whole { file.add(whole) }
+        while whole == nil, let reader = log.reader, offset < log.size, file.size <= room {
             let piece: OutputPiece
             do throws(Errno) {
                 piece = try await transfer.ownFiles.run { [offset] () throws(Errno) in
@@ -150,14 +128,17 @@ final class ProgramOutput: Sendable {
             offset = piece.next
             for record in piece.records where !record.isError {
                 guard readsProgress else {
-                    try await body(record.bytes)
+                    file.add(record.bytes)
                     continue
                 }
                 _ = record.bytes.withUnsafeBytes { lines.append($0) }
-                try await body(lines.drain())
+                file.add(lines.drain())
             }
+            try await file.write()
         }
         _ = lines.end()
-        try await body(lines.drain())
+        file.add(lines.drain())
+        try await file.write()
+        if file.size > room { await transfer.ownFiles.run { file.remove() } }
     }
 }

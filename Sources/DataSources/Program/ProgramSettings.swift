@@ -11,7 +11,6 @@ package struct ProgramSettings: Sendable, Equatable {
         /// The working directory; nil for an empty one of its own.
         package var directory: String?
         package var environment: [String: String] = [:]
-        /// The variables that jobs may set.
         package var variables: [String] = []
         /// The most bytes of output that are kept; nil for `limits.output`.
         package var output: Int?
@@ -19,7 +18,6 @@ package struct ProgramSettings: Sendable, Equatable {
         package init(command: [String] = []) { self.command = command }
     }
 
-    /// The configured programs by name.
     package var entries: [String: Entry] = [:]
     /// Whether specs may contain commands.
     package var allowsAny = false

@@ -75,7 +75,6 @@ struct ProgressLines {
         return progress
     }
 
-    /// Reads a count of at least 0, without its fraction.
     private static func count(_ json: JSON?) -> Int64? {
         guard case .number(let number)? = json, number.double >= 0, number.double < 9e18 else { return nil }
         return Int64(number.double.rounded(.down))

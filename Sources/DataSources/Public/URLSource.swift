@@ -71,10 +71,8 @@ extension URLSource.Response {
         headers = Dictionary(
             document.response.fields.members.map { ($0.name, $0.value.string ?? "") }, uniquingKeysWith: { $1 })
         mediaType = document.mediaType
-        guard case .whole(let bytes) = document.body else {
-            preconditionFailure("A session keeps all bodies in memory.")
-        }
-        body = bytes
+        // A session keeps all bodies in memory.
+        body = document.body.memory
     }
 }
 

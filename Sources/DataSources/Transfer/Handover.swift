@@ -8,7 +8,6 @@ package final class Handover<Value: Sendable>: Sendable {
 
     func put(_ value: Value) { self.value.withLock { $0 = value } }
 
-    /// Reads the value without taking it.
     func look<Result: Sendable>(_ body: (Value?) -> Result) -> Result { value.withLock { body($0) } }
 
     /// Takes the value; nil if there was none, or from the second call on.

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Limits the bytes per second of a download over all of its connections, or of all transfers of a queue.
 package final class RateLimiter: Sendable {
-    private struct State {
+    struct State {
         var rate: Double?
         /// The bytes that were taken, and those of them that are due.
         var taken = 0.0
@@ -40,11 +40,6 @@ package final class RateLimiter: Sendable {
 
     /// The most bytes to handle at a time: a quarter of a second's, so that progress is smooth.
     var largestPiece: Int { state.withLock { $0.rate.map { max(4096, Int(saturating: $0 / 4)) } ?? .max } }
-
-    /// Takes `count` bytes; returns how long it takes until they are due, if the limit stays.
-    func take(_ count: Int, at now: NIODeadline) -> TimeAmount? {
-        state.withLock { $0.pause(until: $0.take(count, at: now), at: now) }
-    }
 
     /// Waits until `count` more bytes are due. A transfer that is interrupted meanwhile keeps these bytes, and gets no others.
     func wait(for count: Int, _ control: TransferControl) async throws(JobError) {

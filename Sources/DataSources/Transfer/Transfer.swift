@@ -1,6 +1,5 @@
 import DeferredKit
 import JobModel
-import Logging
 import NIOCore
 import SystemPackage
 
@@ -32,7 +31,6 @@ final class Transfer: Sendable {
     var owner: UInt32 { context.owner }
     var settings: SourceSettings { rules.settings }
     var files: FileOperations { shared.files }
-    var logger: Logger { shared.logger }
     var userFiles: FileQueue { shared.userFiles.of(owner) }
     /// The threads for the daemon's own files, on behalf of the job's owner.
     var ownFiles: FileQueue { shared.ownFiles.of(owner) }

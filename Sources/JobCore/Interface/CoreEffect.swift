@@ -63,8 +63,6 @@ package struct RunOrder: Sendable {
     package var timeout: Double? { job.step?.timeout }
     /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
     package var mayResume: Bool { job.checkpointSize > 0 }
-    /// Whether a retryable failure is retried automatically.
-    package var mayRetry: Bool { job.step.map { job.attempt <= $0.retry.max } ?? false }
 }
 
 /// A request to make a schedule's job.

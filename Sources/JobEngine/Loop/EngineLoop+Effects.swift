@@ -103,7 +103,7 @@ extension Engine {
         // Owned by nothing: it ends by itself, whether the engine still waits for it or not.
         Task(executorPreference: library.executor) { [library] in
             for checkpoint in JSON(stored: work.payload).array ?? [] {
-                await library.discard(checkpoint, of: work.job, owner: work.owner)
+                await library.discard(checkpoint, of: work.owner)
             }
             end.succeed(())
         }

@@ -288,14 +288,13 @@ extension EngineLoop {
         context.timeout = order.timeout
         context.memory = run.memory
         context.checkpoint = transfer.checkpoint
-        context.mayRetry = order.mayRetry
         context.connections = max(1, run.live.permits)
-        context.isUnfinished = { job, link in
-            // If the state cannot be read, the file stays with that job.
-            let transfers = await engine.library.threads(for: owner).run {
-                try? engine.reader.unfinishedTransfers(of: job, limit: 1)
+        context.unfinishedTransfers = { limit in
+            Deferred {
+                try await engine.library.threads(for: owner).run { () throws(StoreError) in
+                    try engine.reader.unfinishedTransfers(limit: limit)
+                }
             }
-            return transfers.map { $0.contains { $0.link == link } } ?? true
         }
         context.reportRefusal = { error in engine.inbox.put(.input(.run(id, .refused(error))), of: owner) }
         context.countsIn = { progress.count(in: $0) }

@@ -22,8 +22,8 @@ package protocol JobReader: AnyObject, Sendable {
     func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) throws(StoreError) -> [StoredScheduleRow]
 
     func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]?
-    /// The checkpoints with which unfinished jobs, or this one, will continue their present links.
-    func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer]
+    /// The checkpoints with which unfinished jobs will continue their present links.
+    func unfinishedTransfers(limit: Int) throws(StoreError) -> [UnfinishedTransfer]
     /// Returns the record of the last download to a path.
     func download(to path: String) throws(StoreError) -> [UInt8]?
     /// The blobs of lives before `life` to which rows refer, in order after `after`.

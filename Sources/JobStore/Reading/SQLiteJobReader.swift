@@ -73,14 +73,14 @@ package final class SQLiteJobReader: SQLReader {
     }
 
     /// Leaves out damaged checkpoints, with which no transfer can continue.
-    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+    package func unfinishedTransfers(limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
         try read { snapshot throws(StoreError) in
             let select = try snapshot.connection.statement(
                 """
                 SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text, jobs.parent FROM checkpoints \
-                CROSS JOIN jobs ON jobs.id = checkpoints.job WHERE \(job == nil ? "" : "checkpoints.job = ?1 AND ")\
-                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
-                """, job)
+                CROSS JOIN jobs ON jobs.id = checkpoints.job \
+                WHERE state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job
+                """)
             return try select.rows(atMost: limit) { row throws(StoreError) in
                 if let parent = row.optionalInteger(4), try snapshot.isHidden(parent) { return nil }
                 return UnfinishedTransfer(row)

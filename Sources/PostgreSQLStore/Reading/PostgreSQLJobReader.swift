@@ -66,14 +66,14 @@ package final class PostgreSQLJobReader: SQLReader {
     }
 
     /// Leaves out damaged checkpoints, with which no transfer can continue.
-    package func unfinishedTransfers(of job: JobID?, limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+    package func unfinishedTransfers(limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
         try read { snapshot throws(StoreError) in
             let found = try snapshot.rows(
                 """
                 SELECT checkpoints.job, jobs.owner, checkpoints.link, text, jobs.parent FROM checkpoints \
-                JOIN jobs ON jobs.id = checkpoints.job WHERE ($1::bigint IS NULL OR checkpoints.job = $1) AND \
-                state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job LIMIT $2
-                """, job, limit)
+                JOIN jobs ON jobs.id = checkpoints.job \
+                WHERE state < 4 AND removing = 0 AND jobs.link = checkpoints.link ORDER BY checkpoints.job LIMIT $1
+                """, limit)
             try snapshot.learn(Set((0..<found.count).compactMap { found[$0].optionalInteger(4) }))
             return try found.map { row -> UnfinishedTransfer? in
                 if let parent = row.optionalInteger(4), snapshot.isHidden(parent) { return nil }

@@ -49,10 +49,6 @@ import TestOrigin
                 return try real.openBeneath(directory, path, flags, mode)
             }
         case "write":
-            files.write = { file, bytes throws(Errno) in
-                try check()
-                try real.write(file, bytes)
-            }
             files.writeAt = { file, offset, bytes throws(Errno) in
                 try check()
                 try real.writeAt(file, offset, bytes)
@@ -224,9 +220,9 @@ import TestOrigin
     }
 
     @Test func download_isPutOff_whileItsDiskHasLittleRoom() async throws {
-        let free = Mutex<Int64?>(99)
+        let disk = Mutex<FileOperations.Disk?>((1, .max, 99))
         var files = FileOperations.real
-        files.freeBytes = { _ in free.withLock { $0 } }
+        files.disk = { _ in disk.withLock(\.self) }
         try await Workbench.run(
             serving: ["/x": OriginResource(Workbench.bytes(1000))], files: files, { $0.downloads.minimumFree = 100 }
         ) { origin, bench in
@@ -235,8 +231,8 @@ import TestOrigin
             #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
             #expect(error.message.contains("99 bytes free"))
             #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
-            for enough in [1100, nil] as [Int64?] {
-                free.withLock { $0 = enough }
+            for enough in [(1, .max, 1100), nil] as [FileOperations.Disk?] {
+                disk.withLock { $0 = enough }
                 let result = try await bench.result(.download(origin.url("/x"), to: "x", ["exists": "replace"]))
                 #expect(result["size"] == 1000)
             }
@@ -248,7 +244,7 @@ import TestOrigin
         let free = Mutex<[Int64]>([enough, enough, 50, 50])
         var files = FileOperations.real
         // Others take what there was when it began.
-        files.freeBytes = { _ in free.withLock { $0.isEmpty ? 49 : $0.removeFirst() } }
+        files.disk = { _ in (1, .max, free.withLock { $0.isEmpty ? 49 : $0.removeFirst() }) }
         try await Workbench.run(
             serving: ["/x": OriginResource(Workbench.bytes(8 << 20), etag: "\"a\"")],
             files: files, { $0.downloads.minimumFree = 100 }
@@ -266,8 +262,7 @@ import TestOrigin
     @Test func download_isNotBegun_whenItsLengthExceedsRoom() async throws {
         let free = Mutex<Int64>(1099)
         var files = FileOperations.real
-        files.freeBytes = { _ in free.withLock { $0 } }
-        files.disk = { _ in (1, 5000) }
+        files.disk = { _ in (1, 5000, free.withLock { $0 }) }
         let script: ScriptedOrigin.Script = { request, _ in
             request.path == "/small"
                 ? [.head("200 OK", [("Content-Length", "1000")]), .send(String(repeating: "x", count: 400)), .hold]

@@ -12,7 +12,7 @@ extension DownloadResumeTests {
     @Test(arguments: [true, false]) func path_isTaken_whileAJobWaitsForItsRetry(isCancelled: Bool) async throws {
         let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
-            bench.mayRetry.withLock { $0 = true }
+            bench.unfinished.withLock { $0 = [1] }
             #expect(try await bench.failure(download(origin)).isRetryable)
             let other = try await bench.failure(download(origin), job: 2)
             #expect(other.kind == .exists && other.message.contains("by job 1"), "\(other)")
@@ -20,8 +20,9 @@ extension DownloadResumeTests {
             let renamed = try await bench.result(
                 download(origin, ["exists": "rename"]), job: 3)
             #expect(renamed["path"]?.string?.hasSuffix("/x") == false)
+            bench.unfinished.withLock { $0 = [] }
             if isCancelled {
-                await bench.library.discard(try #require(bench[checkpoint: 1]), of: 1, owner: 1000)
+                await bench.library.discard(try #require(bench[checkpoint: 1]), of: 1000)
                 #expect(try await bench.result(download(origin), job: 2)["resumedFrom"] == 0)
             } else {
                 let result = try await bench.result(download(origin), attempt: 2)
@@ -34,34 +35,14 @@ extension DownloadResumeTests {
         }
     }
 
-    /// The same where the daemon was killed meanwhile.
-    @Test func path_isTaken_whileAJobOfAnEarlierDaemonIsToGoOn() async throws {
-        let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
-        try await Workbench.run(against: script) { origin, bench in
-            #expect(try await bench.failure(download(origin)).isRetryable)
-            let transfer = UnfinishedTransfer(
-                job: 1, owner: 1000, link: 0, checkpoint: try #require(bench[checkpoint: 1]))
-            bench.library.keepFiles(of: [transfer])
-            let other = try await bench.failure(download(origin), job: 2)
-            #expect(other.kind == .exists && other.message.contains("by job 1"), "\(other)")
-            let renamed = try await bench.result(
-                download(origin, ["exists": "rename"]), job: 3)
-            #expect(renamed["path"]?.string?.hasSuffix("/x") == false)
-            #expect(part(bench)?.count == 100_000)
-            #expect(try await bench.result(download(origin), attempt: 2)["resumedFrom"] == 100_000)
-            let last = try await bench.failure(download(origin), job: 2)
-            #expect(last.kind == .exists && !last.message.contains("by job 1"), "job 1 has ended")
-        }
-    }
-
     /// It will not go on by itself, and must not keep others away.
     @Test func path_isFree_afterTheLastAttempt() async throws {
         let script = Misbehaviour.cut(Self.first, times: 2, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
-            bench.mayRetry.withLock { $0 = true }
+            bench.unfinished.withLock { $0 = [1] }
             _ = try await bench.failure(download(origin))
-            bench.mayRetry.withLock { $0 = false }
             _ = try await bench.failure(download(origin), attempt: 2)
+            bench.unfinished.withLock { $0 = [] }
             #expect(try await bench.result(download(origin), job: 2)["resumedFrom"] == 0)
         }
     }
@@ -70,7 +51,7 @@ extension DownloadResumeTests {
     @Test func path_isFree_onceTheNextAttemptGoesElsewhere() async throws {
         let script = Misbehaviour.cut(Self.first, times: 1, etag: "\"a\"")
         try await Workbench.run(against: script) { origin, bench in
-            bench.mayRetry.withLock { $0 = true }
+            bench.unfinished.withLock { $0 = [1] }
             _ = try await bench.failure(download(origin))
             _ = try await bench.result(download(origin, ["path": "y"]), attempt: 2)
             #expect(try await bench.result(download(origin), job: 2)["size"] == 200_000)
@@ -136,12 +117,12 @@ extension DownloadResumeTests {
             // Another user's job has no say in that directory, and another file is no part of it.
             var other = try #require(note.object)
             other["folder"] = .string(bench.directory)
-            await bench.library.discard(.object(other), of: 1, owner: 1000)
+            await bench.library.discard(.object(other), of: 1000)
             other["folder"] = note["folder"]
             other["part"] = ["inode": "1", "createdAt": "1"]
-            await bench.library.discard(.object(other), of: 1, owner: 1000)
+            await bench.library.discard(.object(other), of: 1000)
             #expect(part(bench) != nil)
-            await bench.library.discard(note, of: 1, owner: 1000)
+            await bench.library.discard(note, of: 1000)
             #expect(bench.names(below: bench.downloads) == [])
         }
     }

@@ -65,7 +65,6 @@ import Testing
     @Test(arguments: [nil, .null, "x", ["url": "u"]] as [JSON?])
     func note_isNil_whenItIsOfAnotherForm(json: JSON?) {
         #expect(DownloadCheckpoint(json) == nil)
-        #expect(DownloadRecord(json) == nil)
     }
 
     @Test(arguments: [

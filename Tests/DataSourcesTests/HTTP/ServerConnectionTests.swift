@@ -7,7 +7,7 @@ import Testing
 @testable import DataSources
 
 @Suite struct ServerConnectionTests {
-    /// A connection whose reads are seen, with a stream of its own for each exchange.
+    /// A connection whose reads are seen, with exchanges.
     private struct Bench {
         let channel = NIOAsyncTestingChannel()
         let reads = ReadCounter()
@@ -25,13 +25,13 @@ import Testing
             try await channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
         }
 
-        func begin() async throws -> ResponseStream {
+        func begin() async throws -> Exchange {
             let loop = channel.testingEventLoop
-            let stream = ResponseStream(
-                request.url, TransferControl(loop), loop: loop, idleTimeout: .hours(1))
+            let exchange = Exchange(
+                of: request, TransferControl(loop), loop: loop, idleTimeout: .hours(1), longestHeader: 1000)
             let head = try request.head()
-            try await loop.submit { connection.begin(request, head, stream, longestHeader: 1000) }.get()
-            return stream
+            try await loop.submit { exchange.begin(on: connection, head) }.get()
+            return exchange
         }
     }
 
@@ -59,19 +59,19 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func idleConnection_isReadFrom_whenTheLastBodyFilledItsStream(isReadBeforeTheEnd: Bool) async throws {
+    func idleConnection_isReadFrom_whenTheLastBodyFilledItsBuffer(isReadBeforeTheEnd: Bool) async throws {
         let bench = try await Bench()
-        let stream = try await bench.begin()
+        let exchange = try await bench.begin()
         let before = bench.reads.count.withLock(\.self)
         // A socket asks for its next read while the reader has not come yet.
         try await bench.channel.testingEventLoop.submit {
             let pipeline = bench.channel.pipeline
             pipeline.fireChannelRead(
-                ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: \(ResponseStream.limit + 1)\r\n\r\n"))
-            pipeline.fireChannelRead(ByteBuffer(repeating: 0, count: ResponseStream.limit))
+                ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: \(Exchange.limit + 1)\r\n\r\n"))
+            pipeline.fireChannelRead(ByteBuffer(repeating: 0, count: Exchange.limit))
             if isReadBeforeTheEnd { pipeline.read() }
         }.get()
-        #expect(bench.reads.count.withLock(\.self) == before, "A full stream holds the connection back.")
+        #expect(bench.reads.count.withLock(\.self) == before, "A full buffer holds the connection back.")
         try await bench.channel.testingEventLoop.submit {
             bench.channel.pipeline.fireChannelRead(ByteBuffer(bytes: [0]))
             if !isReadBeforeTheEnd { bench.channel.pipeline.read() }
@@ -80,13 +80,13 @@ import Testing
         try await bench.channel.testingEventLoop.submit {
             #expect(bench.pool.connection(bench.connection.key, mayBeStale: true) === bench.connection)
         }.get()
-        stream.close()
+        exchange.close()
         try await bench.channel.close().get()
     }
 
     @Test func partOfABody_keepsNoMoreThanItself_ofAReadWithMuchBesideIt() async throws {
         let bench = try await Bench()
-        let stream = try await bench.begin()
+        let exchange = try await bench.begin()
         // The extension of the chunk is long.
         let (extensions, part) = (String(repeating: "x", count: 500), ByteBuffer(repeating: 7, count: 5000))
         var read = ByteBuffer(string: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1388;\(extensions)\r\n")
@@ -94,9 +94,9 @@ import Testing
         read.writeImmutableBuffer(part)
         let bytes = read
         try await bench.channel.testingEventLoop.submit { bench.channel.pipeline.fireChannelRead(bytes) }.get()
-        let blocks = try #require(try await stream.next())
+        let blocks = try #require(try await exchange.next())
         #expect(blocks == [part] && blocks.allSatisfy { $0.storageCapacity < 64 << 10 })
-        stream.close()
+        exchange.close()
         _ = try? await bench.channel.close().get()
     }
 }

@@ -205,10 +205,10 @@ import Testing
     @Test func output_withoutRoomOnTheDisk_isDropped() async throws {
         let free = Mutex(Int64(100) + 2 * Self.unit)
         var files = FileOperations.real
-        files.freeBytes = { _ in
+        files.disk = { _ in
             free.withLock { left in
                 defer { left -= Self.unit }
-                return left
+                return (1, .max, left)
             }
         }
         try await Workbench.run(files: files, { $0.downloads.minimumFree = 100 }) { bench async throws in

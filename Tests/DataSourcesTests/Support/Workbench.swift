@@ -111,8 +111,8 @@ final class Workbench: Sendable {
     /// Why records of downloads cannot be stored, if they cannot.
     /// What the library has warned of.
     let warnings = WarningLog.Warnings()
-    /// Whether a failure that is retryable is tried again.
-    let mayRetry = Mutex(false)
+    /// The jobs that will go on with their notes.
+    let unfinished = Mutex<Set<JobID>>([])
     /// The connections that a download may have.
     private static let connections = 16
     /// What servers said that refused one of several connections.
@@ -147,7 +147,15 @@ final class Workbench: Sendable {
         context.roomForBody = roomForBody.withLock(\.self)
         context.timeout = timeout
         context.checkpoint = self[checkpoint: job]
-        context.mayRetry = mayRetry.withLock(\.self)
+        context.unfinishedTransfers = { _ in
+            let jobs = self.unfinished.withLock(\.self).sorted()
+            return .succeeded(
+                jobs.compactMap { job in
+                    self[checkpoint: job].map {
+                        UnfinishedTransfer(job: job, owner: owner, link: 0, checkpoint: $0)
+                    }
+                })
+        }
         context.connections = Self.connections
         context.reportRefusal = { error in self.refusals.continuation.yield(error) }
         return context

@@ -147,7 +147,7 @@ package final class StateBody: Sendable {
         _ = try? reader.standings(of: (1...50).map { JobID($0) })
         _ = try? reader.outcomes(of: 3, list: 1, from: 0, limit: 100)
         _ = try? reader.schedules(after: nil, owner: nil, limit: 100)
-        _ = try? reader.unfinishedTransfers(of: nil, limit: 100)
+        _ = try? reader.unfinishedTransfers(limit: 100)
         let now = CoreMoment(wall: Timestamp(milliseconds: 2_000_000_000_000), steady: 1 << 50)
         let core = Core(settings: CoreSettings(), life: store.life, at: now)
         func step(_ body: (any JobTransaction) throws(StoreError) -> Void) throws(StoreError) {

@@ -148,7 +148,7 @@ extension TestStore: JobReader {
 
     func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) -> [StoredScheduleRow] { [] }
     func checkpoint(of job: JobID, link: Int) -> [UInt8]? { rows.checkpoint(of: job, link: link) }
-    func unfinishedTransfers(of job: JobID?, limit: Int) -> [UnfinishedTransfer] { [] }
+    func unfinishedTransfers(limit: Int) -> [UnfinishedTransfer] { [] }
     func download(to path: String) -> [UInt8]? { rows.download(to: path) }
 
     /// All at once.
