@@ -1,4 +1,3 @@
-import DeferredKit
 import JobModel
 import NIOCore
 
@@ -8,14 +7,11 @@ struct DocumentTransfer: Sendable {
     let body: Handover<[UInt8]>
     let transfer: Transfer
 
-    /// The longest body, document, input or output in memory: a slow server or program would keep a longer one there
-    /// for long, and parsing it would block the event loop.
-    static let longestInMemory = 64 << 10
-
     func response() async throws(JobError) -> DocumentResponse {
         let (response, isNotModified) = try await open(accepting: "*/*")
         defer { response.close() }
-        let body = try await transfer.keeping { (file) async throws(JobError) in try await receive(response, into: file)
+        let body = try await transfer.keeping { (file) async throws(JobError) in
+            try await response.receive(into: file, transfer.report)
         }
         return DocumentResponse(response: response, isNotModified: isNotModified, body: body)
     }
@@ -25,20 +21,11 @@ struct DocumentTransfer: Sendable {
         defer { response.close() }
         // A 304 has no document to select from; null says that nothing has changed.
         if isNotModified { return .null }
-        let file = BodyFile(transfer, inMemory: Self.longestInMemory)
-        try await receive(response, into: file)
+        let file = BodyFile(transfer, inMemory: BodyFile.longestInMemory)
+        try await response.receive(into: file, transfer.report)
         let (url, budget) = (response.url, transfer.settings.limits.documentValues)
         return try await transfer.shared.documents.value(of: file, transfer, transfer.control) {
             (bytes) throws(JobError) in try Self.value(at: pointer, in: bytes, from: url, within: budget)
-        }
-    }
-
-    private func receive(_ response: IncomingResponse, into file: BodyFile) async throws(JobError) {
-        let hasBody = spec.method != "HEAD" && response.status != 304
-        let isEncoded = response.head.headers.contains(name: "Content-Encoding")
-        let length = hasBody ? response.contentLength : nil
-        try await response.receive(into: file, length) { [report = transfer.report] size in
-            report(ProgressUpdate(completed: Int64(size), total: isEncoded ? nil : length))
         }
     }
 
@@ -67,8 +54,8 @@ struct DocumentTransfer: Sendable {
     /// The body to send: a long one from a file, as a slow server would keep it in memory for long.
     private func outgoingBody() async throws(JobError) -> OutgoingRequest.Body? {
         let size = body.look { $0?.count ?? 0 }
-        guard size > Self.longestInMemory else { return body.take().map(OutgoingRequest.Body.bytes) }
         let file = try await BodyFile.moving({ [body] in body.take() ?? [] }, ofSize: size, for: "body", transfer)
+        guard let file else { return body.take().map(OutgoingRequest.Body.bytes) }
         return .file(OutgoingFile(.body(file), size: Int64(size), transfer))
     }
 

@@ -125,7 +125,7 @@ final class DownloadAttempt: Sendable {
     private func run(_ target: DownloadTarget, _ checkpoint: DownloadCheckpoint?) async throws(JobError) -> JSON {
         var record: DownloadRecord?
         if let existing = try await onFileThread({ _ throws(JobError) in try target.existing() }) {
-            if spec.exists == .skip, !existing.isDirectory { return try await skipped(target) }
+            if spec.exists == .skip, !existing.isDirectory { return try await self.existing(target) }
             record = try await validated(existing, target)
         }
         try await onFileThread { _ throws(JobError) in try target.checkRoomToBegin() }
@@ -193,12 +193,10 @@ final class DownloadAttempt: Sendable {
         return record.isAbout(existing) && (!path.isPrivate || record.isOf(context.owner)) ? record : nil
     }
 
-    private func skipped(_ target: DownloadTarget) async throws(JobError) -> JSON {
-        try await existing(target, status: nil, url: Masking.masked(url: spec.url))
-    }
-
     /// The result for the existing file; throws if it is not the wanted one.
-    private func existing(_ target: DownloadTarget, status: Int?, url: String) async throws(JobError) -> JSON {
+    private func existing(
+        _ target: DownloadTarget, status: Int? = nil, url: String? = nil
+    ) async throws(JobError) -> JSON {
         // Callers who may not read the file learn nothing about it, not even from the record.
         let file = try await onFileThread { _ throws(JobError) in try target.openExisting() }
         let record = await remembered(target.path, target.name, file.status)
@@ -217,7 +215,7 @@ final class DownloadAttempt: Sendable {
         return .object(
             result(
                 path: target.absolutePath, size: file.status.size, status: status, etag: record?.etag,
-                lastModified: record?.lastModified, sha256: digest, url: url))
+                lastModified: record?.lastModified, sha256: digest, url: url ?? Masking.masked(url: spec.url)))
     }
 
     func result(
@@ -266,7 +264,7 @@ final class DownloadAttempt: Sendable {
         if spec.exists == .skip {
             await transfer.userFiles.run { target.remove() }
             if try await onFileThread({ _ throws(JobError) in try target.existing() }) != nil {
-                return try await skipped(target)
+                return try await existing(target)
             }
         }
         throw JobError(

@@ -198,7 +198,16 @@ final class DownloadTarget: Sendable {
     func finish(as name: String, replacing: Bool) throws(JobError) -> Bool {
         if replacing { try checkReplacing(name) }
         do throws(Errno) {
-            try rename(to: name, replacing: replacing)
+            try part.withLock { part throws(Errno) in
+                guard part.isWanted, let old = part.name, let file = part.file else { throw Errno.canceled }
+                try files.rename(directory.descriptor, old, name, replacing)
+                part.name = name
+                do throws(Errno) {
+                    if try isOpen(file, under: name) { return }
+                } catch  where error == .noSuchFileOrDirectory {}
+                // Another file had the name of the `.part` and got the new one.
+                throw Errno.staleNFSFileHandle
+            }
             try files.sync(directory.descriptor)
             return true
         } catch  where error == .fileExists && !replacing {
@@ -210,19 +219,6 @@ final class DownloadTarget: Sendable {
             )
         } catch {
             throw JobError(path: error, "put in its place", path.absolute(name))
-        }
-    }
-
-    /// Throws ESTALE if another file had the name of the `.part` and got the new one.
-    private func rename(to newName: String, replacing: Bool) throws(Errno) {
-        try part.withLock { part throws(Errno) in
-            guard part.isWanted, let name = part.name, let file = part.file else { throw Errno.canceled }
-            try files.rename(directory.descriptor, name, newName, replacing)
-            part.name = newName
-            do throws(Errno) {
-                if try isOpen(file, under: newName) { return }
-            } catch  where error == .noSuchFileOrDirectory {}
-            throw Errno.staleNFSFileHandle
         }
     }
 

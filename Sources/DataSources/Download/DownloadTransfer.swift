@@ -159,23 +159,16 @@ final class DownloadTransfer {
         case .complete:
             guard let answer = fetch.firstAnswer else { preconditionFailure("A file is complete without a response.") }
             try await part.hashWritten()
-            return try received(part, answer, from: source)
+            if let mismatch = part.digest.mismatch {
+                self.part = nil
+                throw JobError(
+                    .checksum, "\(SourceMessage.quoted(answer.url)) \(mismatch); check the URL and the checksum.")
+            }
+            let result = attempt.result(
+                path: target.absolutePath, size: part.count, status: answer.status, etag: answer.field("ETag"),
+                lastModified: answer.field("Last-Modified"), sha256: part.digest.sha256, resumedFrom: part.resumed,
+                url: answer.url.description)
+            return .received(result, source: source)
         }
-    }
-
-    private func received(
-        _ part: DownloadedPart, _ response: IncomingResponse, from source: String
-    ) throws(JobError) -> Outcome {
-        let digest = part.digest
-        if let mismatch = digest.mismatch {
-            self.part = nil
-            throw JobError(
-                .checksum, "\(SourceMessage.quoted(response.url)) \(mismatch); check the URL and the checksum.")
-        }
-        let result = attempt.result(
-            path: target.absolutePath, size: part.count, status: response.status, etag: response.field("ETag"),
-            lastModified: response.field("Last-Modified"), sha256: digest.sha256, resumedFrom: part.resumed,
-            url: response.url.description)
-        return .received(result, source: source)
     }
 }

@@ -41,11 +41,15 @@ final class BodyFile: Sendable {
         queue = transfer.ownFiles
     }
 
-    /// Moves bytes of the given size from memory to a file, which counts for the user and leaves the disk its free
-    /// space.
+    /// The longest body, document, input or output in memory: a slow server or program would keep a longer one there
+    /// for long, and parsing it would block the event loop.
+    static let longestInMemory = 64 << 10
+
+    /// Moves many bytes from memory to a file, which counts for the user and leaves the disk its free space; nil for few.
     static func moving(
         _ bytes: @escaping @Sendable () -> [UInt8], ofSize size: Int, for name: String, _ transfer: Transfer
-    ) async throws(JobError) -> BodyFile {
+    ) async throws(JobError) -> BodyFile? {
+        guard size > longestInMemory else { return nil }
         let lease = try transfer.spillLease(Int64(size), for: name)
         let minimumFree = Int64(transfer.settings.downloads.minimumFree)
         return try await transfer.control.run(on: transfer.ownFiles) { () throws(JobError) in

@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import NIOCore
 import Synchronization
@@ -54,7 +55,8 @@ final class IncomingResponse: Sendable {
 
     /// The length of the body, if the server announced it.
     var contentLength: Int64? {
-        guard !head.headers.contains(name: "Transfer-Encoding") else { return nil }
+        let hasBody = exchange.request.method != "HEAD" && status != 304
+        guard hasBody, !head.headers.contains(name: "Transfer-Encoding") else { return nil }
         return head.headers.list("Content-Length").first.flatMap { Decimal.number($0) }
     }
 
@@ -85,11 +87,12 @@ final class IncomingResponse: Sendable {
         }
     }
 
-    /// Receives the body, whose announced length is `length`, within `limits.body`.
+    /// Receives the body within `limits.body`, with progress.
     func receive(
-        into body: BodyFile, _ length: Int64?, _ report: (_ size: Int) -> Void = { _ in }
+        into body: BodyFile, _ report: (ProgressUpdate) -> Void = { _ in }
     ) async throws(JobError) {
-        let limit = transfer.settings.limits.body
+        let (limit, length) = (transfer.settings.limits.body, contentLength)
+        let isEncoded = head.headers.contains(name: "Content-Encoding")
         if let length, length > limit { throw JobError(longBodyOf: url) }
         while let blocks = try await next() {
             for block in blocks { body.add(block.readableBytesView) }
@@ -101,7 +104,7 @@ final class IncomingResponse: Sendable {
                         + "\(body.room) more bytes; remove finished jobs, then retry the job.")
             }
             try await body.write()
-            report(body.size)
+            report(ProgressUpdate(completed: Int64(body.size), total: isEncoded ? nil : length))
         }
     }
 

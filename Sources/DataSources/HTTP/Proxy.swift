@@ -3,11 +3,8 @@ import NIOCore
 
 /// The configured proxy, and the hosts that are asked without it.
 struct ProxyAddress: Sendable {
-    enum Kind: Sendable {
-        case http, socks
-    }
-
-    let kind: Kind
+    /// Whether it speaks SOCKS, and not HTTP.
+    let isSOCKS: Bool
     let host: RequestURL.Host
     let port: Int
     /// `user:password`.
@@ -17,24 +14,23 @@ struct ProxyAddress: Sendable {
     static let unauthorized = "it demands another user and password"
 
     init(_ text: String) throws(JobError) {
-        let isSocks = text.lowercased().hasPrefix("socks5://")
-        guard let url = RequestURL(text), isSocks || url.scheme == "http", url.target == "/",
-            !isSocks || url.credentials?.split(separator: ":", maxSplits: 1).allSatisfy({ $0.utf8.count < 256 }) ?? true
+        isSOCKS = text.lowercased().hasPrefix("socks5://")
+        guard let url = RequestURL(text), isSOCKS || url.scheme == "http", url.target == "/",
+            !isSOCKS || url.credentials?.split(separator: ":", maxSplits: 1).allSatisfy({ $0.utf8.count < 256 }) ?? true
         else {
             throw JobError(
                 .invalid,
                 "\(SourceMessage.quoted(text)) in http.proxy is not a proxy; write http://host:port or socks5://host:port, with user:password@ before the host if it needs them."
             )
         }
-        kind = isSocks ? .socks : .http
         host = url.host
         // `RequestURL` gives URLs of other schemes the port of http.
-        port = isSocks && url.port == 80 ? 1080 : url.port
+        port = isSOCKS && url.port == 80 ? 1080 : url.port
         credentials = url.credentials
     }
 
     /// Whether it is asked for `url` itself, in a request with the whole URL, and not only for a connection.
-    func forwards(_ url: RequestURL) -> Bool { kind == .http && url.scheme == "http" }
+    func forwards(_ url: RequestURL) -> Bool { !isSOCKS && url.scheme == "http" }
 
     var authorization: String? { credentials.map { "Basic " + Base64.encode(Array($0.utf8)) } }
 }
@@ -96,23 +92,16 @@ struct ProxyHandshake {
     }
 
     var greeting: [UInt8] {
-        switch proxy.kind {
-        case .socks: return proxy.credentials == nil ? [5, 1, 0] : [5, 2, 0, 2]
-        case .http:
-            let authority = "\(RequestURL.text(of: host)):\(port)"
-            var lines = ["CONNECT \(authority) HTTP/1.1", "Host: \(authority)"]
-            if let authorization = proxy.authorization { lines.append("Proxy-Authorization: \(authorization)") }
-            return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
-        }
+        if proxy.isSOCKS { return proxy.credentials == nil ? [5, 1, 0] : [5, 2, 0, 2] }
+        let authority = "\(RequestURL.text(of: host)):\(port)"
+        var lines = ["CONNECT \(authority) HTTP/1.1", "Host: \(authority)"]
+        if let authorization = proxy.authorization { lines.append("Proxy-Authorization: \(authorization)") }
+        return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 
     mutating func receive(_ bytes: some Sequence<UInt8>) -> Action {
         received += bytes
-        let action =
-            switch proxy.kind {
-            case .http: receiveHTTP()
-            case .socks: receiveSOCKS()
-            }
+        let action = proxy.isSOCKS ? receiveSOCKS() : receiveHTTP()
         return action == .wait && received.count > Self.limit ? .failed("its answer has no end") : action
     }
 

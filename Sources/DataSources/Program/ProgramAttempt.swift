@@ -15,7 +15,9 @@ struct ProgramAttempt: Sendable {
 
     func run() async throws(JobError) -> JSON {
         let run = ProgramRun(by: try await host.connect(in: directory, transfer.control))
-        let longInput = try await longInput()
+        // The program may run for long.
+        let longInput = try await BodyFile.moving(
+            { [input] in input.take()?.bytes ?? [] }, ofSize: input.look { $0?.size ?? 0 }, for: "input", transfer)
         // The file stays until the program's group has ended.
         defer { withExtendedLifetime(longInput) {} }
         let pipes = try await start(run, longInput)
@@ -60,14 +62,6 @@ struct ProgramAttempt: Sendable {
             if error == .brokenPipe || error == .connectionReset || error == .wouldBlock { throw lost }
             throw failed("could not be started: \(error); try again later.")
         }
-    }
-
-    /// Moves a long input to a file, as the program may run for long; it counts like request bodies.
-    private func longInput() async throws(JobError) -> BodyFile? {
-        let size = input.look { $0?.size ?? 0 }
-        guard size > DocumentTransfer.longestInMemory else { return nil }
-        return try await BodyFile.moving(
-            { [input] in input.take()?.bytes ?? [] }, ofSize: size, for: "input", transfer)
     }
 
     /// Waits for the end of the program and of its group; throws why it failed.

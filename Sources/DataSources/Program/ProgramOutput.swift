@@ -41,7 +41,7 @@ final class ProgramOutput: Sendable {
     private func keep(_ bytes: some Collection<UInt8>) {
         written.withLock { written in
             written.size += bytes.count
-            if written.size > DocumentTransfer.longestInMemory { written.short = nil }
+            if written.size > BodyFile.longestInMemory { written.short = nil }
             written.short?.append(contentsOf: bytes)
         }
     }
@@ -74,7 +74,7 @@ final class ProgramOutput: Sendable {
     }
 
     private func value() async throws(JobError) -> JSON {
-        let file = BodyFile(transfer, inMemory: DocumentTransfer.longestInMemory)
+        let file = BodyFile(transfer, inMemory: BodyFile.longestInMemory)
         try await read(into: file)
         guard file.size == written.withLock(\.size) else {
             throw JobError(

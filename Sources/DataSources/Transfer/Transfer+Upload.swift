@@ -16,7 +16,7 @@ extension Transfer {
         defer { response.close() }
         guard response.isSuccess else { throw await response.failure() }
         let answer = try await keeping { (file) async throws(JobError) in
-            try await response.receive(into: file, response.contentLength)
+            try await response.receive(into: file)
         }
         guard let digest = body.digest else {
             throw JobError(
