@@ -95,6 +95,7 @@ extension EngineLoop {
             if let doubtful { settle(doubtful) } else { rebuild() }
             if failure == nil { return }
         }
+        take(entries: 1024, bytes: .max)
         var kept: Deque<CoreInput> = []
         let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
@@ -113,12 +114,8 @@ extension EngineLoop {
             loseRuns()
             sharing.giveUpLife()
         }
-        let hasTaken = take(entries: 1024, bytes: .max)
-        if onStop != nil {
-            giveUpStop()
-        } else if !hasTaken {
-            engine.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
-        }
+        if onStop != nil { return giveUpStop() }
+        engine.inbox.wait(max(1, next.saturatingSubtracting(now.steady)))
     }
 
     /// Pieces of work that follow a removal while the store fails.

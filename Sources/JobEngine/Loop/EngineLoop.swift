@@ -96,12 +96,9 @@ final class EngineLoop {
         if core.phase == .serving { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
-    /// Takes from the inbox; gives whether there was something.
-    @discardableResult
-    func take(entries: Int, bytes: Int) -> Bool {
-        let taken = engine.inbox.take(entries: entries, bytes: bytes)
-        for entry in taken { entry.body(self) }
-        return !taken.isEmpty
+    /// Takes from the inbox.
+    func take(entries: Int, bytes: Int) {
+        for entry in engine.inbox.take(entries: entries, bytes: bytes) { entry.body(self) }
     }
 
     /// Adds an input to this round or the next.
