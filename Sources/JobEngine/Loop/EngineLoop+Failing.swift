@@ -16,8 +16,10 @@ extension EngineLoop {
     func undone(_ inputs: [CoreInput], isAlone: Bool, _ error: StoreError) {
         engine.logger.warning("A round was not stored: \(error.message)")
         core.undone()
+        let end = rebuild()
+        // The status tells a failure of the store before clients learn of it.
         for case .request(let id, _, _) in inputs { fail(id, error) }
-        if case .committed = rebuild(), isAlone, let input = inputs.first {
+        if case .committed = end, isAlone, let input = inputs.first {
             failAlone(input, error)
         } else {
             repeated.prepend(contentsOf: inputs.filter { !$0.isRequest }.map { (.min, $0) })
