@@ -158,10 +158,7 @@ struct Daemon {
         let passed = sockets.filter { $0.name != Self.storedName }
         guard passed.count(where: { $0.name == "deferd" }) <= 1 else {
             throw ListenerError(
-                code: .path,
-                message:
-                    "The service manager passed several sockets to listen on; leave one ListenStream= in deferd.socket."
-            )
+                "The service manager passed several sockets to listen on; leave one ListenStream= in deferd.socket.")
         }
         if let passed = passed.first(where: { $0.name == "deferd" }) ?? passed.first {
             forget(stored)
@@ -219,7 +216,7 @@ extension Daemon.StartError {
         case let error as Daemon.StartError: self = error
         case let error as StoreError: self.init(code: Self.code(of: error), message: error.message)
         case let error as ListenerError:
-            self.init(code: error.code == .inUse ? .unavailable : .configuration, message: error.message)
+            self.init(code: error.isInUse ? .unavailable : .configuration, message: error.message)
         case let error as JobError: self.init(code: .configuration, message: error.message)
         default: self.init(code: .configuration, message: "\(error)")
         }

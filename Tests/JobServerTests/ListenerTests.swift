@@ -69,7 +69,7 @@ import Testing
 
     @Test func group_thatIsNone_isRefused_andNothingIsMade() throws {
         let error = error(at: path, group: "no-such-group-anywhere")
-        #expect(error?.code == .system && error?.message.contains("no-such-group-anywhere") == true)
+        #expect(error?.message.contains("no-such-group-anywhere") == true)
         #expect(directory.names.isEmpty)
     }
 
@@ -88,7 +88,7 @@ import Testing
         let first = try Listener(path: path, mode: 0o600, group: nil)
         defer { close(first.descriptor) }
         let error = error(at: path)
-        #expect(error?.code == .inUse && error?.message.contains(path) == true)
+        #expect(error?.isInUse == true && error?.message.contains(path) == true)
         let client = try #require(connect(path))
         close(client)
         #expect(status(path).map { $0.st_mode & 0o7777 } == 0o600)
@@ -96,7 +96,7 @@ import Testing
 
     @Test func file_isLeftAlone() throws {
         write("precious", to: path)
-        #expect(error(at: path)?.code == .path)
+        #expect(error(at: path)?.isInUse == false)
         let file = open(path, O_RDONLY)
         defer { close(file) }
         var content = [UInt8](repeating: 0, count: 20)
@@ -104,9 +104,9 @@ import Testing
     }
 
     @Test func directoryAndLink_areLeftAlone() throws {
-        #expect(error(at: directory.path)?.code == .path)
+        #expect(error(at: directory.path)?.isInUse == false)
         #expect(symlink("/tmp/deferd-nowhere", path) == 0)
-        #expect(error(at: path)?.code == .path)
+        #expect(error(at: path)?.isInUse == false)
         #expect(status(path).map { $0.st_mode & S_IFMT } == S_IFLNK)
     }
 
@@ -119,14 +119,14 @@ import Testing
         let client = try #require(connect(exact))
         close(client)
         let error = error(at: exact + "x")
-        #expect(error?.code == .path && error?.message.contains("107") == true)
+        #expect(error?.message.contains("107") == true)
         #expect(directory.names.count == 1)
     }
 
     @Test func path_isRefused_whereItIsEmptyOrItsDirectoryMissing() {
-        #expect(error(at: "")?.code == .path)
+        #expect(error(at: "")?.isInUse == false)
         let missing = error(at: "\(directory.path)/missing/socket")
-        #expect(missing?.code == .system && missing?.message.contains("missing/socket") == true)
+        #expect(missing?.message.contains("missing/socket") == true)
     }
 
     // MARK: - Accepting

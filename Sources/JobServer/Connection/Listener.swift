@@ -45,8 +45,7 @@ package struct Listener: Sendable {
         let room = MemoryLayout.size(ofValue: address.sun_path) - 1
         guard path.utf8.count <= room, !path.isEmpty else {
             throw ListenerError(
-                code: .path,
-                message: "The socket path \(path) must be 1 to \(room) bytes long; choose another with --socket.")
+                "The socket path \(path) must be 1 to \(room) bytes long; choose another with --socket.")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
@@ -87,7 +86,7 @@ package struct Listener: Sendable {
         var buffer = [CChar](repeating: 0, count: 65_536)
         var found: UnsafeMutablePointer<group_record>?
         guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
-            throw ListenerError(code: .system, message: "There is no group \"\(name)\"; create it or name another.")
+            throw ListenerError("There is no group \"\(name)\"; create it or name another.")
         }
         return entry.gr_gid
     }
@@ -96,24 +95,20 @@ package struct Listener: Sendable {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw ListenerError(
-                code: .path,
-                message: "\(path) is there and is no socket; remove it or choose another path with --socket.")
+            throw ListenerError("\(path) is there and is no socket; remove it or choose another path with --socket.")
         }
         let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(probe) }
         if with(address, { connect(probe, $0, $1) }) == 0 || errno != ECONNREFUSED {
             throw ListenerError(
-                code: .inUse,
-                message: "Another daemon listens at \(path); stop it or choose another path with --socket.")
+                "Another daemon listens at \(path); stop it or choose another path with --socket.", isInUse: true)
         }
         unlink(path)
     }
 
     private static func failure(_ action: String, _ path: String) -> ListenerError {
         let reason = Errno(rawValue: errno)
-        return ListenerError(
-            code: .system, message: "Cannot \(action) \(path): \(reason); check the directory or choose another path.")
+        return ListenerError("Cannot \(action) \(path): \(reason); check the directory or choose another path.")
     }
 
     /// Returns a stream of the connections that `admit` creates, until `stop` is called.
@@ -154,21 +149,13 @@ private typealias group_record = Glibc.group
 
 /// A failure to listen.
 package struct ListenerError: Error, Sendable, Equatable {
-    package enum Code: Sendable {
-        /// The path cannot hold a socket.
-        case path
-        /// Another daemon listens there.
-        case inUse
-        /// A system call failed.
-        case system
-    }
-
-    package let code: Code
     /// A sentence that names the path and the next step.
     package let message: String
+    /// Whether another daemon listens there.
+    package let isInUse: Bool
 
-    package init(code: Code, message: String) {
-        self.code = code
+    package init(_ message: String, isInUse: Bool = false) {
         self.message = message
+        self.isInUse = isInUse
     }
 }
