@@ -11,13 +11,14 @@ final class Outbox: Sendable {
     fileprivate struct State {
         /// The bytes that may wait.
         var limit: Int
-        /// The bytes that are cut into chunks, and those that came since.
-        var draining = ByteBuffer()
+        /// Full chunks that wait, and the bytes behind them.
+        var chunks = CircularBuffer<ByteBuffer>()
         var filling = ByteBuffer()
         /// Watches with progress that waits, in the order in which it is sent.
         var progress = CircularBuffer<Watch>()
-        /// Bytes that the socket has not accepted.
+        /// Bytes that the socket has not accepted, and those of them that are not being sent.
         var unread = 0
+        var waiting = 0
         /// Whether something was sent since the last look, and how many looks before that found nothing sent.
         var hasSent = false
         var idleLooks = 0
@@ -105,6 +106,8 @@ final class Outbox: Sendable {
             write(&state.filling)
             let size = state.filling.readableBytes - before
             state.unread += size
+            state.waiting += size
+            if state.filling.readableBytes > Self.chunk { state.cut() }
             if size > 0 { budget.add(size, as: .unread) }
         }
     }
@@ -152,8 +155,9 @@ final class Outbox: Sendable {
     func next() -> ByteBuffer? {
         while let (watch, room) = state.withLock(\.nextProgress) { watch.writeProgress(atMost: room) }
         return state.withLock { state in
-            if state.draining.readableBytes == 0 { state.draining = exchange(&state.filling, with: ByteBuffer()) }
-            return state.removeChunk()
+            let chunk = state.chunks.popFirst() ?? exchange(&state.filling, with: ByteBuffer())
+            state.waiting -= chunk.readableBytes
+            return chunk.readableBytes > 0 ? chunk : nil
         }
     }
 
@@ -181,7 +185,8 @@ final class Outbox: Sendable {
             let (wasOpen, size) = (state.phase != .closed, state.waiting)
             state.phase = .closed
             state.unread -= size
-            (state.draining, state.filling) = (ByteBuffer(), ByteBuffer())
+            state.waiting = 0
+            (state.chunks, state.filling) = ([], ByteBuffer())
             state.progress = []
             return (wasOpen, size)
         }
@@ -192,29 +197,21 @@ final class Outbox: Sendable {
 }
 
 extension Outbox.State {
-    /// Bytes that are not being sent yet.
-    fileprivate var waiting: Int { draining.readableBytes + filling.readableBytes }
-
     /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
     fileprivate var nextProgress: (watch: Watch, room: Int)? {
-        guard draining.readableBytes == 0, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
+        guard chunks.isEmpty, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
             return nil
         }
         return (watch, Outbox.chunk - filling.readableBytes)
     }
 
-    fileprivate mutating func removeChunk() -> ByteBuffer? {
-        if draining.readableBytes > Outbox.chunk {
-            // A slice would keep the memory of the whole burst until its last part is sent.
-            let chunk = ByteBuffer(bytes: draining.readableBytesView.prefix(Outbox.chunk))
-            draining.moveReaderIndex(forwardBy: Outbox.chunk)
-            if draining.readableBytes < draining.storageCapacity / 2 {
-                draining = ByteBuffer(bytes: draining.readableBytesView)
-            }
-            return chunk
+    /// Moves full chunks out of what came. Slices would keep the memory of a whole burst until its last part is sent.
+    fileprivate mutating func cut() {
+        var rest = filling.readableBytesView
+        while rest.count > Outbox.chunk {
+            chunks.append(ByteBuffer(bytes: rest.prefix(Outbox.chunk)))
+            rest = rest.dropFirst(Outbox.chunk)
         }
-        // A burst does not keep its memory.
-        let last = exchange(&draining, with: ByteBuffer())
-        return last.readableBytes > 0 ? last : nil
+        filling = ByteBuffer(bytes: rest)
     }
 }
