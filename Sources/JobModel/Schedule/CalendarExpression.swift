@@ -106,7 +106,7 @@ private struct CalendarField {
         }
         var step = 1
         if parts.count == 2 {
-            guard parts[0] == "*" || ends.count == 2, let number = Self.number(parts[1], digits: 4), number > 0 else {
+            guard parts[0] == "*" || ends.count == 2, let number = parts[1].number(in: 1...9999) else {
                 throw CalendarExpression.Flaw(
                     reason:
                         "The field \(name) cannot be \"\(String(text).echoed)\": a step is a number from 1 on, behind "
@@ -121,15 +121,8 @@ private struct CalendarField {
 
     private func value(_ word: Substring, of text: Substring) throws(CalendarExpression.Flaw) -> Int {
         if let index = names.firstIndex(of: word.lowercased()) { return range.lowerBound + index }
-        guard let number = Self.number(word, digits: 2), range.contains(number) else { throw flaw(text) }
+        guard word.utf8.count <= 2, let number = word.number(in: range) else { throw flaw(text) }
         return number
-    }
-
-    private static func number(_ word: Substring, digits: Int) -> Int? {
-        guard (1...digits).contains(word.utf8.count), word.utf8.allSatisfy({ (48...57).contains($0) }) else {
-            return nil
-        }
-        return Int(word)
     }
 
     private func flaw(_ text: Substring) -> CalendarExpression.Flaw {

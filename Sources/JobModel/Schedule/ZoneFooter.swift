@@ -25,29 +25,42 @@ struct ZoneFooter: Sendable, Hashable {
     /// Nil if clocks never change.
     let summer: Summer?
 
-    init(_ text: [UInt8]) throws(ZoneRules.Flaw) {
-        var reader = FooterReader(text)
-        guard reader.skipName(), let standard = reader.offset(), abs(standard) <= Self.largestOffset else {
-            throw Self.flaw(text)
-        }
-        self.standard = -standard
-        if reader.isAtEnd {
+    init(_ text: String) throws(ZoneRules.Flaw) {
+        let fields = text.split(separator: ",", omittingEmptySubsequences: false)
+        var rest = fields[0]
+        guard Self.dropName(&rest), let standard = Self.takeOffset(&rest) else { throw Self.flaw(text) }
+        self.standard = standard
+        if rest.isEmpty, fields.count == 1 {
             summer = nil
             return
         }
-        guard reader.skipName() else { throw Self.flaw(text) }
-        var offset = self.standard + 3600
-        if !reader.isNext(",") {
-            guard let written = reader.offset(), abs(written) <= Self.largestOffset else { throw Self.flaw(text) }
-            offset = -written
-        }
-        guard reader.skip(","), let begin = reader.change(), reader.skip(","), let end = reader.change(), reader.isAtEnd
+        guard Self.dropName(&rest), let offset = rest.isEmpty ? standard + 3600 : Self.takeOffset(&rest), rest.isEmpty,
+            fields.count == 3, let begin = Change(fields[1]), let end = Change(fields[2])
         else { throw Self.flaw(text) }
         summer = Summer(offset: offset, begin: begin, end: end)
     }
 
-    private static func flaw(_ text: [UInt8]) -> ZoneRules.Flaw {
-        ZoneRules.Flaw(reason: "its last line \"\(String(decoding: text, as: UTF8.self).echoed)\" is malformed")
+    private static func flaw(_ text: String) -> ZoneRules.Flaw {
+        ZoneRules.Flaw(reason: "its last line \"\(text.echoed)\" is malformed")
+    }
+
+    /// Drops a zone's name: letters, or anything in angle brackets. Returns whether there was one.
+    private static func dropName(_ text: inout Substring) -> Bool {
+        let before = text.count
+        guard text.first == "<" else {
+            text = text.drop { $0.isASCII && $0.isLetter }
+            return before - text.count >= 3
+        }
+        text = text.drop { $0 != ">" }
+        return text.popFirst() != nil
+    }
+
+    /// Takes the seconds that a zone is behind UTC; returns those that it is ahead.
+    private static func takeOffset(_ text: inout Substring) -> Int64? {
+        let written = text.prefix { "+-:0123456789".contains($0) }
+        text = text[written.endIndex...]
+        guard let seconds = Change.seconds(written), abs(seconds) <= largestOffset else { return nil }
+        return -seconds
     }
 
     /// Returns the period around `time`, which is after the last listed change `last` (`Int64.min` for none).
@@ -84,63 +97,38 @@ struct ZoneFooter: Sendable, Hashable {
     }
 }
 
-/// Reads the parts of a footer in order.
-private struct FooterReader {
-    private let text: [UInt8]
-    private var index = 0
-
-    init(_ text: [UInt8]) { self.text = text }
-
-    var isAtEnd: Bool { index == text.count }
-
-    func isNext(_ character: Unicode.Scalar) -> Bool { index < text.count && text[index] == UInt8(ascii: character) }
-
-    mutating func skip(_ character: Unicode.Scalar) -> Bool {
-        guard isNext(character) else { return false }
-        index += 1
-        return true
-    }
-
-    /// Skips a zone's name: letters, or anything in angle brackets.
-    mutating func skipName() -> Bool {
-        let start = index
-        if skip("<") {
-            while index < text.count, !isNext(">") { index += 1 }
-            return skip(">")
-        }
-        while index < text.count, (65...90).contains(text[index] & 0xDF) { index += 1 }
-        return index - start >= 3
-    }
-
-    private mutating func number(in range: ClosedRange<Int>) -> Int? {
-        var value = 0
-        let start = index
-        while index < text.count, (48...57).contains(text[index]), index - start < 3 {
-            value = value * 10 + Int(text[index] - 48)
-            index += 1
-        }
-        return index > start && range.contains(value) ? value : nil
+extension ZoneFooter.Change {
+    /// Reads `Mm.w.d[/time]`; no zone of tzdata has the other forms of POSIX.
+    fileprivate init?(_ text: Substring) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let day = parts[0].dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        guard text.first == "M", day.count == 3, let month = day[0].number(in: 1...12),
+            let week = day[1].number(in: 1...5), let weekday = day[2].number(in: 0...6),
+            let time = parts.count == 2 ? Self.seconds(parts[1]) : 7200
+        else { return nil }
+        self.init(month: month, week: week, weekday: weekday, time: time)
     }
 
     /// Reads `[+-]hh[:mm[:ss]]` in seconds.
-    mutating func offset() -> Int64? {
-        let isNegative = skip("-")
-        if !isNegative { _ = skip("+") }
-        guard let hours = number(in: 0...167) else { return nil }
-        var seconds = hours * 3600
-        for unit in [60, 1] {
-            guard skip(":") else { break }
-            guard let part = number(in: 0...59) else { return nil }
-            seconds += part * unit
+    fileprivate static func seconds(_ text: Substring) -> Int64? {
+        let sign = text.first == "-" ? -1 : 1
+        let parts = text.dropFirst(text.first == "-" || text.first == "+" ? 1 : 0).split(
+            separator: ":", omittingEmptySubsequences: false)
+        var seconds = 0
+        for (part, (unit, most)) in zip(parts, [(3600, 167), (60, 59), (1, 59)]) {
+            guard let number = part.number(in: 0...most) else { return nil }
+            seconds += number * unit
         }
-        return Int64(isNegative ? -seconds : seconds)
+        return parts.count <= 3 ? Int64(sign * seconds) : nil
     }
+}
 
-    /// Reads `Mm.w.d[/time]`; no zone of tzdata has the other forms of POSIX.
-    mutating func change() -> ZoneFooter.Change? {
-        guard skip("M"), let month = number(in: 1...12), skip("."), let week = number(in: 1...5), skip("."),
-            let weekday = number(in: 0...6), let time = skip("/") ? offset() : 7200
-        else { return nil }
-        return ZoneFooter.Change(month: month, week: week, weekday: weekday, time: time)
+extension Substring {
+    /// The number that the text writes in at most four digits.
+    func number(in range: ClosedRange<Int>) -> Int? {
+        guard (1...4).contains(utf8.count), utf8.allSatisfy({ (48...57).contains($0) }), let number = Int(self) else {
+            return nil
+        }
+        return range.contains(number) ? number : nil
     }
 }

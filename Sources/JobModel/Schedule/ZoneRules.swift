@@ -123,9 +123,9 @@ private struct TZifReader {
     }
 
     /// Reads the text between the two line feeds at the end; nil if it is empty.
-    mutating func footer() throws(ZoneRules.Flaw) -> [UInt8]? {
+    mutating func footer() throws(ZoneRules.Flaw) -> String? {
         guard try bytes(1).first == UInt8(ascii: "\n"), let end = data[offset...].firstIndex(of: UInt8(ascii: "\n"))
         else { throw ZoneRules.Flaw(reason: "it ends without its footer") }
-        return offset < end ? Array(data[offset..<end]) : nil
+        return offset < end ? String(decoding: data[offset..<end], as: UTF8.self) : nil
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import JobModel
 
 struct ZoneRulesTests {
-    private func footer(_ text: String) throws -> ZoneFooter { try ZoneFooter(Array(text.utf8)) }
+    private func footer(_ text: String) throws -> ZoneFooter { try ZoneFooter(text) }
 
     @Test(arguments: [
         "", "C", "CE-1", "CET", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,M13.5.0/3",
