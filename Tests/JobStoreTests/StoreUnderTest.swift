@@ -153,7 +153,8 @@ extension JobRow {
                     deadline: 60),
                 queue: "bulk", priority: -5, key: nil, tags: ["a", "ü"]),
             specSize: 77, createdAt: Timestamp(milliseconds: 1_700_000_000_001), state: .running)
-        let error = JobError(.http, "The server said no.", retryable: true, http: .init(status: 503, reason: "No"))
+        let error = JobError(
+            .http, "The server said no.", retryable: true, http: JobError.response(status: 503, reason: "No"))
         let blob = BlobReference(life: 3, number: 4, size: 5_000_000)
         row.waiting = .timer
         row.version = 12

@@ -130,8 +130,6 @@ final class IncomingResponse: Sendable {
 }
 
 extension IncomingResponse {
-    var httpStatus: JobError.HTTPStatus { JobError.HTTPStatus(status: status, reason: head.reason) }
-
     /// The error for a part of a file that nothing asked for; nil for any other response, and for a range with the whole
     /// file.
     var partError: JobError? {
@@ -145,9 +143,9 @@ extension IncomingResponse {
 
     /// The error for an unsuccessful status, with the beginning of the body, in which services give the reason.
     func failure() async -> JobError {
-        let body = await discard(keeping: JobError.HTTPStatus.longestBody + 1)
+        let body = await discard(keeping: JobError.longestBody + 1)
         var error = statusError
-        error.http = JobError.HTTPStatus(status: status, reason: head.reason, body: body)
+        error.http = JobError.response(status: status, reason: head.reason, body: body)
         return error
     }
 
@@ -160,11 +158,12 @@ extension IncomingResponse {
             case 408, 425, 429, 500...599: "try again later"
             default: "check the request"
             }
-        let reason = httpStatus.reason
+        let reason = head.reason.echoed
         var error = JobError(
             .http,
             "\(SourceMessage.quoted(url)) was answered with \(status)\(reason.isEmpty ? "" : " " + reason); \(advice).",
-            retryable: [408, 425, 429, 500, 502, 503, 504].contains(status), http: httpStatus)
+            retryable: [408, 425, 429, 500, 502, 503, 504].contains(status),
+            http: JobError.response(status: status, reason: reason))
         let pause = field("Retry-After").flatMap { RetryAfter.seconds($0, now: .now) }
         error.retryAfter = pause.map { min($0, transfer.settings.http.retryAfter) }
         error.retryAfterHost = url.hostAndPort

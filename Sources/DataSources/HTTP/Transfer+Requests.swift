@@ -20,7 +20,8 @@ extension Transfer {
             await response.discard()
             func failure(_ what: String) -> JobError {
                 let message = "\(SourceMessage.quoted(response.url)) redirects \(what); check the URL."
-                return JobError(.http, message, http: response.httpStatus)
+                return JobError(
+                    .http, message, http: JobError.response(status: response.status, reason: response.head.reason))
             }
             let most = settings.http.redirects
             guard followed < most else { throw failure("again after \(most) redirects") }

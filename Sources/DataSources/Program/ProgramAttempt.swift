@@ -41,7 +41,9 @@ struct ProgramAttempt: Sendable {
             await transfer.ownFiles.run { [directory] in try? ProgramDirectory.remove(name, in: directory) }
         }
         if var failure {
-            failure.program = JobError.ProgramEnd(failure.program?.reason ?? .none, output: output.log.tail)
+            var end = failure.program?.object ?? [:]
+            end["output"] = output.log.tail.json
+            failure.program = .object(end)
             throw failure
         }
         return try await output.result()
@@ -86,11 +88,12 @@ struct ProgramAttempt: Sendable {
         switch ending {
         case .exited(0): return
         case .exited(let status):
-            var error = failed("exited with \(status); look at its output.", .exit(status))
+            var error = failed("exited with \(status); look at its output.", ["exit": status.json])
             // EX_TEMPFAIL
             error.isRetryable = status == 75
             throw error
-        case .signalled(let number): throw failed("was ended by signal \(number); look at its output.", .signal(number))
+        case .signalled(let number):
+            throw failed("was ended by signal \(number); look at its output.", ["signal": number.json])
         case .refused(let error, let isDirectory):
             let reason = Errno(rawValue: error)
             throw isDirectory
@@ -106,9 +109,9 @@ struct ProgramAttempt: Sendable {
             retryable: true)
     }
 
-    private func failed(_ what: String, _ reason: JobError.ProgramEnd.Reason = .none) -> JobError {
+    private func failed(_ what: String, _ end: JSONObject = [:]) -> JobError {
         var error = JobError(.program, "The program \(name) \(what)")
-        error.program = JobError.ProgramEnd(reason, output: "")
+        error.program = .object(JSONObject(end.members + [JSONObject.Member(name: "output", value: "")]))
         return error
     }
 

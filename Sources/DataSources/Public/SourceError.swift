@@ -64,7 +64,7 @@ public struct SourceError: Error, Sendable {
         code = Code(error.kind)
         message = error.message
         isRetryable = error.isRetryable
-        status = error.http?.status
+        status = error.http?["status"]?.int
         retryAfter = (error.retryAfter ?? error.postponed).map { .seconds($0) }
         failures = error.failures?.map { SourceError($0) } ?? []
         self.underlying = underlying

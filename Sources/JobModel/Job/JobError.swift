@@ -29,82 +29,17 @@ package struct JobError: Error, Sendable, Hashable {
         package static let program = Kind(rawValue: "program")
         package static let `internal` = Kind(rawValue: "internal")
 
+        init?(wellFormed word: String) {
+            rawValue = word
+            if !isWellFormed { return nil }
+        }
+
         /// Whether the word is well-formed: lower-case letters joined by hyphens, at most 32 characters.
         package var isWellFormed: Bool {
             rawValue.utf8.count <= 32
                 && rawValue.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { part in
                     !part.isEmpty && part.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
                 }
-        }
-    }
-
-    /// An HTTP response other than success.
-    package struct HTTPStatus: Sendable, Hashable {
-        package let status: Int
-        package let reason: String
-        /// The beginning of the body, in base64 unless it is UTF-8; nil if it is empty.
-        package private(set) var body: String?
-        /// `base64` if the body is in base64.
-        package private(set) var encoding: String?
-
-        /// The most bytes of a body in an error.
-        package static let longestBody = 4 << 10
-
-        package init(status: Int, reason: String, body: [UInt8] = []) {
-            self.status = status
-            self.reason = reason.echoed
-            guard !body.isEmpty else { return }
-            // The last character may be cut.
-            let lengths = body.count > Self.longestBody ? (0...3).map { Self.longestBody - $0 } : [body.count]
-            let text = lengths.lazy.compactMap { String(validating: body.prefix($0), as: UTF8.self) }.first
-            self.body =
-                text?.shortened(to: Self.longestBody) ?? Base64.encode(Array(body.prefix(Self.longestBody / 4 * 3)))
-            encoding = text == nil ? "base64" : nil
-        }
-
-        var json: JSON {
-            .object([
-                "status": status.json, "reason": reason.json, "body": body?.json, "encoding": encoding?.json,
-            ])
-        }
-
-        init?(json: JSON) {
-            guard let status = json["status"]?.int else { return nil }
-            self.init(status: status, reason: json["reason"]?.string ?? "")
-            (body, encoding) = (json["body"]?.string, json["encoding"]?.string)
-        }
-    }
-
-    /// The end of a program that did not succeed.
-    package struct ProgramEnd: Sendable, Hashable {
-        package enum Reason: Sendable, Hashable {
-            case exit(Int)
-            case signal(Int)
-            /// The program could not be started.
-            case none
-        }
-
-        package let reason: Reason
-        /// The end of its output, of both streams.
-        package let output: String
-
-        package init(_ reason: Reason, output: String) {
-            self.reason = reason
-            self.output = output
-        }
-
-        var json: JSON {
-            switch reason {
-            case .exit(let status): ["exit": status.json, "output": output.json]
-            case .signal(let number): ["signal": number.json, "output": output.json]
-            case .none: ["output": output.json]
-            }
-        }
-
-        init?(json: JSON) {
-            guard let output = json["output"]?.string else { return nil }
-            self.output = output
-            reason = json["exit"]?.int.map(Reason.exit) ?? json["signal"]?.int.map(Reason.signal) ?? .none
         }
     }
 
@@ -118,8 +53,10 @@ package struct JobError: Error, Sendable, Hashable {
         /// The failed link; 0 is the source.
         package var link = 0
         package var attempts = 1
-        package var http: HTTPStatus?
-        package var program: ProgramEnd?
+        /// The response of ``JobError/response(status:reason:body:)``.
+        package var http: JSON?
+        /// The `exit` or `signal` of a program that did not succeed, and the end of its `output`, of both streams.
+        package var program: JSON?
         /// The errors of a race in which all failed, in order.
         package var failures: [JobError]?
         /// Failures that are not listed.
@@ -165,7 +102,7 @@ package struct JobError: Error, Sendable, Hashable {
         set { particulars[keyPath: member] = newValue }
     }
 
-    package init(_ kind: Kind, _ message: String, retryable: Bool = false, http: HTTPStatus? = nil) {
+    package init(_ kind: Kind, _ message: String, retryable: Bool = false, http: JSON? = nil) {
         storage = .particulars(
             Particulars(
                 kind: kind, message: message.shortened(to: Self.mostMessage), isRetryable: retryable, http: http))
@@ -179,8 +116,7 @@ extension JobError {
         return .object([
             "kind": told.kind.rawValue.json, "message": told.message.json, "retryable": told.isRetryable.json,
             "link": told.link.json, "attempts": told.attempts.json,
-            "http": told.http?.json,
-            "program": told.program?.json, "job": told.job?.json, "index": told.index?.json,
+            "http": told.http, "program": told.program, "job": told.job?.json, "index": told.index?.json,
             "failures": told.failures.map { .array($0.map(\.json)) }, "failuresOmitted": told.failuresOmitted?.json,
             "cause": told.cause?.json,
         ])
@@ -194,8 +130,7 @@ extension JobError {
             isRetryable: json["retryable"]?.bool ?? false)
         if let link = json["link"]?.int { told.link = link }
         if let attempts = json["attempts"]?.int { told.attempts = attempts }
-        told.http = json["http"].flatMap(HTTPStatus.init(json:))
-        told.program = json["program"].flatMap(ProgramEnd.init(json:))
+        (told.http, told.program) = (json["http"], json["program"])
         told.job = json["job"]?.int.map(Int64.init)
         told.index = json["index"]?.int
         told.failures = json["failures"]?.array?.map(JobError.init(json:))
@@ -206,6 +141,21 @@ extension JobError {
 }
 
 extension JobError {
+    /// The most bytes of a response's body in an error.
+    package static let longestBody = 4 << 10
+
+    /// An HTTP response other than success, with the beginning of its body, in base64 unless it is UTF-8.
+    package static func response(status: Int, reason: String, body: [UInt8] = []) -> JSON {
+        // The last character may be cut.
+        let lengths = body.count > longestBody ? (0...3).map { longestBody - $0 } : [body.count]
+        let text = lengths.lazy.compactMap { String(validating: body.prefix($0), as: UTF8.self) }.first
+        let shown = text?.shortened(to: longestBody) ?? Base64.encode(Array(body.prefix(longestBody / 4 * 3)))
+        return .object([
+            "status": status.json, "reason": reason.echoed.json, "body": body.isEmpty ? JSON?.none : shown.json,
+            "encoding": text == nil ? "base64" : JSON?.none,
+        ])
+    }
+
     /// Adds a failure; of many, the first are listed and the others counted.
     /// `size` is the size of the listed ones in bytes, initially 0, so that none of very many is measured twice.
     package mutating func add(failure: JobError, listed size: inout Int) {

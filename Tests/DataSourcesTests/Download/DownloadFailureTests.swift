@@ -137,7 +137,7 @@ import TestOrigin
             ]
             let error = try await bench.failure(source(origin, more))
             #expect(error.kind == .http)
-            #expect(error.http?.status == 404)
+            #expect(error.http?["status"]?.int == 404)
             #expect(error.isRetryable)
             #expect(error.failures?.map(\.kind) == [.http, .dns, .http])
             #expect(bench.names(below: bench.downloads) == ["new"])

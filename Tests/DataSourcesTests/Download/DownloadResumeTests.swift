@@ -166,7 +166,7 @@ import TestOrigin
         try await Workbench.run(against: script) { origin, bench in
             _ = try await bench.failure(download(origin))
             let error = try await bench.failure(download(origin), attempt: 2)
-            #expect(error.http?.status == 503)
+            #expect(error.http?["status"]?.int == 503)
             #expect(error.retryAfter == 3)
             let result = try await bench.result(download(origin), attempt: 3)
             #expect(result["resumedFrom"] == 100_000)

@@ -134,7 +134,7 @@ import TestOrigin
         ) { origin, bench in
             for status in passing + [400, 401, 403, 404, 410, 501] {
                 let error = try await bench.failure(.source("url", origin.url("/\(status)")))
-                #expect(error.kind == .http && error.http?.status == status)
+                #expect(error.kind == .http && error.http?["status"]?.int == status)
                 #expect(error.isRetryable == passing.contains(status), "\(status)")
             }
         }

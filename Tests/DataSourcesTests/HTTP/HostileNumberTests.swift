@@ -90,7 +90,7 @@ import TestOrigin
             for (number, (value, seconds)) in Self.pauses.enumerated() {
                 let error = try await bench.failure(source(type, origin, bench), job: JobID(number + 1))
                 #expect(error.kind == .http && error.isRetryable, "\(value.prefix(40))")
-                #expect(error.http?.status == 503)
+                #expect(error.http?["status"]?.int == 503)
                 #expect(error.retryAfter == seconds, "\(value.prefix(40))")
             }
         }

@@ -71,7 +71,7 @@ import TestOrigin
         } _: { origin, bench in
             let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
             #expect(error.kind == .http)
-            #expect(error.http?.status == 302)
+            #expect(error.http?["status"]?.int == 302)
             #expect(!error.isRetryable)
             #expect(origin.log.count() == limit + 1)
         }

@@ -88,7 +88,7 @@ import Testing
     func retryAfter_isHonoured_upToTheLongestPause(_ retryAfter: Double?, _ pause: Double) throws {
         var job = try JobRow.chain("", #""retry":{"max":1,"initial":1,"factor":1,"maxDelay":10,"jitter":false}"#)
         job.start()
-        var error = JobError(.http, "Busy.", retryable: true, http: .init(status: 503, reason: ""))
+        var error = JobError(.http, "Busy.", retryable: true, http: JobError.response(status: 503, reason: ""))
         error.retryAfter = retryAfter
         job.finish(.failure(error))
         #expect(job.due == CoreMoment.after(2 + pause).steady)

@@ -8,7 +8,7 @@ import Testing
         func many(_ count: Int) -> String { String(repeating: text, count: count) }
         var error = JobError(JobError.Kind(rawValue: String(repeating: "k", count: 32)), many(5000))
         var failure = JobError(.list, many(5000))
-        failure.cause = JobError(.http, many(1000), http: .init(status: 500, reason: many(1000)))
+        failure.cause = JobError(.http, many(1000), http: JobError.response(status: 500, reason: many(1000)))
         var size = 0
         for index in 0..<120 {
             failure.index = index

@@ -106,11 +106,9 @@ import Testing
     }
 
     @Test func error_ofAProgram_isReadAsItWasWritten() {
-        for reason in [JobError.ProgramEnd.Reason.exit(3), .signal(9), .none] {
-            var error = JobError(.program, "It failed.")
-            error.program = .init(reason, output: "no\n")
-            #expect(JobError(json: error.json) == error)
-        }
+        var error = JobError(.program, "It failed.")
+        error.program = ["exit": 3, "output": "no\n"]
+        #expect(JobError(json: error.json) == error)
         #expect(JobError(json: JobError(.program, "It failed.").json).program == nil)
     }
 }

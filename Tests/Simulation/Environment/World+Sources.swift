@@ -142,7 +142,7 @@ extension World {
         }
         var error = JobError(
             random.pick([.network, .timeout, .http, .storage]), "It broke.", retryable: random.chance(0.8))
-        if error.kind == .http { error.http = JobError.HTTPStatus(status: 503, reason: "Busy") }
+        if error.kind == .http { error.http = JobError.response(status: 503, reason: "Busy") }
         if error.kind == .http, random.chance(profile.retryAfterRate) { error.retryAfter = random.spread(0.5, 7_000) }
         if error.kind == .storage { error.postponed = random.pick([1, 5]) }
         return .failure(error)
