@@ -24,7 +24,8 @@ package final class EngineMetrics: Sendable {
     private let attempts = Mutex(SourceType.allCases.reduce(into: [SourceType: Attempts]()) { $0[$1] = Attempts() })
 
     /// Counts an attempt of a source.
-    func ended(_ type: SourceType, _ outcome: Outcome, milliseconds: Int64) {
+    func ended(_ type: SourceType?, _ outcome: Outcome, milliseconds: Int64) {
+        guard let type else { return }
         var result = "succeeded"
         if case .failure(let error) = outcome {
             result = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"

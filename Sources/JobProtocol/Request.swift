@@ -131,16 +131,4 @@ package enum MethodName: String, Sendable, CaseIterable {
     case scheduleRun = "schedule.run"
     case scheduleSuspend = "schedule.suspend"
     case scheduleResume = "schedule.resume"
-
-    /// Whether the method changes no state, so a call whose client is gone need not be executed.
-    package var isRead: Bool {
-        switch self {
-        case .serverInfo, .serverStats, .serverUsage, .serverNodes, .serverBackup, .jobGet, .jobList, .jobWait,
-            .jobWatch, .jobResult, .jobOutput, .jobExplain, .queueList, .scheduleGet, .scheduleList:
-            true
-        case .jobSubmit, .jobUnwatch, .jobCancel, .jobRetry, .jobRemove, .jobHold, .jobRelease, .jobSet, .queueSet,
-            .scheduleSet, .scheduleRemove, .scheduleRun, .scheduleSuspend, .scheduleResume:
-            false
-        }
-    }
 }

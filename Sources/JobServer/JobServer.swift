@@ -36,7 +36,7 @@ package struct JobServer: Service {
 
     /// Notes why a new configuration was not applied.
     package func refused(configuration reason: String) {
-        state.refusedConfiguration = ServerState.RefusedConfiguration(reason: reason, at: engine.wallTime)
+        state.refusedConfiguration = (reason, engine.wallTime)
     }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.

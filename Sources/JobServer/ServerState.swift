@@ -20,10 +20,7 @@ final class ServerState: Sendable {
     }
 
     /// Why the last reload applied nothing.
-    struct RefusedConfiguration: Sendable {
-        let reason: String
-        let at: Timestamp
-    }
+    typealias RefusedConfiguration = (reason: String, at: Timestamp)
 
     /// More users are remembered only while they are connected.
     private static let mostRemembered = 1024

@@ -133,7 +133,7 @@ private let job: JSON = ["job": 7, "state": "queued"]
                 daemon.answer(
                     call,
                     [
-                        "data": .string(Base64.encode(piece)), "offset": JSON(offset), "size": 10,
+                        "data": .string(Base64.encode(Array(piece))), "offset": JSON(offset), "size": 10,
                         "eof": .bool(offset + piece.count == whole.count),
                     ])
             }

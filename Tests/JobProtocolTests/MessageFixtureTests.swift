@@ -98,14 +98,14 @@ struct MessageFixture: Sendable, CustomTestStringConvertible {
                 link: try #require(link), links: try #require(params["links"]?.int), progress,
                 coalesced: try #require(params["coalesced"]?.int), to: &body)
         }
-        let head = NotificationHead(kind, watch: try #require(params["watch"]?.string))
+        let head = JobNotification(kind, watch: try #require(params["watch"]?.string))
         let line = head.line(
             job: JobID(try #require(params["job"]?.int)), seq: params["seq"]?.int, body: body.bytes)
         #expect(line == fixture.line + [UInt8(ascii: "\n")])
     }
 }
 
-extension NotificationHead {
+extension JobNotification {
     /// A line of its own, its end included.
     func line(job: JobID, seq: Int?, body: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: room + body.count) { line, count in

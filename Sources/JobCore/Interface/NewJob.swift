@@ -13,11 +13,8 @@ package final class NewJob: Sendable {
         /// The node on which it runs; nil for any.
         package let node: String?
 
-        /// Creates the terms. A child's key is only displayed: matching it would join jobs of different lists.
-        package init(_ spec: JobSpec, host: String?, isChild: Bool = false) {
-            lasting = JobTerms(
-                plan: spec.plan, queue: spec.queue, priority: spec.priority, key: isChild ? nil : spec.key,
-                keepsKey: spec.keyUntil == .removed, tags: spec.tags, label: spec.label)
+        package init(_ spec: JobSpec, host: String?) {
+            lasting = spec.terms
             (isHeld, notifies) = (spec.isHeld, spec.notifies)
             start = spec.delay.map(JobSettings.Start.after) ?? spec.notBefore.map(JobSettings.Start.at) ?? .now
             self.host = host

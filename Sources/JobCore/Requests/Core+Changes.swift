@@ -75,7 +75,7 @@ extension Core {
                 )
             }
             if let queue = settings.queue, !takesJobs(queue) {
-                return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
+                return refusal(of: [(queue, JSONPointer(["queue"]))])
             }
             guard settings.rate != nil, !row.plan.downloads else { return nil }
             return CoreError(.invalid(JSONPointer(["rate"])), "Job \(row.id) has no download to which a rate applies.")

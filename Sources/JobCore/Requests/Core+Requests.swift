@@ -99,7 +99,7 @@ extension Core {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
         guard takesJobs(queue) else {
-            return refusal(of: [NamedQueue(name: queue, pointer: JSONPointer(["queue"]))])
+            return refusal(of: [(queue, JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
         for job in new.jobs where try target(job.id, of: owner, round) == nil { return .noJob(job) }

@@ -58,9 +58,9 @@ package struct Admission: Sendable {
         } catch {
             throw CoreError(error)
         }
-        let queue = admitted.spec.queue
+        let queue = admitted.spec.terms.queue
         if TemplateText.hasExpression(queue) { return admitted.queues }
-        return [NamedQueue(name: queue, pointer: pointer.appending("queue"))] + admitted.queues
+        return [(queue, pointer.appending("queue"))] + admitted.queues
     }
 
     /// Makes the job that a schedule submits for a time; without a key if a user submits it by hand.
@@ -194,7 +194,7 @@ extension NewJob {
         let spec = admitted.spec
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),
-            digest: spec.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(admitted.source, limits),
+            digest: spec.terms.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(admitted.source, limits),
             queues: admitted.queues, jobs: admitted.jobs, subscription: subscription)
     }
 

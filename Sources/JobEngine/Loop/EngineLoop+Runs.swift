@@ -205,7 +205,7 @@ extension EngineLoop {
     private func start(_ transfer: Expansion.Transfer, _ order: RunOrder, _ run: EngineRun) {
         let (id, owner, room, progress) = (order.run, order.job.owner, order.room, run.progress)
         // Not all of the transfer, whose body may be long.
-        let (type, url) = (transfer.parameters.type, transfer.url)
+        let (type, url) = (order.job.step?.source, transfer.url)
         let began = engine.clock.steady()
         var context = context(of: run, transfer, order)
         context.queueRate = queueRates[run.live.queue]

@@ -71,14 +71,14 @@ struct ChildMaker: Sendable {
             }
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
-            let isAccepted = parent.parent == nil && accepted?["queue"]?.string == spec.queue
-            guard spec.queue == parent.queue || isAccepted || engine.takesJobs(spec.queue) else {
+            let queue = spec.terms.queue
+            let isAccepted = parent.parent == nil && accepted?["queue"]?.string == queue
+            guard queue == parent.queue || isAccepted || engine.takesJobs(queue) else {
                 throw JobError(
-                    .invalid, "There is no queue \"\(spec.queue)\" for child \(index); make it or name another.")
+                    .invalid, "There is no queue \"\(queue)\" for child \(index); make it or name another.")
             }
             return NewChildRow(
-                index: index, terms: .success(NewJob.Terms(spec, host: admitted.host, isChild: true)),
-                document: document,
+                index: index, terms: .success(NewJob.Terms(spec, host: admitted.host)), document: document,
                 specSize: spec.size + left)
         } catch {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)

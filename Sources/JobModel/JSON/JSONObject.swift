@@ -23,12 +23,6 @@ public struct JSONObject: Sendable {
     /// Makes an object of these members.
     public init(_ members: [Member] = []) { self.members = members }
 
-    /// Makes an empty object with room for `capacity` members.
-    init(reservingCapacity capacity: Int) {
-        members = []
-        members.reserveCapacity(capacity)
-    }
-
     /// The names of all members, in order.
     public var names: [String] { members.map(\.name) }
 

@@ -171,17 +171,17 @@ package struct JSONParser {
     }
 
     private mutating func object() throws(JSONSyntaxError) -> JSONObject {
-        var object = JSONObject()
+        var members: [JSONObject.Member] = []
         try each(until: UInt8(ascii: "}")) { (parser) throws(JSONSyntaxError) in
-            if object.members.isEmpty {
+            if members.isEmpty {
                 try parser.add(Cost.object)
-                object = JSONObject(reservingCapacity: 4)
+                members.reserveCapacity(4)
             }
             let name = try parser.memberName()
             try parser.add(text: name.utf8.count)
-            object.append(name, try parser.value())
+            members.append(JSONObject.Member(name: name, value: try parser.value()))
         }
-        return object
+        return JSONObject(members)
     }
 
     /// Parses a member's name and the colon after it.
@@ -250,7 +250,7 @@ package struct JSONParser {
     private mutating func string() throws(JSONSyntaxError) -> String {
         position += 1
         let start = position
-        skipPlainText()
+        position = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: position)
         switch current {
         case UInt8(ascii: "\""):
             let text = try text(start..<position)
@@ -260,11 +260,6 @@ package struct JSONParser {
         case nil: throw fault("a string is not closed")
         default: throw fault("a control character is not escaped")
         }
-    }
-
-    /// Advances to the end of the string, or to a character that is or must be escaped.
-    private mutating func skipPlainText() {
-        position = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: position)
     }
 
     private func text(_ range: Range<Int>) throws(JSONSyntaxError) -> String {
@@ -290,7 +285,7 @@ package struct JSONParser {
             case 0..<0x20: throw fault("a control character is not escaped")
             default:
                 let run = position
-                skipPlainText()
+                position = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: position)
                 text += try self.text(run..<position)
             }
         }

@@ -49,15 +49,6 @@ package struct JSONPointer: Sendable, Hashable {
     package func appending(_ index: Int) -> JSONPointer { appending(String(index)) }
 }
 
-extension JSON {
-    /// The value at `pointer`, or nil; an array index is digits without a leading zero.
-    package subscript(pointer: JSONPointer) -> JSON? {
-        pointer.tokens.reduce(Optional(self)) { value, token in
-            value?.array == nil ? value?[token] : JSONPointer.index(token).flatMap { value?[$0] }
-        }
-    }
-}
-
 extension JSONPointer: CustomStringConvertible {
     /// The pointer in RFC 6901 notation.
     package var description: String {

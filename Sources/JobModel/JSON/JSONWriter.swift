@@ -76,20 +76,18 @@ package struct JSONWriter {
     package mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
-        text.withUTF8 { writeEscaped(UnsafeRawBufferPointer($0)) }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    /// Appends a part of a string, without quotes.
-    private mutating func writeEscaped(_ utf8: UnsafeRawBufferPointer) {
-        // Runs without escapes are appended whole.
-        var start = 0
-        while start < utf8.count {
-            let end = Self.plainEnd(utf8, from: start)
-            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: utf8[start..<end]))
-            if end < utf8.count { escape(utf8[end]) }
-            start = end + 1
+        text.withUTF8 { utf8 in
+            let utf8 = UnsafeRawBufferPointer(utf8)
+            // Runs without escapes are appended whole.
+            var start = 0
+            while start < utf8.count {
+                let end = Self.plainEnd(utf8, from: start)
+                bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: utf8[start..<end]))
+                if end < utf8.count { escape(utf8[end]) }
+                start = end + 1
+            }
         }
+        bytes.append(UInt8(ascii: "\""))
     }
 
     /// Returns the offset of the next byte to escape, or the end; examines eight bytes at a time.
@@ -117,6 +115,9 @@ package struct JSONWriter {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
+    /// The control characters with an escape of one letter.
+    private static let shortEscapes: [UInt8] = [0x08, 0x09, 0x0A, 0x0C, 0x0D]
+
     /// Returns the size of a string as ``write(_:)`` writes it, in bytes.
     package static func size(of text: String) -> Int {
         var text = text
@@ -125,22 +126,10 @@ package struct JSONWriter {
             var size = raw.count + 2
             var index = plainEnd(raw, from: 0)
             while index < raw.count {
-                size += escapedSize(of: raw[index]) - 1
+                size += raw[index] < 0x20 && !shortEscapes.contains(raw[index]) ? 5 : 1
                 index = plainEnd(raw, from: index + 1)
             }
             return size
-        }
-    }
-
-    static func size(of scalar: Unicode.Scalar) -> Int {
-        scalar.isASCII && isEscaped(UInt8(truncatingIfNeeded: scalar.value))
-            ? escapedSize(of: UInt8(truncatingIfNeeded: scalar.value)) : UTF8.width(scalar)
-    }
-
-    private static func escapedSize(of byte: UInt8) -> Int {
-        switch byte {
-        case 0x20..., 0x08, 0x09, 0x0A, 0x0C, 0x0D: 2
-        default: 6
         }
     }
 
@@ -154,14 +143,9 @@ package struct JSONWriter {
         case 0x0C: bytes.append(UInt8(ascii: "f"))
         case 0x20...: bytes.append(byte)
         default:
-            raw("u00")
-            bytes.append(Self.hexadecimal(byte >> 4))
-            bytes.append(Self.hexadecimal(byte & 15))
+            raw(byte < 0x10 ? "u000" : "u00")
+            raw(text: String(byte, radix: 16))
         }
-    }
-
-    private static func hexadecimal(_ digit: UInt8) -> UInt8 {
-        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
     }
 }
 

@@ -76,9 +76,41 @@ package struct MemberReader {
         return try string(name, value, atMost: limit, flaw: flaw)
     }
 
+    /// Reads a string that `parse` turns into a value, nil if the string has another form; `mistake` says so.
+    package func parsed<Value>(
+        _ name: String, atMost limit: Int = longestString, _ mistake: @autoclosure () -> String,
+        by parse: (String) -> Value?
+    ) throws(SpecError) -> Value? {
+        guard let written = value(name) else { return nil }
+        let text = try string(name, written, atMost: limit) { _ in nil }
+        if isOpen(written) { return nil }
+        guard let value = parse(text) else { throw fault(name, mistake()) }
+        return value
+    }
+
+    func base64(_ name: String) throws(SpecError) -> [UInt8]? {
+        try parsed(name, atMost: .max, "\"\(name)\" must be base64 with padding.", by: Base64.decode)
+    }
+
+    /// Reads an object of strings, nil if it is omitted or open. The last of several members with one name counts.
+    func fields(
+        _ name: String, atMost limit: Int = longestString, nameFlaw: (String) -> String? = { _ in nil },
+        flaw: (String) -> String? = { _ in nil }
+    ) throws(SpecError) -> [HeaderField]? {
+        guard !isOpen(name), let members = try members(of: name) else { return nil }
+        var fields: [HeaderField] = []
+        var seen: Set<String> = []
+        for member in members.object.members.reversed() where seen.insert(member.name).inserted {
+            if let reason = nameFlaw(member.name) { throw members.fault(member.name, reason) }
+            let value = try members.string(member.name, member.value, atMost: limit, flaw: flaw)
+            fields.append(HeaderField(name: member.name, value: value))
+        }
+        return fields.reversed()
+    }
+
     /// Reads the value of the member `name` like ``string(_:atMost:flaw:)``.
-    func string(
-        _ name: String, _ value: JSON, atMost limit: Int = longestString, flaw: (String) -> String?
+    private func string(
+        _ name: String, _ value: JSON, atMost limit: Int, flaw: (String) -> String?
     ) throws(SpecError) -> String {
         guard let text = text(of: value) else { throw mismatch(name, "a string", value) }
         if let reason = self.flaw(of: text, value, "\"\(name.echoed)\"", atMost: limit, flaw) {
@@ -190,11 +222,9 @@ package struct MemberReader {
     }
 
     package func time(_ name: String) throws(SpecError) -> Timestamp? {
-        let text = try string(name) { text in
-            Timestamp(rfc3339: text) == nil
-                ? "\"\(name)\" must be a time as RFC 3339 writes it, such as 2026-01-31T12:00:00Z." : nil
-        }
-        return text.flatMap(Timestamp.init(rfc3339:))
+        try parsed(
+            name, "\"\(name)\" must be a time as RFC 3339 writes it, such as 2026-01-31T12:00:00Z.",
+            by: Timestamp.init(rfc3339:))
     }
 
     package func missing(_ name: String) -> SpecError { fault(name, "\"\(name)\" is missing.") }

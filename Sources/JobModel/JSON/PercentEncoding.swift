@@ -3,16 +3,11 @@ package enum PercentEncoding {
     /// Returns `text` with all but unreserved bytes encoded, so it can neither end nor begin a part of a URL.
     package static func encoded(_ text: String) -> String {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(size(of: text))
+        bytes.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
             if isUnreserved(byte) { bytes.append(byte) } else { append(byte, to: &bytes) }
         }
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    /// Returns the size of ``encoded(_:)`` in bytes, without encoding.
-    package static func size(of text: String) -> Int {
-        text.utf8.reduce(0) { $0.saturatingAdding(isUnreserved($1) ? 1 : 3) }
     }
 
     private static func isUnreserved(_ byte: UInt8) -> Bool {
@@ -46,12 +41,7 @@ package enum PercentEncoding {
     }
 
     package static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "%"))
-        bytes.append(digit(byte >> 4))
-        bytes.append(digit(byte & 15))
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+        bytes += (byte < 0x10 ? "%0" : "%").utf8
+        bytes += String(byte, radix: 16, uppercase: true).utf8
     }
 }

@@ -19,7 +19,7 @@ extension String {
         let ending = "…"
         var room = limit - ending.utf8.count
         let kept = unicodeScalars.prefix { scalar in
-            room -= JSONWriter.size(of: scalar)
+            room -= JSONWriter.size(of: String(scalar)) - 2
             return room >= 0
         }
         return String(kept) + ending

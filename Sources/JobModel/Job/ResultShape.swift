@@ -6,9 +6,9 @@ package enum ResultShape: Sendable, Equatable {
     case members(Set<String>)
     /// An array of elements of this shape.
     indirect case elements(ResultShape)
-    /// A value written in the spec itself.
-    case literal(JSON)
 
+    /// A value without parts.
+    static let scalar = ResultShape.members([])
     /// The shape of a link's incoming error.
     static let error = ResultShape.members([
         "kind", "message", "retryable", "link", "attempts", "http", "program", "failures", "failuresOmitted", "cause",
@@ -31,15 +31,12 @@ package enum ResultShape: Sendable, Equatable {
     ])
 
     /// Returns whether a value of this shape may have something at `pointer`.
-    func admits(_ pointer: JSONPointer, _ search: inout PointerSearch) -> Bool {
-        guard let token = pointer.tokens.first else { return true }
-        let rest = JSONPointer(Array(pointer.tokens.dropFirst()))
-        switch self {
-        case .unknown: return true
-        case .members(let names): return names.contains(token)
-        case .elements(let element):
-            return JSONPointer.index(token) != nil && element.admits(rest, &search)
-        case .literal(let value): return search.value(at: pointer, in: value) != nil
+    func admits(_ pointer: ArraySlice<String>) -> Bool {
+        guard let token = pointer.first else { return true }
+        return switch self {
+        case .unknown: true
+        case .members(let names): names.contains(token)
+        case .elements(let element): JSONPointer.index(token) != nil && element.admits(pointer.dropFirst())
         }
     }
 
@@ -51,8 +48,8 @@ package enum ResultShape: Sendable, Equatable {
         case .upload: self = Self.upload
         case .program: self = Self.program
         case .json, .error, .job, nil: self = .unknown
-        case .value: self = Self.literalUnlessOpen(source["value"] ?? .null)
-        case .timer: self = .literal(.null)
+        case .value: self = ResultShape(of: source["value"] ?? .null)
+        case .timer: self = .scalar
         case .list, .each:
             switch source["mode"]?.string {
             case nil, "settled": self = .elements(.members(["ok", "value", "error"]))
@@ -63,6 +60,13 @@ package enum ResultShape: Sendable, Equatable {
         }
     }
 
-    /// The shape of a value that a spec gives.
-    static func literalUnlessOpen(_ value: JSON) -> ResultShape { value.hasExpression ? .unknown : .literal(value) }
+    /// Creates the shape of a value that a spec gives.
+    init(of value: JSON) {
+        switch value {
+        case .object(let object): self = .members(Set(object.names))
+        case .array: self = .elements(.unknown)
+        case .string(let text) where TemplateText.hasExpression(text): self = .unknown
+        default: self = .scalar
+        }
+    }
 }

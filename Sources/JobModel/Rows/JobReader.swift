@@ -70,19 +70,7 @@ package struct JobStanding: Sendable, Hashable {
 }
 
 /// The outcome of a child.
-package struct ChildOutcome: Sendable {
-    package let job: JobID
-    package let index: Int
-    package let state: JobState
-    package let carried: Carried?
-
-    package init(job: JobID, index: Int, state: JobState, carried: Carried?) {
-        self.job = job
-        self.index = index
-        self.state = state
-        self.carried = carried
-    }
-}
+package typealias ChildOutcome = (job: JobID, index: Int, state: JobState, carried: Carried?)
 
 /// A schedule as a reader returns it.
 package struct StoredScheduleRow: Sendable {

@@ -2,6 +2,7 @@
 package final class JobTerms: Sendable {
     package let plan: JobPlan
     package let queue: String
+    /// Higher starts first; -1000 to 1000.
     package let priority: Int
     /// Unique among the jobs of its owner; nil for a child.
     package let key: String?

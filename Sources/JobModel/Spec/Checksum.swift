@@ -33,11 +33,8 @@ package struct Checksum: Sendable, Equatable {
 
 extension MemberReader {
     func checksum(_ name: String) throws(SpecError) -> Checksum? {
-        let text = try string(name) { text in
-            Checksum(text) == nil
-                ? "\"\(name)\" must be \"sha256:\", \"sha512:\", \"sha1:\" or \"md5:\" and the hexadecimal digits."
-                : nil
-        }
-        return text.flatMap(Checksum.init)
+        try parsed(
+            name, "\"\(name)\" must be \"sha256:\", \"sha512:\", \"sha1:\" or \"md5:\" and the hexadecimal digits.",
+            by: Checksum.init)
     }
 }

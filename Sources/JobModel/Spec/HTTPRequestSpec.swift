@@ -29,18 +29,17 @@ package struct HTTPRequestSpec: Sendable, Equatable {
             ?? Self.method(without: reader.object)
         headers = try HeaderField.read(reader)
         let text = try reader.string("body", atMost: .max)
-        let encoded = try reader.string("bodyBase64", atMost: .max) { text in
-            Base64.decode(text) == nil ? "\"bodyBase64\" must be base64 with padding." : nil
-        }
-        guard text == nil || encoded == nil else {
+        let bytes = try reader.base64("bodyBase64")
+        let isEncoded = reader.value("bodyBase64") != nil
+        guard text == nil || !isEncoded else {
             throw reader.fault("bodyBase64", "Give either \"body\" or \"bodyBase64\", not both.")
         }
         // Null is a value here, too.
         let json = reader.object["json"]
-        guard json == nil || text == nil && encoded == nil else {
+        guard json == nil || text == nil && !isEncoded else {
             throw reader.fault("json", "Give either \"json\" or a body, not both.")
         }
-        body = text.map { Array($0.utf8) } ?? encoded.flatMap(Base64.decode) ?? json?.utf8
+        body = text.map { Array($0.utf8) } ?? bytes ?? json?.utf8
         if json != nil, !headers.contains(where: { $0.name.lowercased() == "content-type" }) {
             headers.append(HeaderField(name: "Content-Type", value: "application/json"))
         }

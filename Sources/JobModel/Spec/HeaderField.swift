@@ -9,7 +9,7 @@ package struct HeaderField: Sendable, Equatable {
     }
 
     /// The fields that the transfer itself sets and clients may not.
-    static let reserved: Set<String> = [
+    private static let reserved: Set<String> = [
         "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
@@ -20,25 +20,15 @@ package struct HeaderField: Sendable, Equatable {
 
     /// Reads the member `headers`, an object of strings.
     static func read(_ reader: MemberReader) throws(SpecError) -> [HeaderField] {
-        guard !reader.isOpen("headers"), let members = try reader.members(of: "headers") else { return [] }
-        var fields: [HeaderField] = []
-        // The last of several fields with one name counts.
-        var seen: Set<String> = []
-        for member in members.object.members.reversed() where seen.insert(member.name).inserted {
-            let name = member.name
-            guard isToken(name) else {
-                throw members.fault(name, "\"\(name.echoed)\" cannot be the name of a header field.")
-            }
-            guard !reserved.contains(name.lowercased()) else {
-                throw members.fault(name, "The header field \"\(name.echoed)\" is set by the daemon; leave it out.")
-            }
-            let value = try members.string(name, member.value, flaw: flaw(ofValue:))
-            fields.append(HeaderField(name: name, value: value))
-        }
-        fields.reverse()
+        let fields = try reader.fields("headers", nameFlaw: flaw(ofName:), flaw: flaw(ofValue:)) ?? []
         let size = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         guard size <= limit else { throw reader.fault("headers", "The header fields are larger than \(limit) bytes.") }
         return fields
+    }
+
+    private static func flaw(ofName name: String) -> String? {
+        if !isToken(name) { return "\"\(name.echoed)\" cannot be the name of a header field." }
+        return isReserved(name) ? "The header field \"\(name.echoed)\" is set by the daemon; leave it out." : nil
     }
 
     package static func flaw(ofValue text: String) -> String? {

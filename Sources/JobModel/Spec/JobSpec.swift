@@ -4,21 +4,14 @@
 package final class JobSpec: Sendable {
     /// The whole spec as written, for showing, storing and comparing.
     package let json: JSON
-    package let plan: JobPlan
-    package let queue: String
-    /// Higher starts first; -1000 to 1000.
-    package let priority: Int
+    package let terms: JobTerms
     /// Seconds from submission to the earliest start.
     package let delay: Double?
     package let notBefore: Timestamp?
-    package let key: String?
-    package let keyUntil: KeyUntil
     /// Whether it waits for its owner's `job.release`.
     package let isHeld: Bool
     /// Whether its end is told to `hooks.finished`.
     package let notifies: Bool
-    package let tags: [String]
-    package let label: String?
     /// The node on which it and its children run; nil for any.
     package let node: String?
 
@@ -37,26 +30,30 @@ package final class JobSpec: Sendable {
         case removed, finished
     }
 
-    init(_ reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], isNew: Bool) throws(SpecError) {
+    init(
+        _ reader: MemberReader, source: JobPlan.Step, links: [JobPlan.Link], isNew: Bool, isChild: Bool
+    ) throws(SpecError) {
         json = .object(reader.object)
         text = isNew ? json.utf8 : nil
         // Both give the same size, so a job that is read counts as much as when it was stored.
         size = text?.count ?? json.size
-        queue = try Self.word(reader, "queue", atMost: 64) ?? "default"
-        priority = try reader.integer("priority", in: -1000...1000) ?? 0
         delay = try reader.number("delay", in: 0...Self.longest)
         notBefore = try reader.time("notBefore")
         // Both can be present without a value, if expressions supply them.
         guard reader.value("delay") == nil || reader.value("notBefore") == nil else {
             throw reader.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
         }
-        plan = JobPlan(source: source, links: links, deadline: try Self.duration(reader, "deadline"))
-        key = try Self.word(reader, "key", atMost: 256)
-        keyUntil = try reader.choice("keyUntil") ?? .removed
+        let key = try Self.word(reader, "key", atMost: 256)
+        terms = JobTerms(
+            plan: JobPlan(source: source, links: links, deadline: try Self.duration(reader, "deadline")),
+            queue: try Self.word(reader, "queue", atMost: 64) ?? "default",
+            priority: try reader.integer("priority", in: -1000...1000) ?? 0,
+            // The key of a child is only displayed: matching it would join jobs of different lists.
+            key: isChild ? nil : key, keepsKey: try reader.choice("keyUntil", of: KeyUntil.self) != .finished,
+            tags: try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? [],
+            label: try Self.label(reader))
         isHeld = try reader.flag("held") ?? false
         notifies = try reader.flag("notify") ?? false
-        tags = try reader.strings("tags", atMost: 32, flaw: Self.flaw(inTag:)) ?? []
-        label = try Self.label(reader)
         node = try Self.node(reader)
     }
 

@@ -1,3 +1,8 @@
+/// A queue that a spec names, and the place that names it.
+package typealias NamedQueue = (name: String, pointer: JSONPointer)
+/// A job that a spec waits for, and the place that names it.
+package typealias NamedJob = (id: JobID, pointer: JSONPointer)
+
 /// Checks a whole spec with its children, links and expressions, and makes a ``JobSpec`` of it.
 package struct JobSpecReader {
     /// Called with each source of a spec, after its form was checked: of links and children too. `isOpen` tells that its strings
@@ -21,7 +26,6 @@ package struct JobSpecReader {
     private let mostChildren: Int
     /// Children found in the spec so far.
     private var children = 0
-    private var search = PointerSearch()
 
     package init(limits: JobLimits, onlyNode: String? = nil, inspect: Inspection? = nil) {
         self.limits = limits
@@ -67,7 +71,7 @@ package struct JobSpecReader {
     /// The same by this reader, for the one spec that it reads.
     package mutating func spec(_ json: JSON, at pointer: JSONPointer = JSONPointer()) throws(SpecError) -> JobSpec {
         let spec = try job(json, at: pointer, Context(scope: nil, mode: .literal, isNew: true))
-        if let key = spec.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
+        if let key = spec.terms.key, key.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) {
             throw SpecError(
                 pointer.appending("key"),
                 "Keys that begin with \"\(ScheduleKey.jobKeyPrefix)\" are reserved for schedules; use another one.")
@@ -131,11 +135,7 @@ package struct JobSpecReader {
     ) throws(SpecError) -> JobSpec {
         let reader = try MemberReader(json, at: pointer, mode: context.mode)
         try reader.allow(JobSpec.members)
-        if let scope = context.scope {
-            for member in reader.object.members where member.name != "source" && member.name != "then" {
-                try scope.check(member.value, at: reader.pointer(to: member.name), &search)
-            }
-        }
+        try check(json, .job, at: pointer, context)
         guard let written = reader.value("source") else { throw reader.missing("source") }
         var inside = context
         inside.isNew = false
@@ -143,7 +143,8 @@ package struct JobSpecReader {
         inside.retry = try RetryPolicy(reader, "retry", defaults: limits.retry)
         let source = try source(written, at: reader.pointer(to: "source"), inside)
         let links = try links(reader, inside, after: ResultShape(of: source.source, written))
-        let spec = try JobSpec(reader, source: source, links: links, isNew: context.isNew)
+        let spec = try JobSpec(
+            reader, source: source, links: links, isNew: context.isNew, isChild: context.depth > 0)
         guard let node = spec.node, let onlyNode, node != onlyNode,
             context.mode != .template || !TemplateText.hasExpression(node)
         else { return spec }
@@ -203,7 +204,6 @@ package struct JobSpecReader {
         case (nil, nil, 1...2):
             let (then, fail) = (steps["then"], steps["fail"])
             shape = then?.shape ?? shape
-            // Not compared with itself: that would sort the members of a long literal once per link.
             if let fail, fail.shape != shape { shape = .unknown }
             return .pair(then: then?.plan, fail: fail?.plan, on: kinds.map(Set.init))
         default:
@@ -229,7 +229,7 @@ package struct JobSpecReader {
             let step = try source(written, at: inside, context)
             return (step, ResultShape(of: step.source, written))
         }
-        try context.scope?.check(written, at: inside, &search)
+        try context.scope?.check(written, at: inside)
         let step = JobPlan.Step(
             source: nil, timeout: context.timeout, retry: context.retry ?? limits.retry)
         if action == "throw" {
@@ -239,52 +239,46 @@ package struct JobSpecReader {
             _ = try members.requiredString("message", atMost: .max)
             return (step, .unknown)
         }
-        return (step, .literalUnlessOpen(written))
+        return (step, ResultShape(of: written))
     }
 
     private mutating func source(
         _ json: JSON, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) -> JobPlan.Step {
-        let parameters = try SourceParameters(
-            json, at: pointer, mode: context.mode, limits: limits)
+        let reader = try MemberReader(json, at: pointer, mode: context.mode)
+        let type = try SourceParameters.type(reader)
+        let parameters = try SourceParameters(type, reader, limits)
         try inspect?(parameters, pointer, context.mode == .template)
+        try check(json, .source, at: pointer, context)
         switch parameters {
         case .list(let list):
-            try enter(list.elements.count, at: pointer, context)
-            try check(json, at: pointer, context, except: "jobs")
-            var inner = context
-            inner.depth += 1
+            let inner = try enter(list.elements.count, at: pointer, context)
             for (index, child) in list.elements.enumerated() {
                 try self.child(child, at: pointer.appending("jobs").appending(index), inner)
             }
         case .each(_, let job):
-            try enter(1, at: pointer, context)
-            try check(json, at: pointer, context, except: "job")
-            var inner = context
-            inner.depth += 1
+            var inner = try enter(1, at: pointer, context)
             inner.mode = .template
             inner.scope = context.isChecked ? nil : (context.scope ?? TemplateScope()).forEach
             try child(job, at: pointer.appending("job"), inner)
         case .job(let id):
-            try check(json, at: pointer, context, except: nil)
             if json["job"]?.int != nil { try name(id, at: pointer.appending("job")) }
         default:
-            try check(json, at: pointer, context, except: nil)
-            if context.mode == .literal { try parameters.refuseExpressions(at: pointer) }
+            if context.mode == .literal { try SourceParameters.refuseExpressions(in: json, at: pointer) }
         }
         let isIdempotent = parameters.isIdempotent(json)
         return JobPlan.Step(
-            source: parameters.type, timeout: context.timeout,
+            source: type, timeout: context.timeout,
             retry: context.retry ?? (isIdempotent ? limits.retry : .none),
             isRepeatable: isIdempotent || (context.retry?.max ?? 0) > 0)
     }
 
     private mutating func child(_ json: JSON, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
         let spec = try job(json, at: pointer, context)
-        guard json["queue"] != nil, context.mode != .template || !TemplateText.hasExpression(spec.queue),
-            !queues.contains(where: { $0.name == spec.queue })
+        guard json["queue"] != nil, context.mode != .template || !TemplateText.hasExpression(spec.terms.queue),
+            !queues.contains(where: { $0.name == spec.terms.queue })
         else { return }
-        queues.append(NamedQueue(name: spec.queue, pointer: pointer.appending("queue")))
+        queues.append((spec.terms.queue, pointer.appending("queue")))
     }
 
     private mutating func name(_ job: JobID, at pointer: JSONPointer) throws(SpecError) {
@@ -292,10 +286,13 @@ package struct JobSpecReader {
         guard jobIDs.count <= Self.mostJobs else {
             throw SpecError(pointer, "A spec waits for at most \(Self.mostJobs) jobs; name the rest by an expression.")
         }
-        jobs.append(NamedJob(id: job, pointer: pointer))
+        jobs.append((job, pointer))
     }
 
-    private mutating func enter(_ count: Int, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
+    /// Counts children, and returns the context inside of their list.
+    private mutating func enter(
+        _ count: Int, at pointer: JSONPointer, _ context: Context
+    ) throws(SpecError) -> Context {
         guard context.depth < limits.depth else {
             throw SpecError(pointer, "Lists are nested deeper than \(limits.depth) levels.")
         }
@@ -303,14 +300,18 @@ package struct JobSpecReader {
         guard children <= mostChildren else {
             throw SpecError(pointer, "The spec holds more than \(mostChildren) children in all.")
         }
+        var inner = context
+        inner.depth += 1
+        return inner
     }
 
-    private mutating func check(
-        _ source: JSON, at pointer: JSONPointer, _ context: Context, except name: String?
+    /// Checks the expressions in members of a part that are no parts themselves.
+    private func check(
+        _ json: JSON, _ part: SpecPart, at pointer: JSONPointer, _ context: Context
     ) throws(SpecError) {
-        guard let scope = context.scope, let object = source.object else { return }
-        for member in object.members where member.name != name {
-            try scope.check(member.value, at: pointer.appending(member.name), &search)
+        guard let scope = context.scope, let object = json.object else { return }
+        for member in object.members where part.part(at: member.name, member.value) == nil {
+            try scope.check(member.value, at: pointer.appending(member.name))
         }
     }
 }

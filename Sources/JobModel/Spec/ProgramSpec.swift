@@ -97,26 +97,25 @@ package struct ProgramSpec: Sendable, Equatable {
         arguments =
             try reader.strings("arguments", atMost: .max, ofAtMost: Self.longestText, flaw: Self.flaw(ofText:)) ?? []
         input = try Self.input(reader)
-        environment = try Self.environment(reader)
+        let variables = try reader.fields(
+            "environment", atMost: Self.longestText, nameFlaw: Self.flaw(ofVariable:), flaw: Self.flaw(ofText:))
+        environment = variables.map { Dictionary(uniqueKeysWithValues: $0.map { ($0.name, $0.value) }) }
         output = try reader.choice("output") ?? .text
         directory = try reader.string("directory") { text in
             let isAbsolute = text.utf8.first == UInt8(ascii: "/")
             return Self.flaw(ofText: text) ?? (isAbsolute ? nil : "\"directory\" must be an absolute path.")
         }
-        let mask = try reader.string("umask") { text in
-            Self.mask(text) == nil ? "\"umask\" must be one to four octal digits, at most 0777." : nil
-        }
-        umask = mask.flatMap(Self.mask) ?? 0o077
+        umask =
+            try reader.parsed("umask", "\"umask\" must be one to four octal digits, at most 0777.", by: Self.mask)
+            ?? 0o077
         reportsProgress = try reader.flag("progress") ?? false
     }
 
     private static func input(_ reader: MemberReader) throws(SpecError) -> Input? {
-        let encoded = try reader.string("inputBase64", atMost: .max) { text in
-            Base64.decode(text) == nil ? "\"inputBase64\" must be base64 with padding." : nil
-        }
+        let bytes = try reader.base64("inputBase64")
         // Null is a value here, too.
-        guard let input = reader.object["input"] else { return encoded.flatMap(Base64.decode).map(Input.bytes) }
-        guard encoded == nil else {
+        guard let input = reader.object["input"] else { return bytes.map(Input.bytes) }
+        guard reader.value("inputBase64") == nil else {
             throw reader.fault("inputBase64", "Give either \"input\" or \"inputBase64\", not both.")
         }
         return input.string.map { .bytes(Array($0.utf8)) } ?? .line(input)
@@ -131,18 +130,6 @@ package struct ProgramSpec: Sendable, Equatable {
     /// Returns why a string cannot be passed to a program: a NUL would end it.
     private static func flaw(ofText text: String) -> String? {
         text.utf8.contains(0) ? "A program's arguments, variables and directory cannot contain NUL characters." : nil
-    }
-
-    private static func environment(_ reader: MemberReader) throws(SpecError) -> [String: String]? {
-        if reader.isOpen("environment") { return [:] }
-        guard let variables = try reader.members(of: "environment") else { return nil }
-        var environment: [String: String] = [:]
-        for member in variables.object.members {
-            if let reason = flaw(ofVariable: member.name) { throw variables.fault(member.name, reason) }
-            environment[member.name] = try variables.string(
-                member.name, member.value, atMost: longestText, flaw: flaw(ofText:))
-        }
-        return environment
     }
 
     /// Returns why no variable can have this name, or nil if one can.

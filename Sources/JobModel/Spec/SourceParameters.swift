@@ -27,10 +27,16 @@ package enum SourceParameters: Sendable, Equatable {
         _ json: JSON, at pointer: JSONPointer = JSONPointer(["source"]), mode: MemberReader.Mode, limits: JobLimits
     ) throws(SpecError) {
         let reader = try MemberReader(json, at: pointer, mode: mode)
-        guard let type: SourceType = try reader.choice("type") else {
-            throw reader.isOpen("type")
-                ? reader.fault("type", "\"type\" cannot be an expression.") : reader.missing("type")
-        }
+        try self.init(Self.type(reader), reader, limits)
+    }
+
+    static func type(_ reader: MemberReader) throws(SpecError) -> SourceType {
+        if let type: SourceType = try reader.choice("type") { return type }
+        throw reader.isOpen("type")
+            ? reader.fault("type", "\"type\" cannot be an expression.") : reader.missing("type")
+    }
+
+    init(_ type: SourceType, _ reader: MemberReader, _ limits: JobLimits) throws(SpecError) {
         switch type {
         case .url:
             try reader.allow(HTTPRequestSpec.members)
@@ -40,10 +46,9 @@ package enum SourceParameters: Sendable, Equatable {
             self = .download(try DownloadSpec(reader))
         case .json:
             try reader.allow(HTTPRequestSpec.members + ["select"])
-            let select = try reader.string("select") { text in
-                JSONPointer(text: text) == nil ? "\"select\" must be a JSON pointer such as /assets/0/url." : nil
-            }
-            self = .json(try HTTPRequestSpec(reader), select: select.flatMap(JSONPointer.init(text:)) ?? JSONPointer())
+            let select = try reader.parsed(
+                "select", "\"select\" must be a JSON pointer such as /assets/0/url.", by: JSONPointer.init(text:))
+            self = .json(try HTTPRequestSpec(reader), select: select ?? JSONPointer())
         case .list:
             try reader.allow(["type", "jobs", "mode", "concurrency"])
             self = .list(try ListSpec(reader, "jobs", atMost: limits.children))
@@ -79,58 +84,32 @@ package enum SourceParameters: Sendable, Equatable {
         }
     }
 
-    package var type: SourceType {
-        switch self {
-        case .url: .url
-        case .download: .download
-        case .json: .json
-        case .list: .list
-        case .each: .each
-        case .value: .value
-        case .error: .error
-        case .timer: .timer
-        case .upload: .upload
-        case .program: .program
-        case .job: .job
-        }
-    }
-
     /// Refuses expressions in members that name a server or a file, where strings are literal: the braces would become
     /// part of a directory's name.
     ///
     /// Data that a source sends may look like an expression.
-    func refuseExpressions(at pointer: JSONPointer) throws(SpecError) {
-        func refuse(in text: String, _ member: String, _ index: Int? = nil) throws(SpecError) {
-            guard text.holdsBrace, let expression = TemplateText.firstExpression(in: text) else { return }
+    static func refuseExpressions(in source: JSON, at pointer: JSONPointer) throws(SpecError) {
+        func refuse(_ value: JSON?, at place: @autoclosure () -> JSONPointer) throws(SpecError) {
+            guard let text = value?.string, let expression = TemplateText.expressions(in: text)?.first else { return }
             let reason =
                 expression.name == .schedule
                 ? "because no schedule submits this job; give the spec to schedule.set (deferctl schedule add)."
                 : "because this is the job's own source; move it into a link."
-            let place = pointer.appending(member)
             throw SpecError(
-                index.map { place.appending($0) } ?? place,
-                "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
+                place(), "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
         }
-        switch self {
-        case .url(let request), .json(let request, _): try refuse(in: request.url, "url")
-        case .download(let download):
-            try refuse(in: download.url, "url")
-            try refuse(in: download.path, "path")
-            for (index, mirror) in download.mirrors.enumerated() { try refuse(in: mirror, "mirrors", index) }
-        case .upload(let upload):
-            try refuse(in: upload.url, "url")
-            try refuse(in: upload.path, "path")
-        case .list, .each, .value, .error, .timer, .program, .job: break
+        try refuse(source["url"], at: pointer.appending("url"))
+        try refuse(source["path"], at: pointer.appending("path"))
+        for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
+            try refuse(mirror, at: pointer.appending("mirrors").appending(index))
         }
     }
 
     /// Reads the member `kind` of an `error` source or a `throw` step.
     static func kind(_ reader: MemberReader) throws(SpecError) -> JobError.Kind {
-        let text = try reader.string("kind") { text in
-            JobError.Kind(rawValue: text).isWellFormed
-                ? nil : "\"kind\" must be lower-case words joined by hyphens, at most 32 characters."
-        }
-        return text.map(JobError.Kind.init(rawValue:)) ?? .invalid
+        try reader.parsed(
+            "kind", "\"kind\" must be lower-case words joined by hyphens, at most 32 characters.",
+            by: JobError.Kind.init(wellFormed:)) ?? .invalid
     }
 }
 

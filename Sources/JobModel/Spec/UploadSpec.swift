@@ -20,14 +20,7 @@ package struct UploadSpec: Sendable, Equatable {
             try members.allow(["field", "filename", "fields"])
             field = try members.requiredString("field")
             filename = try members.string("filename")
-            var fields: [HeaderField] = []
-            if let texts = try members.members(of: "fields") {
-                for member in texts.object.members {
-                    let value = try texts.string(member.name, member.value, flaw: { _ in nil })
-                    fields.append(HeaderField(name: member.name, value: value))
-                }
-            }
-            self.fields = fields
+            fields = try members.fields("fields") ?? []
         }
     }
 

@@ -16,76 +16,48 @@ struct ExpansionRun {
     var budget: Int
     var search = PointerSearch()
 
-    mutating func source(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
-        guard let object = json.object else { return try strings(json, pass, inURL: false) }
-        let type = object["type"]?.string
-        return .object(
-            try object.mapValues { (member) throws(JobError) in
-                switch (type, member.name) {
-                case ("list", "jobs"): try jobs(member.value, pass)
-                case ("each", "job"): try child(member.value, pass.intoEach)
-                default: try strings(member.value, pass, inURL: ["url", "mirrors"].contains(member.name))
-                }
-            })
-    }
-
-    private mutating func jobs(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
-        var json = json
-        if case .string = json {
-            // Specs from an expression are literal: nothing in them or their links is an expression.
-            json = try strings(json, Pass(names: pass.names, isLast: false), inURL: false)
-        }
-        guard let jobs = json.array else { return json }
-        return .array(try jobs.map { (job) throws(JobError) in try child(job, pass) })
-    }
-
-    /// Expands a child of a list; an invalid one becomes a child that fails, so that the others can be made.
-    private mutating func child(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
-        do { return try job(json, pass) } catch {
-            // A value too large for one child leaves no room for the others either.
-            if error.kind == .tooLarge { throw error }
-            let failing = JobSpec.failing(with: error)
-            return pass.isLast ? failing : TemplateText.escaped(failing)
-        }
-    }
-
-    mutating func job(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
-        guard let object = json.object else { return try strings(json, pass, inURL: false) }
-        return .object(
-            try object.mapValues { (member) throws(JobError) in
-                switch member.name {
-                case "source": return try source(member.value, pass)
-                case "then":
-                    guard let links = member.value.array else { return member.value }
-                    return .array(try links.map { (item) throws(JobError) in try link(item, pass.intoLinks) })
-                default: return try strings(member.value, pass, inURL: false)
-                }
-            })
-    }
-
-    private mutating func link(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
-        guard let object = json.object else { return json }
-        return .object(
-            try object.mapValues { (branch) throws(JobError) in
-                guard let step = branch.value.object else { return branch.value }
-                return .object(
-                    try step.mapValues { (member) throws(JobError) in
-                        member.name == "source"
-                            ? try source(member.value, pass) : try strings(member.value, pass, inURL: false)
-                    })
-            })
-    }
-
-    mutating func strings(_ json: JSON, _ pass: Pass, inURL: Bool) throws(JobError) -> JSON {
+    /// Expands a part of a spec; nil for a plain value.
+    mutating func expand(
+        _ json: JSON, _ part: SpecPart?, _ pass: Pass, inURL: Bool = false
+    ) throws(JobError) -> JSON {
         switch json {
         case .string(let text): return try string(text, pass, inURL: inURL)
         case .array(let elements):
             return .array(
-                try elements.map { (element) throws(JobError) in try strings(element, pass, inURL: inURL) })
+                try elements.map { (element) throws(JobError) in
+                    part == .jobs
+                        ? try child(element, pass)
+                        : try expand(element, part?.part(at: "", element), pass, inURL: inURL)
+                })
         case .object(let object):
             return .object(
-                try object.mapValues { (member) throws(JobError) in try strings(member.value, pass, inURL: false) })
+                try object.mapValues { (member) throws(JobError) in
+                    let isURL = part == .source && ["url", "mirrors"].contains(member.name)
+                    return switch part?.part(at: member.name, member.value) {
+                    case .jobs: try jobs(member.value, pass)
+                    case .job: try child(member.value, pass.intoEach)
+                    case .links: try expand(member.value, .links, pass.intoLinks)
+                    case let inner: try expand(member.value, inner, pass, inURL: isURL)
+                    }
+                })
         default: return json
+        }
+    }
+
+    private mutating func jobs(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        guard case .string(let text) = json else { return try expand(json, .jobs, pass) }
+        // Specs from an expression are literal: nothing in them or their links is an expression.
+        let specs = try string(text, Pass(names: pass.names, isLast: false), inURL: false)
+        return specs.array == nil ? specs : try expand(specs, .jobs, pass)
+    }
+
+    /// Expands a child of a list; an invalid one becomes a child that fails, so that the others can be made.
+    private mutating func child(_ json: JSON, _ pass: Pass) throws(JobError) -> JSON {
+        do { return try expand(json, .job, pass) } catch {
+            // A value too large for one child leaves no room for the others either.
+            if error.kind == .tooLarge { throw error }
+            let failing = JobSpec.failing(with: error)
+            return pass.isLast ? failing : TemplateText.escaped(failing)
         }
     }
 
@@ -109,9 +81,9 @@ struct ExpansionRun {
             }
             let value = try find(name, pointer, source)
             let scalar = try scalarText(value, source)
-            let size = inURL ? PercentEncoding.size(of: scalar) : scalar.utf8.count
-            try spend(size, cost: size)
-            segments.append(.text(inURL ? PercentEncoding.encoded(scalar) : scalar))
+            let inserted = inURL ? PercentEncoding.encoded(scalar) : scalar
+            try spend(inserted.utf8.count, cost: inserted.utf8.count)
+            segments.append(.text(inserted))
         }
         return .string(pass.isLast ? TemplateText.plain(segments) : TemplateText.written(segments))
     }

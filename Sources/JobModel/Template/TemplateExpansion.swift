@@ -21,28 +21,20 @@ package struct TemplateExpansion: Sendable {
     }
 
     /// Expands the link's expressions in a source's members.
-    package func source(_ json: JSON) throws(JobError) -> JSON {
-        try run(of: json) { (run, pass) throws(JobError) in try run.source(json, pass) }
-    }
+    package func source(_ json: JSON) throws(JobError) -> JSON { try run(of: json, .source) }
 
     /// Expands the link's expressions in a value of `return` or `throw`.
-    package func value(_ json: JSON) throws(JobError) -> JSON {
-        try run(of: json) { (run, pass) throws(JobError) in try run.strings(json, pass, inURL: false) }
-    }
+    package func value(_ json: JSON) throws(JobError) -> JSON { try run(of: json, nil) }
 
     /// Expands `item` and `index` in an `each` child's spec, or `schedule` in a schedule's job, links included.
-    package func child(_ json: JSON) throws(JobError) -> JSON {
-        try run(of: json) { (run, pass) throws(JobError) in try run.job(json, pass) }
-    }
+    package func child(_ json: JSON) throws(JobError) -> JSON { try run(of: json, .job) }
 
-    private func run(
-        of template: JSON, _ body: (inout ExpansionRun, ExpansionRun.Pass) throws(JobError) -> JSON
-    ) throws(JobError) -> JSON {
+    private func run(of template: JSON, _ part: SpecPart?) throws(JobError) -> JSON {
         let own = template.parsedCost
         // A larger value could not be read from the store again.
         var run = ExpansionRun(
             values: values, left: Self.largest, budget: min(budget, JobLimits.mostValues).saturatingSubtracting(own))
-        let expanded = try body(&run, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
+        let expanded = try run.expand(template, part, ExpansionRun.Pass(names: Set(values.keys), isLast: true))
         guard expanded.nests(atMost: Self.deepest) else {
             throw JobError(
                 .tooLarge,

@@ -92,22 +92,16 @@ package struct TemplateText: Sendable {
         return "There is no \"\(String(name).echoed)\" here for the expression {{\(source.echoed)}}; \(rest)."
     }
 
-    /// Returns whether `text` has an expression, or something like the beginning of one.
-    package static func hasExpression(_ text: String) -> Bool {
-        guard text.holdsBrace else { return false }
-        guard let parsed = try? TemplateText(text) else { return true }
-        return parsed.segments.contains { segment in
-            if case .expression = segment { true } else { false }
+    /// The expressions of `text`; nil if it cannot be parsed.
+    static func expressions(in text: String) -> [(name: Name, source: String)]? {
+        guard text.holdsBrace else { return [] }
+        return try? TemplateText(text).segments.compactMap { segment -> (name: Name, source: String)? in
+            if case .expression(let name, _, let source) = segment { (name, source) } else { nil }
         }
     }
 
-    /// Returns the first expression of `text`, if it can be parsed.
-    static func firstExpression(in text: String) -> (name: Name, source: String)? {
-        for segment in (try? TemplateText(text))?.segments ?? [] {
-            if case .expression(let name, _, let source) = segment { return (name, source) }
-        }
-        return nil
-    }
+    /// Returns whether `text` has an expression, or something like the beginning of one.
+    package static func hasExpression(_ text: String) -> Bool { expressions(in: text)?.isEmpty != true }
 
     private static func mayNotPrecedeBraces(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "{")

@@ -32,10 +32,11 @@ extension Connection {
                     if let refusal { call.fail(refusal) } else { await carryOut(call) }
                     continue
                 }
-                if batch == nil, call.request.params["watch"] == true, mustWaitForWatches(besides: submissions.count) {
+                if batch == nil, call.request.params["watch"] == true,
+                    !state.withLock({ hasRoomForWatch($0, besides: submissions.count) })
+                {
                     start(&submissions)
-                    await wait { $0.submitting <= Self.groups }
-                    await roomForWatch()
+                    await wait { [self] in $0.submitting <= Self.groups && hasRoomForWatch($0) }
                 }
                 submissions.append(call)
                 // If no group is on its way, the first ones are stored while the rest is read.
@@ -116,8 +117,6 @@ extension Connection {
                 throw ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known).")
             }
-            // No client is left to read an answer; calls that change something are still executed.
-            if method.isRead, isGone { throw Self.shuttingDown }
             let memory = BudgetCharge(work: Self.callBytes, in: budget)
             defer { withExtendedLifetime(memory) {} }
             try await carryOut(method, call)

@@ -145,25 +145,19 @@ final class Connection: Sendable {
     // MARK: - Waits
 
     /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` returns the
-    /// result as JSON text, which is dropped if the wait is over by then.
+    /// result as JSON text, which is dropped if the wait is over by then. The end of the wait cancels `timer`.
     func goOn(
-        _ call: Call, jobs: Int, timeout: Double? = nil,
+        _ call: Call, jobs: Int, timeout: Double? = nil, timer: Scheduled<Void>? = nil,
         _ body: @escaping @Sendable (RequestID) async throws -> [UInt8]
     ) throws(ProtocolError) {
         let id = engine.nextID()
-        let timer = timeout.map { timeout in
-            loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] () -> Void in
-                self?.giveUp(id, Self.outOfTime)
+        let timer =
+            timer
+            ?? timeout.map { timeout in
+                loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] () -> Void in
+                    self?.giveUp(id, Self.outOfTime)
+                }
             }
-        }
-        try goOn(id, call, jobs: jobs, timer, body)
-    }
-
-    /// Likewise, with a timer that the end of the wait cancels.
-    func goOn(
-        _ id: RequestID, _ call: Call, jobs: Int, _ timer: Scheduled<Void>?,
-        _ body: @escaping @Sendable (RequestID) async throws -> [UInt8]
-    ) throws(ProtocolError) {
         do throws(ProtocolError) {
             let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
             let isOpen = state.withLock { state in

@@ -196,18 +196,14 @@ extension JobFilter {
     /// Reads a selection; returns whether it has a member. Without `owner`, it is of the caller's jobs.
     mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) -> Bool {
         let isEmpty = !Self.selectMembers.contains { $0 != "owner" && params.value($0) != nil }
-        if params.value("state")?.array?.isEmpty == true {
+        let names = try params.strings("state", atMost: JobState.allCases.count) { name in
+            let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
+            return JobState(rawValue: name) == nil ? "There is no state \"\(name.echoed)\"; known are \(known)." : nil
+        }
+        if names?.isEmpty == true {
             throw params.fault("state", "\"state\" must name at least one state; leave it out for all.")
         }
-        for (index, name) in (try params.strings("state", atMost: JobState.allCases.count) ?? []).enumerated() {
-            guard let state = JobState(rawValue: name) else {
-                let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
-                throw SpecError(
-                    params.pointer(to: "state").appending(index),
-                    "There is no state \"\(name.echoed)\"; known are \(known).")
-            }
-            states.insert(state)
-        }
+        states = Set((names ?? []).compactMap(JobState.init))
         queue = try params.string("queue")
         tag = try params.string("tag", flaw: JobSpec.flaw(inTag:))
         source = try params.choice("source")

@@ -107,7 +107,7 @@ extension Connection {
             let admitted = try Self.admit(params, admission, caller)
             return (admitted, admitted.spec.explained.utf8)
         }
-        let own = NamedQueue(name: admitted.spec.queue, pointer: JSONPointer(["queue"]))
+        let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
         let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
         if let missing = ([own] + admitted.queues).first(where: { !names.contains($0.name) }) {

@@ -55,13 +55,14 @@ extension Connection {
     func scheduleList(_ call: Call) async throws {
         let params = try call.params(["owner", "after", "limit"])
         let owner = try params.owner()
-        let after = try params.string("after") { text in
-            ScheduleKey(cursor: text) == nil ? "\"after\" must be what \"next\" of the page before said." : nil
-        }.flatMap(ScheduleKey.init)
+        let after = try params.parsed(
+            "after", "\"after\" must be what \"next\" of the page before said.", by: ScheduleKey.init(cursor:))
         let limit = try params.integer("limit", in: 1...1000) ?? 1000
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
         let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
-        let (text, count) = try call.fit(schedules.lazy.map { $0.stored.json(next: $0.next, isWhole: false).utf8 })
+        let longest = StoredScheduleRow.longestShownSpec
+        let texts = schedules.lazy.map { $0.stored.json(next: $0.next, longestSpec: longest).utf8 }
+        let (text, count) = try call.fit(texts)
         // Schedules that do not fit come with the next page.
         let last = count == schedules.count ? next : schedules[count - 1].stored.row.schedule.key
         call.succeed("schedules", text, ["next": last?.cursor.json ?? .null])
@@ -70,9 +71,9 @@ extension Connection {
     /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws {
         let (stored, next) = try await look { try $0.schedule(key) }
-        let whole = stored.json(next: next, isWhole: true).utf8
+        let whole = stored.json(next: next).utf8
         let room = wasChanged ? call.room : call.roomOutsideBatch
-        call.succeed(text: whole.count <= room ? whole : stored.json(next: next, isWhole: false, longestSpec: 0).utf8)
+        call.succeed(text: whole.count <= room ? whole : stored.json(next: next, longestSpec: 0).utf8)
     }
 
     private func readSchedule(_ call: Call) throws -> ScheduleKey {
@@ -130,14 +131,14 @@ extension ScheduleKey {
 
 extension StoredScheduleRow {
     /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
-    fileprivate func json(next: Timestamp?, isWhole: Bool, longestSpec: Int = longestShownSpec) -> JSON {
+    fileprivate func json(next: Timestamp?, longestSpec: Int = .max) -> JSON {
         let schedule = row.schedule
         var (calendar, every): (JSON?, JSON?)
         switch schedule.timing {
         case .calendar(let text, _, _): calendar = text.json
         case .every(let period): every = JSON(Double(period) / 1000)
         }
-        let spec = isWhole || schedule.specSize <= longestSpec ? spec.map(JSON.init(stored:)) : nil
+        let spec = schedule.specSize <= longestSpec ? spec.map(JSON.init(stored:)) : nil
         let last = schedule.lastTime.map { time -> JSON in
             [
                 "time": time.json, "job": schedule.lastJob?.json ?? .null,

@@ -4,18 +4,13 @@ import JobEngine
 import JobModel
 import JobProtocol
 
-/// The names of users.
-private enum UserName {
-    /// Blocks.
-    static func of(_ uid: UInt32) -> String? {
-        var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
-            guard let base = buffer.baseAddress,
-                getpwuid_r(uid, &entry, base, buffer.count, &found) == 0, found != nil, let name = entry.pw_name
-            else { return nil }
-            return String(cString: name)
-        }
-    }
+/// The name of a user. Blocks.
+private func userName(_ uid: UInt32) -> String? {
+    var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+    var buffer = [CChar](repeating: 0, count: 16 << 10)
+    guard getpwuid_r(uid, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+    // The name lies in the buffer.
+    return withExtendedLifetime(buffer) { entry.pw_name.map { String(cString: $0) } }
 }
 
 /// `server.info`, `server.stats`, `server.usage` and `server.nodes`.
@@ -54,7 +49,7 @@ extension Connection {
             return shown.map { uid -> JSON in
                 let jobs = status.jobs(of: uid)
                 return .object([
-                    "uid": JSON(Int(uid)), "name": UserName.of(uid)?.json,
+                    "uid": JSON(Int(uid)), "name": userName(uid)?.json,
                     "jobs": jobs.json,
                     "running": JSON(slots.values.reduce(0) { $0 + $1[uid, default: 0] }),
                     "stored": status.stored(of: uid).json,

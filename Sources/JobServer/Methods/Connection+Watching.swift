@@ -4,8 +4,12 @@ import JobModel
 import JobProtocol
 import LoopTasks
 import NIOCore
+import Synchronization
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
+///
+/// A watch of fixed jobs ends by itself once it has reported the last end. A submission with a watch waits while too
+/// many are open, so that a client that submits faster than it reads learns of every job.
 extension Connection {
     func jobWatch(_ call: Call) async throws {
         let scope = try WatchScope(try call.params(["job", "jobs", "tag", "all", "interval", "children"]))
@@ -39,6 +43,73 @@ extension Connection {
         }
         call.succeed([:])
     }
+
+    // MARK: - The watches of a connection
+
+    /// Bytes per watch besides its jobs: itself, its part of the core's index, and one notification in flight.
+    private static let bytesPerWatch = 8 << 10
+    /// Bytes per watch of a submission, which covers no other job.
+    private static let bytesPerSubmission = 2 << 10
+    /// The number of watches ended by the client that a connection remembers.
+    private static let mostUnwatched = 1024
+
+    /// Creates a watch of a scope, or of the job of a submission, which buffers its events until it is opened. If it covers no
+    /// later jobs, it ends with the last end that it reports.
+    ///
+    /// It is refused if the connection has as many as it may, unless ``hasRoomForWatch(_:besides:)`` was awaited: not for a
+    /// batch, whose watches begin with its answer, so that waiting for one of them would never end.
+    func makeWatch(of scope: WatchScope? = nil, isInBatch: Bool = false) throws(ProtocolError) -> Watch {
+        let most = limits.inFlight
+        guard scope == nil && !isInBatch || state.withLock({ $0.watches.count < most }) else {
+            throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
+        }
+        let isFixed = scope?.isFixed ?? true
+        let bytes = scope.map { $0.bytes + Self.bytesPerWatch } ?? Self.bytesPerSubmission
+        let charge = try BudgetCharge(registering: bytes, in: budget)
+        let watch = state.withLock { state in
+            state.lastWatch += 1
+            let watch = Watch(
+                number: state.lastWatch, subscription: engine.nextID(), outbox: outbox, charge: charge
+            ) { [weak self] watch in
+                if isFixed { self?.end(watch) }
+                self?.changed()
+            }
+            state.watches[watch.number] = watch
+            return watch
+        }
+        engine.register(watch, as: watch.subscription, of: caller.uid)
+        return watch
+    }
+
+    /// Whether a submission can have a watch beside this many about to be submitted: few are open, and the client has read
+    /// most of their output.
+    func hasRoomForWatch(_ state: borrowing State, besides others: Int = 0) -> Bool {
+        let limits = limits
+        if state.isShuttingDown { return true }
+        return state.watches.count + others < limits.inFlight && outbox.backlog <= limits.outbound / 4
+    }
+
+    /// Ends a watch; its earlier notifications are still sent.
+    func end(_ watch: Watch) {
+        guard state.withLock({ $0.watches.removeValue(forKey: watch.number) }) != nil else { return }
+        watch.end()
+        engine.unsubscribe(watch.subscription, of: caller.uid)
+    }
+
+    /// Ends a watch on request or after a refusal; returns false if it is unknown or was ended on request before.
+    @discardableResult func unwatch(_ number: Int) -> Bool {
+        guard let watch = state.withLock({ $0.watches[number] }) else {
+            return state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
+        }
+        state.withLock { state in
+            if state.unwatched.count >= Self.mostUnwatched { state.unwatched = [] }
+            state.unwatched.insert(number)
+        }
+        end(watch)
+        return true
+    }
+
+    // MARK: - Waits
 
     /// The maximum number of jobs in one wait.
     private static let mostAwaited = 1000
@@ -103,15 +174,11 @@ extension WatchScope {
         }
         let interval = try params.number("interval", in: 0.01...3600) ?? 0.25
         let children = try params.flag("children") ?? false
-        if let ids = try params.jobs(atMost: Self.mostJobs, mayRepeat: true) {
-            self.init(.jobs(ids), interval: interval, includesChildren: children)
-        } else if let tag = try params.string("tag", flaw: JobSpec.flaw(inTag:)) {
-            self.init(.tag(tag), interval: interval, includesChildren: children)
-        } else {
-            guard try params.flag("all") == true else {
-                throw params.fault("all", "\"all\" can only be true; leave it out to watch less.")
-            }
-            self.init(.all, interval: interval, includesChildren: children)
+        let ids = try params.jobs(atMost: Self.mostJobs, mayRepeat: true).map(Subject.jobs)
+        let tag = try params.string("tag", flaw: JobSpec.flaw(inTag:)).map(Subject.tag)
+        if try params.flag("all") == false {
+            throw params.fault("all", "\"all\" can only be true; leave it out to watch less.")
         }
+        self.init(ids ?? tag ?? .all, interval: interval, includesChildren: children)
     }
 }

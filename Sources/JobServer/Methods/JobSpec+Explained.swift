@@ -14,13 +14,15 @@ extension JobSpec {
                     return .object(step)
                 })
         }
+        let plan = terms.plan
         return .object([
             "source": json["source"].map(Self.explained), "then": Masking.masked(.array(written)),
-            "links": plan.links.count.json, "queue": queue.json, "priority": priority.json,
+            "links": plan.links.count.json, "queue": terms.queue.json, "priority": terms.priority.json,
             "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": plan.source.timeout?.json ?? .null,
-            "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": key?.json,
-            "keyUntil": key.map { _ in keyUntil.rawValue.json }, "held": isHeld.json, "notify": notifies.json,
-            "tags": tags.json, "label": label?.json, "requires": node.map { ["node": $0.json] },
+            "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": terms.key?.json,
+            "keyUntil": terms.key.map { _ in terms.keepsKey ? "removed" : "finished" }, "held": isHeld.json,
+            "notify": notifies.json, "tags": terms.tags.json, "label": terms.label?.json,
+            "requires": node.map { ["node": $0.json] },
         ])
     }
 

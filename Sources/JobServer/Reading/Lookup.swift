@@ -312,10 +312,11 @@ extension JobRow {
 }
 
 extension Connection {
-    /// Reads for the caller, outside event loops.
+    /// Reads for the caller, outside event loops, unless no client is left for an answer.
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws -> Value {
-        try await engine.blocking(for: caller.uid) { [engine, caller] in try body(Lookup(engine, for: caller)) }
+        if isGone { throw Self.shuttingDown }
+        return try await engine.blocking(for: caller.uid) { [engine, caller] in try body(Lookup(engine, for: caller)) }
     }
 }

@@ -5,7 +5,7 @@ import NIOCore
 
 /// The latest progress of jobs, or output of their programs, that waits until it is sent to one watch.
 struct WaitingBatch {
-    private let head: NotificationHead
+    private let head: JobNotification
     /// Whether its lines have numbers.
     private let isNumbered: Bool
     private var batch: ProgressBatch?
@@ -15,7 +15,7 @@ struct WaitingBatch {
     private var replaced: Set<JobID> = []
 
     init(_ method: JobNotification.Method, watch: Int) {
-        head = NotificationHead(method, watch: "w\(watch)")
+        head = JobNotification(method, watch: "w\(watch)")
         isNumbered = method == .progress
     }
 

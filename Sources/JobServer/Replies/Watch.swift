@@ -14,7 +14,7 @@ final class Watch: JobSubscriber {
     let subscription: SubscriptionID
     var name: String { "w\(number)" }
     private let outbox: Outbox
-    private let stateHead: NotificationHead
+    private let stateHead: JobNotification
     private let settled: @Sendable (Watch) -> Void
     private let state: Mutex<State>
 
@@ -27,7 +27,7 @@ final class Watch: JobSubscriber {
         self.subscription = subscription
         self.outbox = outbox
         self.settled = settled
-        stateHead = NotificationHead(.state, watch: "w\(number)")
+        stateHead = JobNotification(.state, watch: "w\(number)")
         state = Mutex(State(watch: number, charge: charge))
     }
 
@@ -173,14 +173,11 @@ extension Watch {
 
         /// The approximate bytes of an unfinished job, and of a buffered update besides its text.
         private static let bytesPerJob = 64
-        /// The smallest change that is counted, because all connections of a user share the count.
-        private static let countedAtOnce = 64 * bytesPerJob
 
         /// Counts the memory of buffered events and jobs; returns false if it is too much.
         func fits(within limit: Int) -> Bool {
             guard bufferedBytes <= limit, let charge else { return false }
-            let bytes = ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes
-            return abs(bytes - charge.bytes) < Self.countedAtOnce || charge.resize(to: bytes)
+            return charge.resize(to: ownBytes + unfinished.count * Self.bytesPerJob + bufferedBytes)
         }
 
         mutating func add(_ batch: ProgressBatch, to waiting: WritableKeyPath<State, WaitingBatch>) {
@@ -203,7 +200,7 @@ extension JobEvent {
     fileprivate var body: [UInt8] {
         text { snapshot in
             JobNotification.state(
-                state, snapshot: snapshot.text(.brief, within: Answer.mostBytes - NotificationHead.most))
+                state, snapshot: snapshot.text(.brief, within: Answer.mostBytes - JobNotification.most))
         }
     }
 }

@@ -14,9 +14,10 @@ extension SQLReader {
         return try rows(select, [job, list, index], atMost: limit) { row throws(StoreError) in
             damage.legible(
                 "Job \(row.integer(0))",
-                ChildOutcome(
+                (
                     job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
-                    carried: try row.carried(3)))
+                    carried: try row.carried(3)
+                ))
         }
     }
 

@@ -38,7 +38,7 @@ package enum SpecBody {
             let spec: JSON = ["source": ["type": "value", "value": 1]]
             var reader = JobSpecReader.ofStored()
             try Finding.unless(
-                (try? reader.scheduled(spec, by: key, at: time, hasKey: true))?.key == key.jobKey(at: time),
+                (try? reader.scheduled(spec, by: key, at: time, hasKey: true))?.terms.key == key.jobKey(at: time),
                 "A schedule's job cannot have its key: \(name)")
         }
         if let text = json["calendar"]?.string {

@@ -60,9 +60,7 @@ package final class StateBody: Sendable {
             let spec = try JobSpecReader.spec(json, limits: JobLimits())
             let row = JobRow(
                 owner: 1000, groups: nil, parent: nil,
-                terms: JobTerms(
-                    plan: spec.plan, queue: spec.queue, priority: spec.priority, key: spec.key, tags: spec.tags),
-                specSize: spec.size, createdAt: now, state: .queued)
+                terms: spec.terms, specSize: spec.size, createdAt: now, state: .queued)
             return NewJobRow(row: row, document: .spec(json.utf8), digest: 1)
         }
         let long = String(repeating: "long ", count: 1000)
@@ -92,7 +90,7 @@ package final class StateBody: Sendable {
             try transaction.put(list)
         }
         let spec = try JobSpecReader.spec(["source": ["type": "value", "value": 1]], limits: JobLimits())
-        let terms = JobTerms(plan: spec.plan, queue: "default", priority: 0, key: nil, tags: ["tools"])
+        let terms = JobTerms(plan: spec.terms.plan, queue: "default", priority: 0, key: nil, tags: ["tools"])
         try round(store) { (transaction) throws(StoreError) in
             let rows = (0..<Int(children)).map { index in
                 NewJobRow(

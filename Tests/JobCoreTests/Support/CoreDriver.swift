@@ -149,7 +149,9 @@ final class CoreDriver {
 
     private func terms(_ json: JSON) -> Result<NewJob.Terms, JobError> {
         do {
-            return .success(NewJob.Terms(try JobSpecReader.spec(json, limits: JobLimits()), host: nil, isChild: true))
+            var reader = JobSpecReader(limits: JobLimits())
+            let spec = try reader.child(json, at: JSONPointer(), depth: 1)
+            return .success(NewJob.Terms(spec, host: nil))
         } catch {
             return .failure(JobError(.invalid, error.reason))
         }

@@ -135,7 +135,7 @@ extension TestStore: JobReader {
             row.parent.map { $0.job == job && $0.list == list && $0.index >= index } ?? false
         }
         return children.prefix(limit).map {
-            ChildOutcome(job: $0.id, index: $0.parent?.index ?? 0, state: $0.state, carried: $0.carried)
+            (job: $0.id, index: $0.parent?.index ?? 0, state: $0.state, carried: $0.carried)
         }
     }
 

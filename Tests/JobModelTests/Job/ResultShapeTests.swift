@@ -31,10 +31,10 @@ import Testing
         (#"{"type":"job","job":1}"#, ["", "/a"], []),
         (#"{"type":"timer","seconds":0}"#, [""], ["/a", "/0"]),
         (
-            #"{"type":"value","value":{"a":[1,{"b":null}]}}"#, ["", "/a", "/a/0", "/a/1/b"],
-            ["/b", "/a/2", "/a/1/b/c", "/a/-"]
+            #"{"type":"value","value":{"a":[1,{"b":null}]}}"#, ["", "/a", "/a/0", "/a/1/b"], ["/b"]
         ),
-        (#"{"type":"value","value":{"a":"\\x"}}"#, ["/a", "/anything"], []),
+        (#"{"type":"value","value":{"a":"\\x"}}"#, ["/a"], ["/anything"]),
+        (#"{"type":"value","value":[1]}"#, ["/0"], ["/a"]),
         (
             #"{"type":"list","jobs":[]}"#, ["", "/0", "/12/ok", "/0/value/x", "/0/error/kind"],
             ["/x", "/01", "/-1", "/0/result"]

@@ -106,7 +106,7 @@ struct ScheduleTests {
             #expect(throws: SpecError.self) { try JobSpecReader.spec(json, limits: JobLimits()) }
         }
         let json = try JSON(parsing: #"{"source":{"type":"value","value":1},"key":"Schedule:x"}"#)
-        #expect(try JobSpecReader.spec(json, limits: JobLimits()).key == "Schedule:x")
+        #expect(try JobSpecReader.spec(json, limits: JobLimits()).terms.key == "Schedule:x")
     }
 
     @Test func job_hasTheValuesFilledIn_onceAndForAll() throws {
@@ -115,13 +115,13 @@ struct ScheduleTests {
             """#
         let spec = try JobSpecReader.scheduled(
             JSON(parsing: text), by: key, at: set, hasKey: true)
-        #expect(spec.key == "schedule:nightly:2026-09-21T14:13:20.000Z")
+        #expect(spec.terms.key == "schedule:nightly:2026-09-21T14:13:20.000Z")
         #expect(spec.json["source"]?["url"] == "http://a/?t=2026-09-21T14%3A13%3A20.000Z&b={{x}}")
         // What the link fills in later stands as it was, braces that are none with their backslash.
         #expect(spec.json["then"]?[0]?["then"]?["return"] == ["{{input}}", "nightly", #"\{{y}}"#])
         let byHand = try JobSpecReader.scheduled(
             JSON(parsing: text), by: key, at: set, hasKey: false)
-        #expect(byHand.key == nil)
+        #expect(byHand.terms.key == nil)
         // Braces that a schedule's spec has escaped are the name of a file.
         let braces = try JobSpecReader.scheduled(
             ["source": ["type": "download", "url": "http://a/", "path": #"\{{schedule/name}}"#]], by: key, at: set,

@@ -13,11 +13,12 @@ import Testing
             + #""priority":-1000,"delay":1.5,"timeout":60,"deadline":600,"retry":{"max":0,"initial":0,"factor":1,"#
             + #""maxDelay":0,"jitter":false},"key":"k","tags":["a","b"],"label":"l","requires":{"node":"ada"}}"#
         let spec = try JobSpec.parsing(text)
-        #expect(spec.plan.source.source == .json && spec.plan.links.count == 1)
-        #expect(spec.queue == "q" && spec.priority == -1000 && spec.delay == 1.5 && spec.notBefore == nil)
-        #expect(spec.plan.source.timeout == 60 && spec.plan.deadline == 600)
-        #expect(spec.plan.source.retry == RetryPolicy(max: 0, initial: 0, factor: 1, maxDelay: 0, jitter: false))
-        #expect(spec.key == "k" && spec.tags == ["a", "b"] && spec.label == "l" && spec.node == "ada")
+        let (terms, plan) = (spec.terms, spec.terms.plan)
+        #expect(plan.source.source == .json && plan.links.count == 1)
+        #expect(terms.queue == "q" && terms.priority == -1000 && spec.delay == 1.5 && spec.notBefore == nil)
+        #expect(plan.source.timeout == 60 && plan.deadline == 600)
+        #expect(plan.source.retry == RetryPolicy(max: 0, initial: 0, factor: 1, maxDelay: 0, jitter: false))
+        #expect(terms.key == "k" && terms.tags == ["a", "b"] && terms.label == "l" && spec.node == "ada")
         #expect(spec.json.description == text)
     }
 
@@ -27,10 +28,11 @@ import Testing
             try JobSpec.parsing(#"{"source":{"type":"error"}}"#),
             try .parsing(#"{"source":{"type":"error"},\#(nulls)}"#),
         ] {
-            #expect(spec.queue == "default" && spec.priority == 0 && spec.delay == nil && spec.notBefore == nil)
-            #expect(spec.plan.source.timeout == nil && spec.plan.source.retry == .standard)
-            #expect(spec.plan.deadline == nil && spec.key == nil)
-            #expect(spec.tags.isEmpty && spec.label == nil && spec.plan.links.isEmpty && spec.node == nil)
+            let (terms, plan) = (spec.terms, spec.terms.plan)
+            #expect(terms.queue == "default" && terms.priority == 0 && spec.delay == nil && spec.notBefore == nil)
+            #expect(plan.source.timeout == nil && plan.source.retry == .standard)
+            #expect(plan.deadline == nil && terms.key == nil)
+            #expect(terms.tags.isEmpty && terms.label == nil && plan.links.isEmpty && spec.node == nil)
         }
     }
 
@@ -38,20 +40,20 @@ import Testing
         let spec = try JobSpec.parsing(#"{"source":{"type":"error"},"retry":{"max":7}}"#)
         var expected = RetryPolicy.standard
         expected.max = 7
-        #expect(spec.plan.source.retry == expected)
+        #expect(spec.terms.plan.source.retry == expected)
     }
 
     @Test func retries_areThoseOfTheConfiguration_whenSpecNamesNone() throws {
         var limits = JobLimits()
         limits.retry = RetryPolicy(max: 3, initial: 7, factor: 1, maxDelay: 9, jitter: false)
         let source = #""source":{"type":"url","url":"https://h/"}"#
-        #expect(try JobSpec.parsing("{\(source)}", limits: limits).plan.source.retry == limits.retry)
+        #expect(try JobSpec.parsing("{\(source)}", limits: limits).terms.plan.source.retry == limits.retry)
         var own = limits.retry
         own.max = 1
         #expect(
-            try JobSpec.parsing(#"{\#(source),"retry":{"max":1}}"#, limits: limits).plan.source.retry == own)
+            try JobSpec.parsing(#"{\#(source),"retry":{"max":1}}"#, limits: limits).terms.plan.source.retry == own)
         var reader = JobSpecReader.ofStored(retry: limits.retry)
-        #expect(try reader.spec(JSON(parsing: "{\(source)}")).plan.source.retry == limits.retry)
+        #expect(try reader.spec(JSON(parsing: "{\(source)}")).terms.plan.source.retry == limits.retry)
     }
 
     @Test(arguments: [
@@ -266,14 +268,14 @@ import Testing
             let source = #"{"type":"\#(type)","url":"https://h/","method":"\#(method)"}"#
             let spec = try JobSpec.parsing(
                 #"{"source":{"type":"error"},"then":[{"then":{"source":\#(source)\#(ofStep)}}]\#(ofJob)}"#)
-            guard case .pair(let step?, _, _) = spec.plan.links.first else {
+            guard case .pair(let step?, _, _) = spec.terms.plan.links.first else {
                 Issue.record("no step")
                 return
             }
             #expect(step.retry.max == max)
             if ofStep.isEmpty, !method.hasPrefix("{") {
                 let own = try JobSpec.parsing(#"{"source":\#(source)\#(ofJob)}"#)
-                #expect(own.plan.source.retry.max == max)
+                #expect(own.terms.plan.source.retry.max == max)
             }
         }
     }
@@ -287,7 +289,7 @@ import Testing
                 #"{"source":{"type":"timer","seconds":"2.5"},"priority":"7","label":5,"tags":[1,true,"x"],"queue":"q"}"#
         )
         let spec = try JobSpecReader.child(json, at: JSONPointer(), depth: 1, limits: JobLimits())
-        #expect(spec.priority == 7 && spec.label == "5" && spec.tags == ["1", "true", "x"])
+        #expect(spec.terms.priority == 7 && spec.terms.label == "5" && spec.terms.tags == ["1", "true", "x"])
         #expect(throws: SpecError.self) { try JobSpecReader.spec(json, limits: JobLimits()) }
         for bad in [#""priority":"x""#, #""priority":"1.5""#, #""label":[]"#, #""tags":[[]]"#, #""timeout":"0""#] {
             let json = try JSON(parsing: #"{"source":{"type":"error"},\#(bad)}"#)

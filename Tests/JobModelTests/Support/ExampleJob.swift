@@ -17,12 +17,9 @@ struct ExampleJob {
         id: JobID = 7, spec: JobSpec, owner: UInt32 = 1000, state: JobState = .queued, createdAt: Timestamp = .after(0),
         parent: JobID? = nil
     ) {
-        let terms = JobTerms(
-            plan: spec.plan, queue: spec.queue, priority: spec.priority, key: spec.key, tags: spec.tags,
-            label: spec.label)
         row = JobRow(
             id: id, owner: owner, groups: nil,
-            parent: parent.map { JobRow.Parent(job: $0, link: 0, list: 1, index: 0, depth: 1) }, terms: terms,
+            parent: parent.map { JobRow.Parent(job: $0, link: 0, list: 1, index: 0, depth: 1) }, terms: spec.terms,
             specSize: spec.size, createdAt: createdAt, state: state)
         self.spec = spec
     }

@@ -38,9 +38,9 @@ enum SpecReading {
             let spec = try reader.child(
                 written.inheriting(queue: parent.queue, priority: parent.priority), at: JSONPointer(),
                 depth: (parent.parent?.depth ?? 0) + 1)
-            guard spec.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
+            guard spec.terms.queue != "no such queue" else { return invalid(index, "There is no such queue.") }
             return NewChildRow(
-                index: index, terms: .success(NewJob.Terms(spec, host: host(of: spec), isChild: true)),
+                index: index, terms: .success(NewJob.Terms(spec, host: host(of: spec))),
                 document: .spec(spec.json.utf8))
         } catch {
             return invalid(index, error.reason)
@@ -62,12 +62,12 @@ enum SpecReading {
         var reader = JobSpecReader(limits: limits)
         guard let spec = try? reader.spec(json), let text = spec.text else { return nil }
         var immediate: Carried?
-        if spec.plan.source.source == .value, let source = spec.json["source"] {
+        if spec.terms.plan.source.source == .value, let source = spec.json["source"] {
             immediate = .success(.inline(source["value"]?.utf8 ?? []))
         }
         return NewJob(
             terms: NewJob.Terms(spec, host: host(of: spec)), document: .spec(text),
-            digest: spec.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs,
+            digest: spec.terms.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs,
             subscription: subscription)
     }
 
