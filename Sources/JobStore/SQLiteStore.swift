@@ -181,7 +181,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
 }
 
 /// The row of the table `state`.
-struct StateRow: Equatable {
+struct StateRow {
     /// The last numbers that were given to a job and to a list.
     var lastJob: JobID
     var lastNumber: Int64
@@ -190,20 +190,19 @@ struct StateRow: Equatable {
     let anchor: SteadyTime?
     let boot: String
 
-    private init?(_ row: PreparedStatement) {
-        (lastJob, lastNumber, life) = (row.integer(0), row.integer(1), row.integer(2))
-        (anchor, boot) = (row.optionalInteger(3), row.text(4) ?? "")
-        // JSON numbers are exact up to here.
-        guard [lastJob, lastNumber, life].allSatisfy({ (0...1 << 53).contains($0) }) else { return nil }
-    }
-
     static func read(_ connection: SQLiteConnection) throws(StoreError) -> StateRow {
         let select = try connection.prepare(
             """
             SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), \
             max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot FROM state
             """)
-        guard let found = try select.row({ row throws(StoreError) in StateRow(row) }) else {
+        let found = try select.row { row throws(StoreError) in
+            StateRow(
+                lastJob: row.integer(0), lastNumber: row.integer(1), life: row.integer(2),
+                anchor: row.optionalInteger(3), boot: row.text(4) ?? "")
+        }
+        // JSON numbers are exact up to here.
+        guard let found, [found.lastJob, found.lastNumber, found.life].allSatisfy({ (0...1 << 53).contains($0) }) else {
             throw StoreError.damaged(connection.path, "its numbers make no sense")
         }
         return found

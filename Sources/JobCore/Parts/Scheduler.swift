@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// Decides which ready job starts next: queue slots, fair shares among owners, and host permits.
 ///

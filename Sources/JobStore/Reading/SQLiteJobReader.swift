@@ -24,9 +24,7 @@ package final class SQLiteJobReader: SQLReader {
         }
     }
 
-    package func job(_ id: JobID) throws(StoreError) -> StoredJob? {
-        try read { snapshot throws(StoreError) in try snapshot.job(id)?.job }
-    }
+    package func job(_ id: JobID) throws(StoreError) -> StoredJob? { try jobs([id]).first }
 
     package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
         try read { snapshot throws(StoreError) in
