@@ -47,15 +47,8 @@ static void report(uint32_t kind, int32_t value, uint64_t id) {
     while (!is_orphan && write(reports, &line, sizeof line) < 0 && errno == EINTR) {}
 }
 
-/// Reports the end of an empty group.
-static bool forget_if_empty(size_t index) {
-    if (!groups[index].has_exited || kill(-groups[index].leader, 0) == 0 || errno != ESRCH) return false;
-    report(DEFERD_GUARD_ENDED, 0, groups[index].id);
-    groups[index] = groups[--group_count];
-    return true;
-}
-
 /// Reaps ended processes: programs, and processes that they left, which belong to this process because it is a subreaper.
+/// Forgets groups that are empty now.
 static void reap(void) {
     int status;
     pid_t pid;
@@ -71,8 +64,10 @@ static void reap(void) {
             break;
         }
     }
-    for (size_t index = 0; index < group_count;) {
-        if (!forget_if_empty(index)) index++;
+    for (size_t index = group_count; index-- > 0;) {
+        if (!groups[index].has_exited || kill(-groups[index].leader, 0) == 0 || errno != ESRCH) continue;
+        report(DEFERD_GUARD_ENDED, 0, groups[index].id);
+        groups[index] = groups[--group_count];
     }
 }
 

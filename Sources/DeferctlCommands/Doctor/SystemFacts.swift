@@ -60,8 +60,8 @@ struct ServiceUnits: Sendable {
     }
 
     private let units: [String: [String: String]]
-    private let flag: String
-    private let kind: String
+    private let isUser: Bool
+    private var flag: String { isUser ? "--user " : "" }
 
     /// Reads the output of `systemctl show`: lines of properties, with an empty line between units.
     init(showing output: String, isUser: Bool) {
@@ -73,14 +73,13 @@ struct ServiceUnits: Sendable {
             }
             if let id = unit["Id"], unit["LoadState"] != "not-found" { units[id] = unit }
         }
-        self.units = units
-        (flag, kind) = isUser ? ("--user ", "user unit") : ("", "unit")
+        (self.units, self.isUser) = (units, isUser)
     }
 
     /// The settings of a user's unit that the user's programs have in the daemon, but not in a shell.
     var hardening: Finding? {
         let set = Self.inherited.filter { name, usual in units["deferd.service"]?[name].map { $0 != usual } ?? false }
-        guard kind == "user unit", !set.isEmpty else { return nil }
+        guard isUser, !set.isEmpty else { return nil }
         return Finding(
             "systemd", .warning,
             "deferd.service sets \(set.keys.sorted().joined(separator: ", ")), which programs run by jobs inherit; some "
@@ -90,7 +89,7 @@ struct ServiceUnits: Sendable {
 
     func finding(isReachable: Bool) -> Finding {
         guard let service = units["deferd.service"] else {
-            return Finding("systemd", .note, "There is no \(kind) deferd.service here.")
+            return Finding("systemd", .note, "There is no \(isUser ? "user unit" : "unit") deferd.service here.")
         }
         let state = [service["ActiveState"], service["SubState"]].compactMap(\.self).joined(separator: ", ")
         let journal = "See why with: journalctl \(flag)-u deferd -n 20"

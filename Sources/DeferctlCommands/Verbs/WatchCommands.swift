@@ -29,9 +29,8 @@ struct WatchCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let notifier = notify ? EndNotifier() : nil
         let watching = Watching(invocation: invocation, interval: interval?.seconds, showsChildren: children) {
-            notifier?.tell(of: $0, on: invocation.console)
+            notify ? EndNotifier.tell(of: $0, on: invocation.console) : nil
         }
         if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
         if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
@@ -83,24 +82,21 @@ struct WaitCommand: DaemonCommand {
 }
 
 /// Tells the user that jobs have ended: by desktop notifications, or else by the terminal's bell and a sentence.
-struct EndNotifier: Sendable {
+enum EndNotifier {
     /// Whether there is a session that shows what `notify-send` sends.
-    private let hasDesktop: Bool
-
-    init(_ variables: [String: String] = ProcessInfo.processInfo.environment) {
-        hasDesktop =
-            variables["DBUS_SESSION_BUS_ADDRESS"] != nil
-            || variables["XDG_RUNTIME_DIR"].map { access("\($0)/bus", F_OK) == 0 } ?? false
+    private static let hasDesktop = {
+        let variables = ProcessInfo.processInfo.environment
         // Nothing waits for the programs that show notifications.
-        if hasDesktop { signal(SIGCHLD, SIG_IGN) }
-    }
+        signal(SIGCHLD, SIG_IGN)
+        return variables["DBUS_SESSION_BUS_ADDRESS"] != nil
+            || variables["XDG_RUNTIME_DIR"].map { access("\($0)/bus", F_OK) == 0 } ?? false
+    }()
 
     /// The sentence to write if the event tells of an end that no notification was sent for.
-    func tell(of event: JobEvent, on console: Console) -> String? {
+    static func tell(of event: JobEvent, on console: Console) -> String? {
         guard case .state(let job) = event.change, job.isFinished else { return nil }
-        let text = JobText(job, now: .now)
-        let (head, body) = ("Job \(job.id) \(job.state.sanitized)", text.title)
-        if hasDesktop, Self.send(head, body) { return nil }
+        let (head, body) = ("Job \(job.id) \(job.state.sanitized)", JobText(job, now: .now).title)
+        if hasDesktop, send(head, body) { return nil }
         if console.showsMessages { try? console.messages.write("\u{7}") }
         return "\(head): \(body)"
     }
