@@ -7,10 +7,13 @@ import JobProtocol
 /// The name of a user. Blocks.
 private func userName(_ uid: UInt32) -> String? {
     var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
-    var buffer = [CChar](repeating: 0, count: 16 << 10)
-    guard getpwuid_r(uid, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-    // The name lies in the buffer.
-    return withExtendedLifetime(buffer) { entry.pw_name.map { String(cString: $0) } }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
+        guard let base = buffer.baseAddress, getpwuid_r(uid, &entry, base, buffer.count, &found) == 0, found != nil
+        else {
+            return nil
+        }
+        return entry.pw_name.map { String(cString: $0) }
+    }
 }
 
 /// `server.info`, `server.stats`, `server.usage` and `server.nodes`.
