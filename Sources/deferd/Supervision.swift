@@ -22,7 +22,7 @@ struct Supervision: Service {
     let hangUps: UnixSignalsSequence
     let logger: Logger
     private let notifier = ServiceNotifier()
-    /// What to know about the last reload.
+    /// A remark about the last reload, for the status of the service.
     private let remark = NIOLockedValueBox<String?>(nil)
 
     func run() async throws {

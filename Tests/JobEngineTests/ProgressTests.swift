@@ -4,7 +4,7 @@ import Testing
 
 @testable import JobEngine
 
-/// What subscribers are told of progress.
+/// The notifications of progress that subscribers receive.
 @Suite struct ProgressTests {
     private let board = Board()
 

@@ -9,7 +9,7 @@ import SystemPackage
 /// ``remove()``. One task uses it at a time.
 final class BodyFile: Sendable {
     private struct State {
-        /// What is not written to the file.
+        /// The bytes at the end that are not in the file.
         var memory: [UInt8] = []
         var size = 0
         var opened: (file: OpenFile, directory: OpenFile, name: String)?

@@ -83,7 +83,7 @@ final class Exchange: Sendable {
         let written = channel.writeAndFlush(head)
         switch request.body {
         case .file(let file) where file.size > 0:
-            // Ends with the exchange, as nothing more is sent then.
+            // The task needs no handle: it stops once the exchange has ended, or at a failed write.
             Task(executorPreference: LoopExecutor(loop)) { await self.send(file, over: channel) }
         case .bytes(let bytes) where !bytes.isEmpty:
             channel.writeAndFlush(ByteBuffer(bytes: bytes)).whenComplete { self.finishSending($0, bytes.count) }

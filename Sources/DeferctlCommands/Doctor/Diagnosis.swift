@@ -2,7 +2,7 @@ import Glibc
 import JobClient
 import JobModel
 
-/// What the answers of a daemon say about its health. Values only; ``DoctorCommand`` asks.
+/// The findings in a daemon's answers, for which ``DoctorCommand`` asks.
 enum Diagnosis {
     /// The part of a limit from which it counts as almost full.
     private static let full = 0.9

@@ -11,7 +11,7 @@ enum SocketGroup {
         return getgrgid(facts.st_gid).map { String(cString: $0.pointee.gr_name) } ?? String(facts.st_gid)
     }
 
-    /// What a user can do who may not connect.
+    /// The next step for a user who may not connect.
     static func nextForDenied(_ user: String, group: String?) -> String {
         switch group {
         case nil: "Only its owner may use it; ask for a daemon whose socket belongs to a group of yours."

@@ -34,7 +34,7 @@ struct FollowedJob {
 
     private var tenth: Int { Int(min(1, max(0, progress?.fraction ?? 0)) * 10) }
 
-    /// What a log tells: each new state or link, and progress at each tenth, or every ten seconds if the total is unknown.
+    /// The line for a log: of each new state or link, and of progress at each tenth, or every ten seconds if the total is unknown.
     mutating func tell(since before: FollowedJob?, now: Timestamp) -> String {
         guard let before, isLike(before) else {
             let text = JobText(snapshot, now: now)

@@ -5,9 +5,9 @@ struct Watching: Sendable {
     let invocation: Invocation
     var interval: Double?
     var showsChildren = false
-    /// What follows the view of a job, once its program writes.
+    /// The output of a job's program, which replaces the view of the job.
     var output: OutputFollower?
-    /// What to say of an event besides showing it.
+    /// A message about an event, printed after the event is shown; nil for none.
     var tell: @Sendable (JobEvent) -> String? = { _ in nil }
 
     /// Watches these jobs until all are finished, and returns the worst status.

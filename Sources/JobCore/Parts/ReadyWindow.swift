@@ -57,7 +57,7 @@ struct ReadyWindow {
             guard entries.count < Self.size else { break }
             let rows = try read(horizon, [], Self.size)
             let last = rows.count == Self.size ? rows.last?.position ?? Self.end : Self.end
-            // What was read past full hosts may have been read again.
+            // This read may return jobs that a read past full hosts has returned.
             entries = entries.filter { !isBehind($0) } + rows + entries.filter { $0.position > last }
             horizon = last
         }

@@ -2,7 +2,7 @@ import JobModel
 
 /// The subscriptions and the jobs that they cover; not in rows, so a reset keeps them.
 package struct Subscriptions {
-    /// What a subscription covers; the owner of tagged or all jobs is nil for all users.
+    /// The key of a subscription in the index; the owner of tagged or all jobs is nil for all users.
     private enum Topic: Hashable {
         case job(JobID)
         case tag(String, UInt32?)

@@ -10,7 +10,7 @@ final class Inbox: Sendable {
     struct Entry: Sendable {
         /// About how many bytes it brings into a round.
         let size: Int
-        /// What the engine does on its thread.
+        /// Work for the engine's thread.
         let body: @Sendable (EngineLoop) -> Void
 
         static func task(_ body: @escaping @Sendable (EngineLoop) -> Void) -> Entry { Entry(size: 0, body: body) }

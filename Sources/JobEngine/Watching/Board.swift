@@ -20,7 +20,7 @@ package final class Board: Sendable {
 
     fileprivate struct State {
         var own = Known()
-        /// What is known from other nodes only.
+        /// Runs and lists that only other nodes have reported.
         var heard = Known()
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
@@ -164,7 +164,7 @@ package final class Board: Sendable {
         state.withLock { (!$0.own.runs.isEmpty || !$0.heard.runs.isEmpty, $0.listChanges) }
     }
 
-    /// What there is to tell of each job.
+    /// The present progress of each job with a run or a list.
     func present() -> [JobID: JobProgress] {
         state.withLock { state in
             let jobs = [state.heard, state.own].flatMap { Array($0.runs.keys) + $0.lists.keys }

@@ -1,7 +1,7 @@
 import JobCore
 import JobModel
 
-/// What there is to tell of a job: the progress of its run or list, and the output of its program.
+/// The progress of a job's run or list, and the size of its program's output.
 struct JobProgress {
     /// Nil for a list without ended children, and for completed work, which the job's end tells at once.
     private(set) var progress: Progress?
@@ -18,7 +18,7 @@ struct JobProgress {
         (output, reports, self.run) = (snapshot?.output, snapshot?.reports ?? 0, run)
     }
 
-    /// What has changed since an earlier moment; nil for nothing.
+    /// The changes since an earlier moment; nil for none.
     func news(since former: JobProgress?) -> JobProgress? {
         var news = self
         if let former, former.run === run {
@@ -31,7 +31,7 @@ struct JobProgress {
     }
 }
 
-/// What subscriptions that ask for progress at one interval are told next, and what they know.
+/// The progress that subscriptions with one interval were told last, and the time of the next report.
 struct ProgressInterval {
     var end: SteadyTime
     var told: [JobID: JobProgress] = [:]

@@ -40,7 +40,7 @@ extension JobRow {
         return try submitted(#"{"source":{"type":"url","url":"http://h/"},"then":[\#(links)]\#(members)}"#)
     }
 
-    /// What the job does next.
+    /// The next step of the job.
     enum Next {
         case enqueue, run, interrupt, wait, finish
     }

@@ -1,7 +1,7 @@
 import JobCore
 import JobModel
 
-/// What the oracle looks at in the memory of a core.
+/// The parts of a core's memory that the oracle compares.
 extension Core {
     /// The rebuilt state on which two cores with the same knowledge must agree.
     struct Inspection {

@@ -2,10 +2,10 @@ import Glibc
 import JobModel
 import SystemPackage
 
-/// What the process that submitted a job may do with an open file or directory, by its mode and access list.
+/// The rights of the process that submitted a job to open files and directories, by their modes and access lists.
 ///
-/// The kernel checks the rights of the daemon, which opens files for many users. Only the daemon's own rights count in a
-/// user instance, and for the daemon's own user. Root may do everything.
+/// The kernel checks only the rights of the daemon, which opens files for many users. These alone count where ``owner`` is
+/// nil: in a user instance, and for the daemon's own user. Root has all rights.
 extension DownloadPath {
     func permits(_ rights: AccessList.Rights, on file: Int32, _ files: FileOperations) throws(Errno) -> Bool {
         guard let user = owner, user != 0 else { return true }
