@@ -69,8 +69,9 @@ extension Configuration {
                 configuration.http.credentials.append(try entry.reading(from: secrets))
             } catch {
                 let location = entry.line.flatMap { _ in path } ?? "DEFERD_HTTP_CREDENTIALS"
-                errors += error.located(in: entry.host, line: entry.line)
-                    .located(at: location, line: nil, of: "http.credentials")
+                errors +=
+                    error.located(line: entry.line, of: entry.host)
+                    .located(at: location, line: nil, of: "http.credentials").errors
             }
         }
         configuration.storePassword = secrets.flatMap { CredentialEntry.text("store-password", in: $0) }
@@ -118,8 +119,8 @@ extension Configuration {
                 return nil
             }
             return warning(
-                "programs",
-                "\(name): there is no program \"\(path)\", so every job with it will fail; install it, or change its "
+                "programs", entry: name,
+                "there is no program \"\(path)\", so every job with it will fail; install it, or change its "
                     + "command", line: programs.lines[name])
         }
         var group: [ConfigurationError] = []
@@ -134,10 +135,13 @@ extension Configuration {
         return roots + commands + group
     }
 
-    private func warning(_ key: String, _ reason: String, line: Int? = nil) -> ConfigurationError {
+    private func warning(
+        _ key: String, entry: String? = nil, _ reason: String, line: Int? = nil
+    ) -> ConfigurationError {
         let origin = origins[key]
         return ConfigurationError(
-            location: origin?.location ?? "defaults", line: line ?? origin?.line, key: key, reason: reason)
+            location: origin?.location ?? "defaults", line: line ?? origin?.line,
+            key: entry.map { "\(key).\($0)" } ?? key, reason: reason)
     }
 
     /// Whether there is certainly no directory at this path; it may be invisible to this user.
@@ -183,7 +187,7 @@ extension Configuration {
         var changed = self
         do { try key.apply(&changed, value) } catch {
             let errors = error as? ConfigurationErrors ?? ConfigurationErrors("\(error)")
-            return errors.located(at: location, line: line, of: key.name)
+            return errors.located(at: location, line: line, of: key.name).errors
         }
         // Only the sources can check some values; here the line is still known.
         do throws(JobError) {

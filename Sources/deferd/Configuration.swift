@@ -116,6 +116,7 @@ struct ConfigurationError: CustomStringConvertible {
     /// The file, the variable or the flag.
     var location = ""
     var line: Int?
+    /// The whole name, with dots.
     var key: String?
     /// A clause.
     let reason: String
@@ -135,15 +136,14 @@ struct ConfigurationErrors: Error, CustomStringConvertible {
         errors = [ConfigurationError(location: location, line: line, reason: reason)]
     }
 
-    /// The errors of an entry of a map.
-    func located(in name: String, line: Int?) -> ConfigurationErrors {
+    /// The errors of the value of a key, or of an entry of a map; they may have lines, and keys below it, of their own.
+    func located(at location: String = "", line: Int?, of key: String) -> ConfigurationErrors {
         ConfigurationErrors(
-            errors: errors.map { ConfigurationError(line: $0.line ?? line, reason: "\(name): \($0.reason)") })
-    }
-
-    /// The errors of the value of a key; they may have lines of their own.
-    func located(at location: String, line: Int?, of key: String) -> [ConfigurationError] {
-        errors.map { ConfigurationError(location: location, line: $0.line ?? line, key: key, reason: $0.reason) }
+            errors: errors.map { error in
+                ConfigurationError(
+                    location: location, line: error.line ?? line, key: error.key.map { "\(key).\($0)" } ?? key,
+                    reason: error.reason)
+            })
     }
 
     /// The first error, where there is room for one sentence.

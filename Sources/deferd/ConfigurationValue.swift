@@ -122,7 +122,7 @@ extension ConfigurationValue.Entry {
 
     /// Runs `body`, and adds the name and the line of this entry to its errors.
     func located(_ body: () throws -> Void) throws {
-        do { try body() } catch let error as ConfigurationErrors { throw error.located(in: name, line: line) }
+        do { try body() } catch let error as ConfigurationErrors { throw error.located(line: line, of: name) }
     }
 
     /// Throws unless a program or a queue can have this name.

@@ -28,7 +28,7 @@ import Testing
             ("socket:\n  mode: rw", 2, "socket.mode"), ("socket:\n  path: relative", 2, "socket.path"),
             ("state:\n  directory: here", 2, "state.directory"), ("downloads:\n  roots: [/a, b]", 2, "downloads.roots"),
             ("downloads:\n  roots: /a", 2, nil), ("queues:\n  default: 0", 2, "queues"),
-            ("queues:\n  default: two", 2, "queues"), ("queues: [a]", 1, "queues"),
+            ("queues:\n  default: two", 2, "queues.default"), ("queues: [a]", 1, "queues"),
             ("http:\n  perHost: 0", 2, "http.perHost"), ("http:\n  connectTimeout: soon", 2, "http.connectTimeout"),
             ("http:\n  proxy: nowhere", 2, "http.proxy"), ("http:\n  noProxy: [a b]", 2, "http.noProxy"),
             ("http:\n  retry:\n    max: -1", 3, "http.retry.max"),
@@ -58,7 +58,7 @@ import Testing
             ("limits:\n  line: 4096\n  line: 8192", 3, "limits.line"),
             ("node:\n  name: a/b", 2, "node.name"), ("node:\n  lease: 2", 2, "node.lease"),
             ("programs:\n  a: {command: [x]}\n", 2, "programs"),
-            ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4, "programs"),
+            ("programs:\n  a:\n    command: [/x]\n    timeout: no\n", 4, "programs.a.timeout"),
             ("programs:\n  a:\n    command: [/x]\n    colour: red\n", 4, "programs"),
             ("programs:\n  any: perhaps\n", 2, "programs"), ("programs:\n  any: {command: [/x]}\n", 2, "programs"),
             ("programs:\n  a: {timeout: 3}\n", 2, "programs"),
@@ -111,9 +111,10 @@ import Testing
         }
         #expect(
             places == [
-                ["deferd.yaml:2", "limits.line"], ["deferd.yaml:3", "limits.wat"], ["deferd.yaml:6", "queues"],
-                ["deferd.yaml:8", "queues"], ["deferd.yaml:10", "http.proxy"], ["deferd.yaml:12", "http.credentials"],
-                ["deferd.yaml:14", "http.credentials"], ["deferd.yaml:16", "policy.denyAddresses"],
+                ["deferd.yaml:2", "limits.line"], ["deferd.yaml:3", "limits.wat"], ["deferd.yaml:6", "queues.default"],
+                ["deferd.yaml:8", "queues.b"], ["deferd.yaml:10", "http.proxy"],
+                ["deferd.yaml:12", "http.credentials.a.org"], ["deferd.yaml:14", "path"],
+                ["deferd.yaml:16", "policy.denyAddresses"],
                 ["deferd.yaml:17", "socket"], ["deferd.yaml:18", "nonsense"], ["DEFERD_LIMITS_BODY", "limits.body"],
                 ["--log-level", "log.level"],
             ], "\(errors)")
@@ -178,7 +179,7 @@ import Testing
             let place = directory.path + "/deferd.yaml"
             #expect(
                 errors.contains("warning: \(place):2: socket.group: there is no group \"nobody-has-it\""), "\(errors)")
-            #expect(errors.contains("warning: \(place):5: programs: gone: there is no program \"/nonexistent/x\""))
+            #expect(errors.contains("warning: \(place):5: programs.gone: there is no program \"/nonexistent/x\""))
             #expect(errors.split(separator: "\n").count == 2, "\(errors)")
         }
     }
