@@ -34,8 +34,10 @@ struct Supervision: Service {
             try notifier.mainPID(getpid())
             try notifier.ready()
         }
-        // Most of the daemon's code was needed only to start.
-        if ProcessInfo.processInfo.environment["DEFERD_TUNING"] != "off" { deferd_release_image() }
+        // Most of the daemon's code was needed only to start, which includes the first steps of its tasks.
+        if ProcessInfo.processInfo.environment["DEFERD_TUNING"] != "off" {
+            group.any().scheduleTask(in: .seconds(1)) { deferd_release_image() }
+        }
         let watchdog = try Watchdog()
         await withGracefulShutdownHandler {
             await cancelWhenGracefulShutdown {
