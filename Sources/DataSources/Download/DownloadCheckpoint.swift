@@ -16,12 +16,14 @@ struct DownloadCheckpoint: Sendable, Hashable {
     var synced = ByteRanges()
     /// Whether earlier bytes can be missing, so that the size of the file does not tell what is written.
     var hasHoles = false
+    /// The bytes of a file with holes that were written, which count until the machine restarts.
+    var written = ByteRanges()
 
     var json: JSON {
         .object([
             "url": url.json, validator.isTag ? "etag" : "lastModified": validator.text.json, "total": total?.json,
             "folder": directory.json, "name": name.json, "part": part.json, "boot": bootID.json,
-            "synced": synced.text.json, "holes": hasHoles.json,
+            "synced": synced.text.json, "holes": hasHoles.json, "written": written.text.json,
         ])
     }
 }
@@ -34,12 +36,14 @@ extension DownloadCheckpoint {
             let directory = json["folder"]?.string,
             let part = json["part"].flatMap(FileOperations.Status.Identity.init(json:)),
             let bootID = json["boot"]?.string, !name.isEmpty, !name.contains("/"),
-            let synced = json["synced"]?.string.flatMap({ ByteRanges($0) }), let hasHoles = json["holes"]?.bool
+            let synced = json["synced"]?.string.flatMap({ ByteRanges($0) }), let hasHoles = json["holes"]?.bool,
+            let written = json["written"]?.string.flatMap({ ByteRanges($0) })
         else { return nil }
         self.init(
             url: url, validator: Validator(isTag: json["etag"] != nil, text: validator),
             total: json["total"]?.int.flatMap { $0 < 0 ? nil : Int64($0) },
-            directory: directory, name: name, part: part, bootID: bootID, synced: synced, hasHoles: hasHoles)
+            directory: directory, name: name, part: part, bootID: bootID, synced: synced, hasHoles: hasHoles,
+            written: written)
     }
 
     func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
@@ -52,8 +56,8 @@ extension DownloadCheckpoint {
     /// The bytes of a `.part` of `size` bytes that can be relied on.
     func usable(ofSize size: Int64, boot current: String) -> ByteRanges {
         let isSameBoot = bootID == current && !current.isEmpty
-        let written = isSameBoot && !hasHoles ? ByteRanges(0..<size) : synced
-        let usable = written.below(min(size, total ?? size))
+        let present = !isSameBoot ? synced : hasHoles ? synced.union(written) : ByteRanges(0..<size)
+        let usable = present.below(min(size, total ?? size))
         // The last byte is always fetched again, as only a response shows that this version is still current.
         return usable.count == total ? usable.below(usable.count - 1) : usable
     }

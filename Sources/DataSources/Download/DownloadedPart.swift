@@ -6,8 +6,9 @@ import SystemPackage
 
 /// The contents of a `.part` file: the ranges that are written, and the digest of the bytes before the first gap.
 ///
-/// A checkpoint is saved from time to time, so that a crash of the machine loses little of it. A file that several
-/// connections fill has holes, so its size does not tell what is written: there, a killed daemon loses as little.
+/// The file is synced from time to time, and a checkpoint saved, so that a crash of the machine loses little of it. A file
+/// that several connections fill has holes, so its size does not tell what is written: its checkpoint is saved each
+/// second, so that a killed daemon loses no more.
 final class DownloadedPart: Sendable {
     private struct State {
         var written: ByteRanges
@@ -115,48 +116,56 @@ final class DownloadedPart: Sendable {
 
     /// Files below `size` that arrive within `time` get no checkpoint: fetching them again is cheaper.
     private static let negligible = (size: Int64(1 << 20), time: TimeAmount.seconds(2))
-    private static let interval = TimeAmount.seconds(15)
+    /// The seconds between two syncs.
+    private static let interval: Int64 = 15
 
     /// Saves checkpoints until the task is cancelled or the transfer interrupted.
     ///
     /// If the file cannot be synced, this interrupts the transfer: a later sync would not tell of it again.
     func saveCheckpoints() async {
-        guard let checkpoint else { return }
+        guard var checkpoint else { return }
         do throws(JobError) {
             if !state.withLock(\.isSaved) {
                 let isLarge = max(count, total ?? 0) >= Self.negligible.size
                 try await transfer.control.sleep(for: isLarge ? .zero : Self.negligible.time)
-                // The first checkpoint only names the file: until the machine restarts, that is enough.
+                // The first checkpoint only names the file, which is enough for one without holes.
                 await save(checkpoint)
             }
-            var saved = count
+            let steps = hasHoles ? Self.interval : 1
             while true {
-                try await transfer.control.sleep(for: Self.interval)
-                let present = count
-                guard present > saved else { continue }
-                try await saveWritten(checkpoint)
-                saved = present
+                for _ in 0..<steps {
+                    try await transfer.control.sleep(for: .seconds(Self.interval / steps))
+                    guard hasHoles, count > checkpoint.written.count else { continue }
+                    checkpoint.written = written
+                    await save(checkpoint)
+                }
+                guard count > max(resumed, checkpoint.synced.count) else { continue }
+                checkpoint.synced = try await sync()
+                await save(checkpoint)
             }
         } catch {
             if !Task.isCancelled { transfer.control.interrupt(error) }
         }
     }
 
-    /// Saves a checkpoint of what is written, once that is on stable storage.
-    private func saveWritten(_ checkpoint: DownloadCheckpoint) async throws(JobError) {
-        var checkpoint = checkpoint
-        checkpoint.synced = written
+    /// Syncs the file, and returns what was written before.
+    private func sync() async throws(JobError) -> ByteRanges {
+        let present = written
         try await transfer.userFiles.run { [target, files = transfer.files] () throws(JobError) in
             try JobError.naming(target.partPath, "synced") { () throws(Errno) in try files.sync(target.descriptor) }
         }
-        await save(checkpoint)
+        return present
     }
 
     /// Saves what a later attempt needs; false if it cannot find the file.
     func close() async -> Bool {
-        if let checkpoint, !state.withLock(\.isSaved) { await save(checkpoint) }
+        guard var checkpoint else { return false }
+        if !state.withLock(\.isSaved) { await save(checkpoint) }
         // If this fails, the checkpoint before it counts.
-        if let checkpoint, hasHoles, count > resumed { try? await saveWritten(checkpoint) }
+        if hasHoles, count > resumed, let synced = try? await sync() {
+            checkpoint.synced = synced
+            await save(checkpoint)
+        }
         return state.withLock(\.isSaved)
     }
 

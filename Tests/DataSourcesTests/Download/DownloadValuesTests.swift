@@ -56,7 +56,9 @@ import Testing
         #expect(note.usable(ofSize: 100, boot: "boot").text == "0-99")
         #expect(DownloadCheckpoint(note.json) == note)
         note.hasHoles = true
-        #expect(note.usable(ofSize: 100, boot: "boot").text == "0-30")
+        note.written = ByteRanges(20..<40)
+        #expect(note.usable(ofSize: 100, boot: "boot").text == "0-40")
+        #expect(note.usable(ofSize: 100, boot: "other").text == "0-30")
         #expect(DownloadCheckpoint(note.json) == note)
         note.bootID = ""
         #expect(note.usable(ofSize: 70, boot: "").text == "0-30")

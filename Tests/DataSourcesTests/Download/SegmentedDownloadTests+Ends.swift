@@ -48,6 +48,22 @@ extension SegmentedDownloadTests {
         }
     }
 
+    /// As after kill -9: the first run never ends, and a second one begins with what was noted.
+    @Test func secondRun_goesOnWithAllSegments_whereFirstOneWasKilled() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: Self.hanging, timers: clock) { origin, bench in
+            let killed = try bench.start(download(origin))
+            await killed.progress(reaches: 400_000)
+            await clock.turn(by: .seconds(1)) { (bench[checkpoint: 1]?["written"]?.string ?? "").isEmpty }
+            try await bench.restarted { second in
+                let result = try await second.result(download(origin))
+                #expect(result["resumedFrom"] == 400_000)
+                #expect(second.bytes(of: second.downloads + "/x") == Self.body)
+            }
+            killed.cancel()
+        }
+    }
+
     @Test func restartOfTheMachine_goesOnWithWhatWasSynced() async throws {
         var files = FileOperations.real
         files.bootID = "another"
