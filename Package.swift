@@ -220,7 +220,7 @@ let package = Package(
         .testTarget(
             name: "JobServerTests",
             dependencies: [
-                "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine", "TestSupport",
+                "JobServer", "JobModel", "JobProtocol", "JobCore", "JobEngine", "TestSupport", log,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio,
             swiftSettings: ours),

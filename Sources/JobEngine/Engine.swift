@@ -172,7 +172,7 @@ package final class Engine: Sendable {
 
     /// Returns once all of these jobs have ended or are gone, maybe at once, or ``abandon(_:of:)`` has ended the wait. The caller
     /// reads the jobs then, and waits again for a job that was retried since.
-    package func wait(for jobs: [JobID], as caller: Caller, id: RequestID) async throws(CoreError) {
+    package func wait(for jobs: [JobID], as caller: Caller, id: RequestID) async throws(ProtocolError) {
         if case .failed(let error) = await ask(.wait(jobs), for: caller, as: id) { throw error }
     }
 

@@ -7,13 +7,13 @@ package import Logging
 import NIOCore
 package import NIOPosix
 import ServiceLifecycle
+import Synchronization
 
 /// Serves the protocol on a listening socket until a graceful shutdown.
 package struct JobServer: Service {
     private let engine: Engine
     private let listener: Listener
     private let group: MultiThreadedEventLoopGroup
-    private let logger: Logger
     private let state: ServerState
 
     package init(
@@ -23,20 +23,19 @@ package struct JobServer: Service {
         self.engine = engine
         self.listener = listener
         self.group = group
-        self.logger = logger
-        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup)
+        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup, logger: logger)
     }
 
     /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
     /// client is disconnected.
     package func configure(adminGroup: UInt32?) {
         state.configure(engine.limits, adminGroup: adminGroup)
-        state.refusedConfiguration = nil
+        state.refusedConfiguration.withLock { $0 = nil }
     }
 
     /// Notes why a new configuration was not applied.
     package func refused(configuration reason: String) {
-        state.refusedConfiguration = (reason, engine.wallTime)
+        state.refusedConfiguration.withLock { $0 = (reason, engine.wallTime) }
     }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
@@ -70,9 +69,7 @@ package struct JobServer: Service {
             // The socket is new and its buffer empty, so the line fits.
             _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             close(descriptor)
-            state.warn(
-                .connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"],
-                to: logger)
+            state.warn(.connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"])
             return nil
         }
         do {
@@ -81,11 +78,11 @@ package struct JobServer: Service {
                 .channelOption(.autoRead, value: false)
                 .channelOption(.allowRemoteHalfClosure, value: true)
                 .channelOption(.maxMessagesPerRead, value: 1)
-                .channelInitializer { [engine, state, logger] channel in
+                .channelInitializer { [engine, state] channel in
                     channel.eventLoop.makeCompletedFuture {
                         let connection = Connection(
-                            peer: peer, engine: engine, server: state, budget: budget, channel: channel, logger: logger)
-                        try channel.pipeline.syncOperations.addHandler(FrameHandler(connection))
+                            peer: peer, engine: engine, server: state, budget: budget, channel: channel)
+                        try channel.pipeline.syncOperations.addHandler(SocketHandler(connection))
                         adopted.succeed(connection)
                     }
                 }
@@ -94,7 +91,7 @@ package struct JobServer: Service {
             return try channel.flatMap { _ in adopted.futureResult }.wait()
         } catch {
             state.leave(peer.uid)
-            logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
+            state.logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])
             return nil
         }
     }

@@ -16,25 +16,25 @@ final class ServerState: Sendable {
         var adminGroup: UInt32?
         var connections = 0
         var users: [UInt32: User] = [:]
-        var refusedConfiguration: RefusedConfiguration?
     }
-
-    /// Why the last reload applied nothing.
-    typealias RefusedConfiguration = (reason: String, at: Timestamp)
 
     /// More users are remembered only while they are connected.
     private static let mostRemembered = 1024
 
     let version: String
     let startedAt: Timestamp
+    let logger: Logger
     private let start = ContinuousClock.now
     /// Seconds since the daemon started.
     var uptime: Double { start.duration(to: .now) / .seconds(1) }
+    /// Why the last reload applied nothing; nil if it did.
+    let refusedConfiguration = Mutex<(reason: String, at: Timestamp)?>(nil)
     private let state: Mutex<State>
 
-    init(version: String, startedAt: Timestamp, adminGroup: UInt32?) {
+    init(version: String, startedAt: Timestamp, adminGroup: UInt32?, logger: Logger) {
         self.version = version
         self.startedAt = startedAt
+        self.logger = logger
         state = Mutex(State(adminGroup: adminGroup))
     }
 
@@ -49,12 +49,6 @@ final class ServerState: Sendable {
         for user in users { user.budget.configure(limit: limits.memoryPerUser, outbound: limits.outbound) }
     }
 
-    /// Nil if the configuration of the last reload was applied.
-    var refusedConfiguration: RefusedConfiguration? {
-        get { state.withLock(\.refusedConfiguration) }
-        set { state.withLock { $0.refusedConfiguration = newValue } }
-    }
-
     // MARK: - Connections
 
     /// The users that are connected, or were not long ago.
@@ -62,30 +56,28 @@ final class ServerState: Sendable {
     /// The bytes that a user makes the daemon hold in memory.
     func memory(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.budget }?.used ?? 0 }
 
-    var connectionCount: Int { state.withLock(\.connections) }
-
-    func connectionCount(of uid: UInt32) -> Int { state.withLock { $0.users[uid]?.connections ?? 0 } }
+    /// The open connections of a user, or of all.
+    func connectionCount(of uid: UInt32? = nil) -> Int {
+        state.withLock { state in uid.map { state.users[$0]?.connections ?? 0 } ?? state.connections }
+    }
 
     /// Admits a connection and returns its user's budget, or throws the reason why it is refused.
     func enter(_ uid: UInt32, within limits: JobLimits) throws(ProtocolError) -> UserBudget {
-        let entered = state.withLock { state -> Result<UserBudget, ProtocolError> in
+        try state.withLock { (state) throws(ProtocolError) in
             if state.users[uid] == nil, state.users.count >= Self.mostRemembered {
                 // What a closed connection still holds counts until it is released.
                 state.users = state.users.filter { $0.value.connections > 0 || $0.value.budget.used > 0 }
             }
             var user = state.users[uid] ?? User(budget: UserBudget(limit: limits.memoryPerUser))
             defer { state.users[uid] = user }
-            guard state.connections < limits.connections else {
-                return .failure(Self.refusal("There are \(state.connections)"))
-            }
+            guard state.connections < limits.connections else { throw Self.refusal("There are \(state.connections)") }
             guard user.connections < limits.connectionsPerUser else {
-                return .failure(Self.refusal("You have \(user.connections)"))
+                throw Self.refusal("You have \(user.connections)")
             }
             state.connections += 1
             user.connections += 1
-            return .success(user.budget)
+            return user.budget
         }
-        return try entered.get()
     }
 
     private static func refusal(_ count: String) -> ProtocolError {
@@ -110,12 +102,8 @@ final class ServerState: Sendable {
         }
     }
 
-    func warn(
-        _ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:],
-        to logger: Logger
-    ) {
+    func warn(_ event: CatalogEvent, _ message: Logger.Message, of uid: UInt32, _ metadata: Logger.Metadata = [:]) {
         guard warns(of: uid) else { return }
-        logger.warning(
-            message, metadata: metadata.merging(["event": "\(event.name)", "uid": "\(uid)"]) { $1 })
+        logger.warning(message, metadata: metadata.merging(["event": "\(event.name)", "uid": "\(uid)"]) { $1 })
     }
 }

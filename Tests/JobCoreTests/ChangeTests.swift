@@ -139,7 +139,7 @@ import Testing
             return #expect(Bool(false), "It got another answer.")
         }
         // The target was removed for its room, so there is no job to wait for.
-        #expect(throws: CoreError.self) { try answers[0].get() }
+        #expect(throws: ProtocolError.self) { try answers[0].get() }
         #expect(!driver.exists(target))
     }
 }

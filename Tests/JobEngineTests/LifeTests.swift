@@ -74,7 +74,9 @@ import Testing
         try await TestEngine.with {
             $0.minimumFree = .max
         } _: { test in
-            await #expect(throws: CoreError.self) { try await test.submit(["source": ["type": "value", "value": 1]]) }
+            await #expect(throws: ProtocolError.self) {
+                try await test.submit(["source": ["type": "value", "value": 1]])
+            }
             #expect(test.engine.status.core.shortage != nil)
         }
     }

@@ -22,7 +22,7 @@ import Testing
             let answer = await test.engine.ask(
                 .submit([try test.job(Self.value)]), for: TestEngine.user)
             guard case .failed(let error) = answer else { throw TestEngine.Unexpected("It did not fail.") }
-            #expect(error.code == .storage)
+            #expect(error.code == ProtocolError.Code.storage.rawValue)
             // The store works again, and nothing is left of it.
             let last = try await test.run(Self.value)
             #expect(last.id == 1)
@@ -61,7 +61,7 @@ import Testing
             guard case .failed(let error) = await test.engine.ask(.change(job, .cancel), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was cancelled.")
             }
-            #expect(error.code == .storage)
+            #expect(error.code == ProtocolError.Code.storage.rawValue)
             let last = try await test.run(Self.chain)
             #expect(last.state == .succeeded)
         }

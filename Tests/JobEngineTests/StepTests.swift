@@ -44,7 +44,7 @@ import Testing
             let first = try await test.submit(["source": ["type": "value", "value": ["a": 1, "b": 2]], "key": "k"])
             let second = try await test.submit(["key": "k", "source": ["value": ["b": 2, "a": 1], "type": "value"]])
             #expect(first == second)
-            await #expect(throws: CoreError.self) {
+            await #expect(throws: ProtocolError.self) {
                 try await test.submit(["source": ["type": "value", "value": ["a": 2, "b": 1]], "key": "k"])
             }
         }

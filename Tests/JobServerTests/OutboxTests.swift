@@ -35,7 +35,7 @@ import Testing
         let (outbox, _) = outbox()
         let w1 = outbox.watch(1)
         send("1", to: outbox)
-        outbox.send(lines: Array("2\n3\n".utf8))
+        outbox.send(answer: Array("2\n3".utf8))
         w1.receive(.state(7, .queued))
         send("5", to: outbox)
         w1.receive(.state(7, .running))
@@ -68,7 +68,7 @@ import Testing
         let channel = EmbeddedChannel()
         outbox.write(to: channel)
         #expect(try channel.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) } == "0\n1\n2\n")
-        outbox.send(lines: Array("3\n".utf8))
+        outbox.send(answer: Array("3".utf8))
         #expect(wakes.now == 2)
     }
 

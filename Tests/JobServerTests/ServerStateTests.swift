@@ -1,11 +1,13 @@
 import JobModel
 import JobProtocol
+import Logging
 import Testing
 
 @testable import JobServer
 
 @Suite struct ServerStateTests {
-    private let state = ServerState(version: "1", startedAt: Timestamp(milliseconds: 0), adminGroup: nil)
+    private let state = ServerState(
+        version: "1", startedAt: Timestamp(milliseconds: 0), adminGroup: nil, logger: Logger(label: "test"))
 
     private var limits: JobLimits {
         var limits = JobLimits()
@@ -30,9 +32,9 @@ import Testing
         #expect(own?.message.contains("You have 2") == true)
         #expect(refusal(2) == nil)
         #expect(refusal(3)?.message.contains("There are 3") == true)
-        #expect(state.connectionCount == 3, "one that was refused does not count")
+        #expect(state.connectionCount() == 3, "one that was refused does not count")
         state.leave(1)
-        #expect(state.connectionCount == 2 && refusal(3) == nil)
+        #expect(state.connectionCount() == 2 && refusal(3) == nil)
         state.leave(1)
         #expect(refusal(1) == nil)
     }

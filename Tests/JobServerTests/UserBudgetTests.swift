@@ -1,4 +1,4 @@
-import JobProtocol
+import JobModel
 import NIOCore
 import NIOEmbedded
 import Synchronization
@@ -57,15 +57,15 @@ import Testing
         let (idle, reading, went) = (Count(), Count(), Count())
         let silent = Outbox(limit: 1 << 20, budget: budget) { idle.add() }
         let reader = Outbox(limit: 1 << 20, budget: budget) { reading.add() }
-        silent.send(lines: Array(repeating: 0, count: 500_000))
-        for _ in 0..<2 { reader.send(lines: Array(repeating: 0, count: 100_000)) }
+        silent.send(answer: Array(repeating: 0, count: 500_000))
+        for _ in 0..<2 { reader.send(answer: Array(repeating: 0, count: 100_000)) }
         budget.add(500_000, as: .work)
         // Without waiting connections, none is looked for.
         await loop.advanceTime(by: .seconds(100))
         #expect(idle.now == 0)
         budget.whenRoom(on: loop) { went.add() }
         for _ in 0..<20 where went.now == 0 {
-            reader.send(lines: Array(repeating: 0, count: 100_000))
+            reader.send(answer: Array(repeating: 0, count: 100_000))
             if let piece = reader.next() { reader.sent(piece.readableBytes) }
             await loop.advanceTime(by: .seconds(1))
         }
@@ -79,9 +79,9 @@ import Testing
             Outbox(limit: 1 << 20, budget: budget) { large.add() },
             Outbox(limit: 1 << 20, budget: budget) { small.add() },
         ]
-        outboxes[0].send(lines: Array(repeating: 0, count: 80_000))
+        outboxes[0].send(answer: Array(repeating: 0, count: 80_000))
         #expect(large.now == 0)
-        outboxes[1].send(lines: Array(repeating: 0, count: 40_000))
+        outboxes[1].send(answer: Array(repeating: 0, count: 39_999))
         #expect(large.now == 1 && small.now == 0 && budget.used == 40_000)
     }
 }

@@ -20,7 +20,7 @@ package enum CoreInput: Sendable {
     /// The output of a job's lost run, with its size; 0 if there is none.
     case measured(JobID, BlobReference)
     /// The job requested by ``CoreEffect/prepare(_:)``.
-    case prepared(SchedulePreparation, Result<NewJob, CoreError>)
+    case prepared(SchedulePreparation, Result<NewJob, ProtocolError>)
     /// A time has come, or work is left over (``Core/wantsTick``).
     case tick
     /// The disk that holds the state is short of space, for this reason, or has enough again (nil).

@@ -38,10 +38,10 @@ package enum CoreRequest: Sendable {
 
 /// The answer to a request.
 package enum CoreAnswer: Sendable {
-    case failed(CoreError)
+    case failed(ProtocolError)
     case done
     /// In submission order.
-    case submitted([Result<SubmittedJob, CoreError>])
+    case submitted([Result<SubmittedJob, ProtocolError>])
     /// The job has changed and can be read.
     case changed(JobID)
     case counted(done: Int, skipped: Int)

@@ -39,8 +39,8 @@ extension Core {
     // MARK: - What the state allows
 
     /// Returns why a job cannot be changed.
-    private func refusal(of action: JobAction, _ row: JobRow, _ round: Round) throws(StoreError) -> CoreError? {
-        func wrongState(_ message: String) -> CoreError { CoreError(.wrongState(row.state), message) }
+    private func refusal(of action: JobAction, _ row: JobRow, _ round: Round) throws(StoreError) -> ProtocolError? {
+        func wrongState(_ message: String) -> ProtocolError { .wrongState(row.state, message) }
         let isOver = row.state.isTerminal
         switch action {
         case .cancel:
@@ -63,7 +63,7 @@ extension Core {
                 ? nil : wrongState("Job \(row.id) is running; only a running download can be held. Cancel the job.")
         case .release:
             if row.state == .held, row.run != nil {
-                return CoreError(.busy(retryAfter: 1), "Job \(row.id) is stopping; release it in a moment.")
+                return .busy("Job \(row.id) is stopping; release it in a moment.", retryAfter: 1)
             }
             if row.state == .held || row.state == .scheduled { return nil }
             return wrongState("Job \(row.id) \(row.state.standing); only held or scheduled jobs are released.")
@@ -78,31 +78,32 @@ extension Core {
                 return refusal(of: [(queue, JSONPointer(["queue"]))])
             }
             guard settings.rate != nil, !row.plan.downloads else { return nil }
-            return CoreError(.invalid(JSONPointer(["rate"])), "Job \(row.id) has no download to which a rate applies.")
+            return ProtocolError(
+                SpecError(JSONPointer(["rate"]), "Job \(row.id) has no download to which a rate applies."))
         }
     }
 
     private func refusalToRetry(
         _ row: JobRow, from point: RetryPoint, _ round: Round
-    ) throws(StoreError) -> CoreError? {
+    ) throws(StoreError) -> ProtocolError? {
         guard row.parent == nil else {
-            return CoreError(.wrongState(row.state), "Job \(row.id) is a child; retry its parent.")
+            return .wrongState(row.state, "Job \(row.id) is a child; retry its parent.")
         }
         guard row.state.isTerminal, row.state != .succeeded || point == .start else {
             let rest =
                 row.state == .succeeded
                 ? "retry it from \"start\" to run it again." : "only finished jobs can be retried."
-            return CoreError(.wrongState(row.state), "Job \(row.id) \(row.state.standing); \(rest)")
+            return .wrongState(row.state, "Job \(row.id) \(row.state.standing); \(rest)")
         }
         // The jobs that waited for its end get that end.
         if try round.transaction.hasWork(.tellDependents, of: row.id) {
-            return CoreError(.busy(retryAfter: 1), "Job \(row.id) has just ended; retry it in a moment.")
+            return .busy("Job \(row.id) has just ended; retry it in a moment.", retryAfter: 1)
         }
         if !row.holdsKey, let key = row.key,
             let holder = try round.transaction.holder(ofKey: key, owner: row.owner)
         {
-            return CoreError(
-                .keyConflict(holder), "The key of job \(row.id) belongs to job \(holder) now; wait for its end.")
+            return .keyConflict(
+                holder, "The key of job \(row.id) belongs to job \(holder) now; wait for its end.")
         }
         // A retried job waits like a submitted one.
         return refusalWithoutRoom ?? refusalOfWaiting(row.owner)

@@ -20,11 +20,11 @@ extension Core {
         _ name: String, _ change: QueueChange, _ id: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
         guard caller.isAdmin else {
-            return fail(id, CoreError(.forbidden(nil), "Only administrators change queues; ask one of them."))
+            return fail(id, ProtocolError(.forbidden, "Only administrators change queues; ask one of them."))
         }
         guard scheduler.has(queue: name) || scheduler.names.count < QueueSettings.most else {
             let message = "There are \(QueueSettings.most) queues already; use one of them."
-            return fail(id, CoreError(.busy(retryAfter: 60), message))
+            return fail(id, .busy(message, retryAfter: 60))
         }
         let changed = change.applied(to: agenda.storedQueues[name] ?? QueueOverrides())
         // A queue that is not configured exists because an administrator made it.

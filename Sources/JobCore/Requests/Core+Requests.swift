@@ -33,7 +33,7 @@ extension Core {
     }
 
     func answer(_ id: RequestID, _ answer: CoreAnswer) { pending.emit(.answer(id, answer)) }
-    func fail(_ id: RequestID, _ error: CoreError) { answer(id, .failed(error)) }
+    func fail(_ id: RequestID, _ error: ProtocolError) { answer(id, .failed(error)) }
 
     private func subscribe(_ id: SubscriptionID, _ scope: WatchScope, _ caller: Caller) {
         subscriptions.add(id, scope, caller)
@@ -57,14 +57,16 @@ extension Core {
         _ = try makeRoom(for: size, of: caller.uid, round)
         // The answer comes before the first notifications of the jobs' watches.
         let place = pending.hold()
-        var answers: [Result<SubmittedJob, CoreError>] = []
+        var answers: [Result<SubmittedJob, ProtocolError>] = []
         answers.reserveCapacity(jobs.count)
         for new in jobs { answers.append(try submit(new, caller, round)) }
         pending.emit(.answer(id, .submitted(answers)), at: place)
     }
 
     /// Submits a job for which there is room, if any.
-    func submit(_ new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) -> Result<SubmittedJob, CoreError> {
+    func submit(
+        _ new: NewJob, _ caller: Caller, _ round: Round
+    ) throws(StoreError) -> Result<SubmittedJob, ProtocolError> {
         if let refusal = try refusal(of: new, caller.uid, round) { return .failure(refusal) }
         var row = JobRow(
             new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
@@ -82,7 +84,7 @@ extension Core {
             return .success(SubmittedJob(job: id, state: job.row.state, isCreated: true))
         case .taken(let earlier, isSame: false):
             let message = "The key belongs to job \(earlier), which has another spec; use another key."
-            return .failure(CoreError(.keyConflict(earlier), message))
+            return .failure(.keyConflict(earlier, message))
         case .taken(let earlier, isSame: true):
             let state = try round.transaction.job(earlier)?.state ?? .queued
             if let subscription = new.subscription, !state.isTerminal {
@@ -95,7 +97,7 @@ extension Core {
     // MARK: - Refusals
 
     /// Returns why a job is not admitted.
-    private func refusal(of new: NewJob, _ owner: UInt32, _ round: Round) throws(StoreError) -> CoreError? {
+    private func refusal(of new: NewJob, _ owner: UInt32, _ round: Round) throws(StoreError) -> ProtocolError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
         guard takesJobs(queue) else {
@@ -106,9 +108,9 @@ extension Core {
         if let refusal = refusalOfWaiting(owner) { return refusal }
         let stored = quotas.stored(of: owner).saturatingAdding(new.document.size + JobRow.fixedSize)
         guard stored > settings.storedPerUser else { return nil }
-        return CoreError(
-            .busy(retryAfter: 60),
-            "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove or cancel some.")
+        return .busy(
+            "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove or cancel some.",
+            retryAfter: 60)
     }
 
     /// The most finished jobs that one input removes for the room of another.
@@ -139,14 +141,14 @@ extension Core {
     }
 
     /// Why requests that need disk space are refused.
-    var refusalWithoutRoom: CoreError? {
-        experience.shortage.map { CoreError(.storage, "Nothing can be stored at present: \($0)") }
+    var refusalWithoutRoom: ProtocolError? {
+        experience.shortage.map { ProtocolError(.storage, "Nothing can be stored at present: \($0)") }
     }
 
     /// Returns why an owner may have no more waiting jobs.
-    func refusalOfWaiting(_ owner: UInt32) -> CoreError? {
+    func refusalOfWaiting(_ owner: UInt32) -> ProtocolError? {
         if waitingLeft(of: owner) > 0 { return nil }
-        return CoreError(.busy(retryAfter: 1), "Too many jobs are waiting; try again when some have run.")
+        return .busy("Too many jobs are waiting; try again when some have run.", retryAfter: 1)
     }
 
     /// Returns how many more waiting jobs an owner may have.
@@ -158,7 +160,7 @@ extension Core {
     }
 
     /// Returns why `queues` cannot be used.
-    func refusal(of queues: [NamedQueue]) -> CoreError? {
+    func refusal(of queues: [NamedQueue]) -> ProtocolError? {
         queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
     }
 }

@@ -26,22 +26,23 @@ extension Core {
 
     private func refusal(
         of new: NewSchedule, _ schedule: Schedule, _ old: Schedule?, _ round: Round
-    ) throws(StoreError) -> CoreError? {
+    ) throws(StoreError) -> ProtocolError? {
         if let refusal = refusalWithoutRoom ?? refusal(of: new.queues) { return refusal }
         guard schedule.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
-            return CoreError(
-                .invalid(JSONPointer(["calendar"])), "The calendar has no time in the next 9 years; check its days.")
+            return ProtocolError(
+                SpecError(
+                    JSONPointer(["calendar"]), "The calendar has no time in the next 9 years; check its days."))
         }
         let owner = schedule.key.owner
         let limit = settings.limits.schedulesPerUser
         if old == nil, quotas.schedules(of: owner) >= limit {
-            return CoreError(
-                .busy(retryAfter: 60), "There are \(limit) schedules already, as many as are allowed; remove one.")
+            return .busy(
+                "There are \(limit) schedules already, as many as are allowed; remove one.", retryAfter: 60)
         }
         let more = schedule.storedSize.saturatingSubtracting(old?.storedSize ?? 0)
         guard try !makeRoom(for: more, of: owner, round) else { return nil }
-        return CoreError(
-            .busy(retryAfter: 60), "The schedule cannot be stored: \(quotas.use(of: owner, settings)); remove some.")
+        return .busy(
+            "The schedule cannot be stored: \(quotas.use(of: owner, settings)); remove some.", retryAfter: 60)
     }
 
     private func find(
@@ -157,7 +158,7 @@ extension Core {
 
     /// Submits the job made from a schedule's spec, or reports why it could not be made.
     func submit(
-        _ preparation: SchedulePreparation, _ made: Result<NewJob, CoreError>, _ round: Round
+        _ preparation: SchedulePreparation, _ made: Result<NewJob, ProtocolError>, _ round: Round
     ) throws(StoreError) {
         let key = preparation.key
         let row = try round.transaction.schedule(key)
@@ -185,15 +186,15 @@ extension Core {
                 log(
                     .warning,
                     "The schedule \(key.name) of user \(key.owner) submitted no job for \(time): "
-                        + "\(error.message.prefix(300))")
+                        + "\((error.data["reason"]?.string ?? error.message).prefix(300))")
             }
             try store(plan.withoutJob, was: row, round)
         }
     }
 
     private func submit(
-        _ made: Result<NewJob, CoreError>, by schedule: Schedule, _ round: Round
-    ) throws(StoreError) -> Result<SubmittedJob, CoreError> {
+        _ made: Result<NewJob, ProtocolError>, by schedule: Schedule, _ round: Round
+    ) throws(StoreError) -> Result<SubmittedJob, ProtocolError> {
         switch made {
         case .success(let new):
             let owner = schedule.key.owner
@@ -210,11 +211,5 @@ extension Core {
             !job.state.isTerminal || !row.schedule.waiting.isEmpty
         else { return }
         try store(row.schedule, was: row, round)
-    }
-}
-
-extension CoreError {
-    package static func noSchedule(_ key: ScheduleKey) -> CoreError {
-        CoreError(.notFound, "There is no schedule \"\(key.name)\", or it is not yours; list yours to see their names.")
     }
 }

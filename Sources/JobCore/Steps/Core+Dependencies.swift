@@ -36,7 +36,7 @@ extension Core {
         // The next daemon repeats the step.
         guard phase == .serving else { return }
         guard let target = try target(id, of: old.owner, round) else {
-            return try runEnded(old, live, RunEnd(.failure(JobError(.invalid, CoreError.noJob(id).message))), round)
+            return try runEnded(old, live, RunEnd(.failure(JobError(.invalid, ProtocolError.noJob(id).message))), round)
         }
         if let end = target.awaitedEnd, end.values.isEmpty { return try runEnded(old, live, end, round) }
         if try isWaiting(target, for: old, round) {

@@ -34,8 +34,8 @@ package struct Admission: Sendable {
     }
 
     /// Admits a client's spec.
-    package func spec(_ json: JSON, from caller: Caller) throws(CoreError) -> Admitted {
-        do { return try read(json, from: caller) } catch { throw CoreError(error) }
+    package func spec(_ json: JSON, from caller: Caller) throws(ProtocolError) -> Admitted {
+        do { return try read(json, from: caller) } catch { throw ProtocolError(error) }
     }
 
     /// The mistakes of a spec that was not admitted.
@@ -49,14 +49,14 @@ package struct Admission: Sendable {
 
     /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
     /// without an expression.
-    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(CoreError) -> [NamedQueue] {
+    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(ProtocolError) -> [NamedQueue] {
         let admitted: Admitted
         do {
             admitted = try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
                 try reader.schedule(json, at: pointer)
             }
         } catch {
-            throw CoreError(error)
+            throw ProtocolError(error)
         }
         let queue = admitted.spec.terms.queue
         if TemplateText.hasExpression(queue) { return admitted.queues }
@@ -66,7 +66,7 @@ package struct Admission: Sendable {
     /// Makes the job that a schedule submits for a time; without a key if a user submits it by hand.
     func scheduled(
         _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
-    ) throws(CoreError) -> NewJob {
+    ) throws(ProtocolError) -> NewJob {
         let pointer = JSONPointer(["spec"])
         do {
             let admitted = try admit(at: pointer, owner: key.owner, isStored: true) { (reader) throws(JobError) in
@@ -74,7 +74,7 @@ package struct Admission: Sendable {
             }
             return NewJob(admitted, limits)
         } catch {
-            throw CoreError(error.kind == .policy ? .forbidden(pointer) : .invalid(pointer), error.message)
+            throw ProtocolError(SpecError(pointer, error.message, isForbidden: error.kind == .policy))
         }
     }
 
@@ -244,10 +244,4 @@ extension JSON {
 extension ProgramSpec.Subject {
     /// Nil for a command.
     fileprivate var name: String? { if case .named(let name) = self { name } else { nil } }
-}
-
-extension CoreError {
-    init(_ fault: SpecError) {
-        self.init(fault.isForbidden ? .forbidden(fault.pointer) : .invalid(fault.pointer), fault.reason)
-    }
 }

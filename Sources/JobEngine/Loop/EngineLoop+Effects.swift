@@ -110,18 +110,18 @@ extension Engine {
     }
 
     /// The job of a schedule, made of its spec.
-    fileprivate func job(of preparation: SchedulePreparation) -> Result<NewJob, CoreError> {
+    fileprivate func job(of preparation: SchedulePreparation) -> Result<NewJob, ProtocolError> {
         let key = preparation.key
         do throws(StoreError) {
             guard let spec = try reader.schedule(key)?.spec else {
-                return .failure(CoreError(.notFound, "There is no schedule \"\(key.name)\"."))
+                return .failure(ProtocolError(.notFound, "There is no schedule \"\(key.name)\"."))
             }
-            return Result { () throws(CoreError) in
+            return Result { () throws(ProtocolError) in
                 try admission.scheduled(
                     JSON(stored: spec), by: key, at: preparation.time, hasKey: preparation.request == nil)
             }
         } catch {
-            return .failure(CoreError(.storage, error.message))
+            return .failure(ProtocolError(.storage, error.message))
         }
     }
 }

@@ -41,7 +41,7 @@ extension EngineLoop {
     }
 
     private func fail(_ id: RequestID, _ error: StoreError) {
-        answer(id, .failed(CoreError(.storage, error.message)))
+        answer(id, .failed(ProtocolError(.storage, error.message)))
     }
 
     /// Tests whether the store works, and rebuilds the core's memory from the rows, in a round that starts jobs and ends the
@@ -99,7 +99,7 @@ extension EngineLoop {
         }
         take(entries: 1024, bytes: .max)
         var kept: Deque<CoreInput> = []
-        let refusal = CoreError(.storage, "Nothing can be stored at present: \(error.message)")
+        let refusal = ProtocolError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
             switch input {
             case .unsubscribe(let id): core.unsubscribe(id)

@@ -10,29 +10,24 @@ import Synchronization
 /// Submissions are gathered and stored together, without waiting for their answers; any other call begins once the
 /// calls before it are answered.
 extension Connection {
-    /// Executes the calls of one read.
-    func handle(_ lines: ReadLines) async {
+    /// Executes the calls of lines that were read together.
+    func handle(_ frames: [LineFramer.Frame]) async {
         var submissions: [Call] = []
         let limits = limits
-        for frame in lines.frames {
+        for frame in frames {
             if !budget.hasRoom {
                 // It must not wait for memory that its own submissions hold.
                 await settle(&submissions)
                 await budget.room(on: loop.loop)
             }
-            let (calls, batch, charge) = read(frame, limits)
-            for incoming in calls {
-                let call = Call(
-                    request: incoming.request, batch: batch, charge: charge, outbox: outbox,
-                    longest: min(Answer.mostBytes, limits.outbound - 1))
-                let refusal = incoming.rejection ?? refusal(batch)
-                let isSubmission = call.request.method == MethodName.jobSubmit.rawValue
-                if refusal != nil || !isSubmission {
+            for call in read(frame, limits) {
+                let refusal = call.rejection ?? refusal(call.batch)
+                guard refusal == nil, call.request.method == MethodName.jobSubmit.rawValue else {
                     await settle(&submissions)
-                    if let refusal { call.fail(refusal) } else { await carryOut(call) }
+                    await carryOut(call, refusal)
                     continue
                 }
-                if batch == nil, call.request.params["watch"] == true,
+                if call.batch == nil, call.request.params["watch"] == true,
                     !state.withLock({ hasRoomForWatch($0, besides: submissions.count) })
                 {
                     start(&submissions)
@@ -48,24 +43,27 @@ extension Connection {
         await wait { $0.submitting <= Self.groups }
     }
 
-    /// Reads a line into its calls, their batch, and the charge for its memory; one that cannot be executed becomes a rejected
-    /// call.
-    private func read(
-        _ frame: LineFramer.Frame, _ limits: JobLimits
-    ) -> (calls: [IncomingCall], batch: Batch?, charge: BudgetCharge) {
-        guard case .line(let bytes) = frame else {
-            let error = ProtocolError(
-                .invalidRequest, "The line is longer than \(limits.line) bytes (limits.line); send less at once.",
-                ["kind": "line-too-long"])
-            return ([IncomingCall(id: .null, error)], nil, BudgetCharge(work: 0, in: budget))
-        }
-        let line = IncomingLine(bytes, budget: limits.lineValues)
-        let charge = BudgetCharge(work: line.cost, in: budget)
-        guard line.isBatch else { return (line.calls, nil, charge) }
+    /// Reads the calls of a line; one that cannot be executed becomes a rejected call.
+    private func read(_ frame: LineFramer.Frame, _ limits: JobLimits) -> [Call] {
+        var (incoming, cost, batch) = ([IncomingCall](), 0, Batch?.none)
         do throws(ProtocolError) {
-            return (line.calls, try Batch(line.calls, limit: limits.outbound, outbox: outbox, budget: budget), charge)
+            guard case .line(let bytes) = frame else {
+                throw ProtocolError(
+                    .invalidRequest, "The line is longer than \(limits.line) bytes (limits.line); send less at once.",
+                    ["kind": "line-too-long"])
+            }
+            let line = IncomingLine(bytes, budget: limits.lineValues)
+            (incoming, cost) = (line.calls, line.cost)
+            if line.isBatch { batch = try Batch(incoming, limit: limits.outbound, outbox: outbox, budget: budget) }
         } catch {
-            return ([IncomingCall(id: .null, error)], nil, charge)
+            incoming = [IncomingCall(id: .null, error)]
+        }
+        let charge = BudgetCharge(work: cost, in: budget)
+        let longest = min(Answer.mostBytes, limits.outbound - 1)
+        return incoming.map { [outbox] call in
+            Call(
+                request: call.request, rejection: call.rejection, batch: batch, charge: charge, outbox: outbox,
+                longest: longest)
         }
     }
 
@@ -106,10 +104,10 @@ extension Connection {
     /// The approximate memory of a call and its answer, in bytes, before the outbox counts it.
     private static let callBytes = 2 * Answer.mostBytes
 
-    /// Executes a call; an error becomes its answer.
-    private func carryOut(_ call: Call) async {
+    /// Executes a call unless it is refused; an error becomes its answer.
+    private func carryOut(_ call: Call, _ refusal: ProtocolError?) async {
         do {
-            if let refusal = refusal(call.batch) { throw refusal }
+            if let refusal = refusal ?? self.refusal(call.batch) { throw refusal }
             // An executed call must be answered, so none is executed if its answer may not fit.
             if call.batch != nil, call.room < Self.smallAnswer { throw Batch.full }
             guard let method = MethodName(rawValue: call.request.method) else {
@@ -163,10 +161,12 @@ extension Connection {
     }
 
     /// Asks the core; a refusal becomes the answer's error.
-    func ask<Value: Sendable>(_ request: CoreRequest, _ value: (CoreAnswer) -> Value?) async throws -> Value {
+    @discardableResult func ask(_ request: CoreRequest) async throws -> CoreAnswer {
         let answer = await engine.ask(request, for: caller)
-        if let value = value(answer) { return value }
         if case .failed(let error) = answer { throw error }
-        throw ProtocolError(.internal, "The request got another's answer; this is a defect of the daemon.")
+        return answer
     }
+
+    static let wrongAnswer = ProtocolError(
+        .internal, "The request got another's answer; this is a defect of the daemon.")
 }

@@ -14,12 +14,11 @@ final class Connection: Sendable {
     let outbox: Outbox
     let server: ServerState
     let budget: UserBudget
-    private let channel: any Channel
+    let channel: any Channel
     /// The socket's event loop.
     let loop: LoopExecutor
     var limits: JobLimits { engine.limits }
-    private let lines: AsyncStream<ReadLines>
-    private let received: AsyncStream<ReadLines>.Continuation
+    let input = AsyncStream.makeStream(of: Input.self)
     let state = Mutex(State())
     /// The caller with current rights: the administrators' group may change while it is connected.
     var caller: Caller { peer.caller(adminGroup: server.adminGroup) }
@@ -27,17 +26,15 @@ final class Connection: Sendable {
     struct Wait {
         let call: Call
         let charge: BudgetCharge
-        let timer: Scheduled<Void>?
+        let task: Task<Void, Never>
     }
 
     struct State {
-        var waits: [RequestID: Wait] = [:]
+        var waits: [Int64: Wait] = [:]
         var watches: [Int: Watch] = [:]
         var lastWatch = 0
         /// The latest watches that the client ended itself.
         var unwatched: Set<Int> = []
-        /// Waits that are being answered.
-        var answering = 0
         /// Groups of submissions without an answer.
         var submitting = 0
         var isShuttingDown = false
@@ -49,61 +46,29 @@ final class Connection: Sendable {
         var waiter: (isSatisfied: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
     }
 
-    init(
-        peer: Peer, engine: Engine, server: ServerState, budget: UserBudget, channel: any Channel, logger: Logger
-    ) {
+    init(peer: Peer, engine: Engine, server: ServerState, budget: UserBudget, channel: any Channel) {
         self.peer = peer
         self.engine = engine
         self.server = server
         self.budget = budget
         self.channel = channel
         loop = LoopExecutor(channel.eventLoop)
-        (lines, received) = AsyncStream.makeStream()
         outbox = Outbox(limit: engine.limits.outbound, budget: budget) { outbox in
             channel.eventLoop.execute { outbox.write(to: channel) }
         } overflowed: {
-            server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid, to: logger)
+            server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
             channel.close(promise: nil)
         }
         outbox.onDrain { [weak self] in self?.changed() }
     }
 
-    // MARK: - Lines
-
-    /// Accepts the lines of one read.
-    func receive(_ read: ReadLines) {
-        state.withLock { $0.hasBegun = true }
-        received.yield(read)
-    }
-
-    /// Records the end of the input. If the connection is closed, nothing can be sent, so all waiting ends.
-    func inputEnded() {
-        received.finish()
-        guard !channel.isActive else { return }
-        outbox.close()
-        let backup = state.withLock { state in
-            state.isShuttingDown = true
-            return exchange(&state.backup, with: nil)
-        }
-        backup?.end()
-        changed()
-    }
-
-    /// Sends more, as the socket is writable.
-    func send() { outbox.write(to: channel) }
-
     /// Executes the client's calls; returns once the client has all that it waits for, or is gone.
     func run() async {
         await withTaskCancellationHandler {
-            readOn()
-            for await read in lines {
-                await handle(read)
-                if isShuttingDown { channel.close(mode: .input, promise: nil) }
-                readOn()
-            }
+            await readLines()
             // A client that only shut down its writing side still gets its answers.
             await wait { state in
-                state.waits.isEmpty && state.answering == 0 && state.submitting == 0
+                state.waits.isEmpty && state.submitting == 0
                     && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
             outbox.finish()
@@ -113,12 +78,9 @@ final class Connection: Sendable {
         }
         try? await channel.close()
         shutDown()
-        for watch in state.withLock({ Array($0.watches.values) }) { end(watch) }
-    }
-
-    private func readOn() {
-        let channel = channel
-        budget.whenRoom(on: loop.loop) { channel.read() }
+        let (watches, backup) = state.withLock { (Array($0.watches.values), $0.backup) }
+        for watch in watches { end(watch) }
+        backup?.end()
     }
 
     // MARK: - Waiting
@@ -145,61 +107,50 @@ final class Connection: Sendable {
     // MARK: - Waits
 
     /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` returns the
-    /// result as JSON text, which is dropped if the wait is over by then. The end of the wait cancels `timer`.
+    /// result as JSON text; its task is cancelled if the wait ends before.
     func goOn(
-        _ call: Call, jobs: Int, timeout: Double? = nil, timer: Scheduled<Void>? = nil,
-        _ body: @escaping @Sendable (RequestID) async throws -> [UInt8]
+        _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable () async throws -> [UInt8]
     ) throws(ProtocolError) {
         let id = engine.nextID()
-        let timer =
-            timer
-            ?? timeout.map { timeout in
-                loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { [weak self] () -> Void in
-                    self?.giveUp(id, Self.outOfTime)
+        let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
+        let begins = state.withLock { state in
+            // A wait begun after the others were ended would never end.
+            if state.isShuttingDown { return false }
+            // The wait owns the task.
+            let task = Task(executorPreference: loop) { [self] in
+                let timer = timeout.map { timeout in
+                    loop.loop.scheduleTask(in: .seconds(saturating: timeout)) {
+                        self.endWait(id, .failure(Self.outOfTime))
+                    }
                 }
+                defer { timer?.cancel() }
+                do { endWait(id, .success(try await body())) } catch { endWait(id, .failure(error)) }
             }
-        do throws(ProtocolError) {
-            let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
-            let isOpen = state.withLock { state in
-                // A wait begun after the others were ended would never end.
-                if !state.isShuttingDown { state.waits[id] = Wait(call: call, charge: charge, timer: timer) }
-                return !state.isShuttingDown
-            }
-            guard isOpen else { throw Self.shuttingDown }
-        } catch {
-            timer?.cancel()
-            throw error
+            state.waits[id] = Wait(call: call, charge: charge, task: task)
+            return true
         }
-        // The wait owns the task, which looks whether it is over.
-        Task(executorPreference: loop) { [self] in
-            do {
-                let result = try await body(id)
-                endWait(id) { $0.succeed(text: result) }
-            } catch {
-                endWait(id) { $0.fail(error) }
-            }
-        }
+        guard begins else { throw Self.shuttingDown }
     }
 
-    func isWaiting(_ id: RequestID) -> Bool { state.withLock { $0.waits[id] != nil } }
-
-    /// Answers a wait, unless it is answered already.
-    private func endWait(_ id: RequestID, _ answer: (Call) -> Void) {
-        let wait = state.withLock { state in
-            let wait = state.waits.removeValue(forKey: id)
-            if wait != nil { state.answering += 1 }
-            return wait
+    /// Answers a wait on the event loop, unless it is answered already.
+    private func endWait(_ id: Int64, _ result: Result<[UInt8], any Error>) {
+        guard let wait = state.withLock({ $0.waits.removeValue(forKey: id) }) else { return }
+        wait.task.cancel()
+        switch result {
+        case .success(let text): wait.call.succeed(text: text)
+        case .failure(let error): wait.call.fail(error)
         }
-        guard let wait else { return }
-        wait.timer?.cancel()
-        answer(wait.call)
-        state.withLock { $0.answering -= 1 }
         changed()
     }
 
-    private func giveUp(_ id: RequestID, _ error: ProtocolError) {
-        engine.abandon(id, of: peer.uid)
-        endWait(id) { $0.fail(error) }
+    /// Returns once all of these jobs have ended or are gone, maybe at once, or the wait is over.
+    func awaitEnds(of jobs: [JobID]) async throws {
+        let id = engine.nextID()
+        try await withTaskCancellationHandler {
+            try await engine.wait(for: jobs, as: caller, id: id)
+        } onCancel: {
+            engine.abandon(id, of: peer.uid)
+        }
     }
 
     static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")
@@ -219,7 +170,7 @@ final class Connection: Sendable {
             state.isShuttingDown = true
             return Array(state.waits.keys)
         }
-        for id in waits { giveUp(id, Self.shuttingDown) }
+        for id in waits { endWait(id, .failure(Self.shuttingDown)) }
         changed()
     }
 
@@ -229,10 +180,12 @@ final class Connection: Sendable {
     /// Ends the reading as the daemon stops; lines already read are still answered.
     /// A new client gets time for its first call, as it connected before the stop.
     func stop() {
-        shutDown()
         let channel = channel
-        guard !state.withLock(\.hasBegun) else { return channel.close(mode: .input, promise: nil) }
-        loop.loop.scheduleTask(in: Self.patience) { channel.close(mode: .input, promise: nil) }
+        loop.submit { [self] in
+            shutDown()
+            guard !state.withLock(\.hasBegun) else { return channel.close(mode: .input, promise: nil) }
+            loop.loop.scheduleTask(in: Self.patience) { channel.close(mode: .input, promise: nil) }
+        }
     }
 
     /// Whether the connection is closed, so that no answer is sent.

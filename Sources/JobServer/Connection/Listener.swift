@@ -13,9 +13,10 @@ package struct Listener: Sendable {
     package var isKept = false
 
     /// Adopts a listening socket.
-    package init(adopting descriptor: Int32) {
-        self.descriptor = descriptor
-        path = nil
+    package init(adopting descriptor: Int32) { self.init(descriptor, path: nil) }
+
+    private init(_ descriptor: Int32, path: String?, isKept: Bool = false) {
+        (self.descriptor, self.path, self.isKept) = (descriptor, path, isKept)
         // Accepting must not block, regardless of who created the socket.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
@@ -23,19 +24,16 @@ package struct Listener: Sendable {
     /// Resumes an earlier daemon's socket at `path`; nil if it is another socket, or its file is gone.
     package init?(resuming descriptor: Int32, path: String, mode: UInt32, group: String?) throws(ListenerError) {
         var address = sockaddr_un()
-        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+        let isKnown = Self.with(&address) { (pointer, size) in
+            var size = size
+            return getsockname(descriptor, pointer, &size) == 0
         }
         let bound = withUnsafeBytes(of: &address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         var status = stat()
         guard isKnown, bound == path, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
         let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
         guard Self.lets(groupID, mode, to: path) else { throw Self.failure("listen at", path) }
-        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-        self.descriptor = descriptor
-        self.path = path
-        isKept = true
+        self.init(descriptor, path: path, isKept: true)
     }
 
     /// Listens at `path`; replaces a socket file without a listener, but nothing else.
@@ -49,20 +47,18 @@ package struct Listener: Sendable {
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
-        try Self.clear(path, address)
-        let descriptor = socket(
-            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        try Self.clear(path, &address)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Self.failure("make a socket for", path) }
         // No client can connect before the mode is set, as none can before `listen`.
-        guard Self.with(address, { bind(descriptor, $0, $1) }) == 0, Self.lets(groupID, mode, to: path),
+        guard Self.with(&address, { bind(descriptor, $0, $1) }) == 0, Self.lets(groupID, mode, to: path),
             listen(descriptor, 1024) == 0
         else {
             let error = Self.failure("listen at", path)
             close(descriptor)
             throw error
         }
-        self.descriptor = descriptor
-        self.path = path
+        self.init(descriptor, path: path)
     }
 
     /// Sets the group and mode of the socket's file.
@@ -71,9 +67,9 @@ package struct Listener: Sendable {
     }
 
     private static func with<Value>(
-        _ address: sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
+        _ address: inout sockaddr_un, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Value
     ) -> Value {
-        withUnsafePointer(to: address) { pointer in
+        withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
@@ -91,7 +87,7 @@ package struct Listener: Sendable {
         return entry.gr_gid
     }
 
-    private static func clear(_ path: String, _ address: sockaddr_un) throws(ListenerError) {
+    private static func clear(_ path: String, _ address: inout sockaddr_un) throws(ListenerError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
@@ -99,7 +95,7 @@ package struct Listener: Sendable {
         }
         let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(probe) }
-        if with(address, { connect(probe, $0, $1) }) == 0 || errno != ECONNREFUSED {
+        if with(&address, { connect(probe, $0, $1) }) == 0 || errno != ECONNREFUSED {
             throw ListenerError(
                 "Another daemon listens at \(path); stop it or choose another path with --socket.", isInUse: true)
         }

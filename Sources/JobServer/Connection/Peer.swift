@@ -28,15 +28,11 @@ struct Peer: Sendable, Equatable {
     /// Returns the supplementary groups that the peer had when it connected, or nil if the kernel reports none.
     /// A program that the peer executes later does not change them.
     private static func groups(_ socket: Int32) -> Set<UInt32>? {
-        var groups = [gid_t](repeating: 0, count: 64)
-        while true {
-            var length = socklen_t(groups.count * MemoryLayout<gid_t>.size)
-            if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 {
-                return Set(groups.prefix(Int(length) / MemoryLayout<gid_t>.size))
-            }
-            guard errno == ERANGE, groups.count < 65_536 else { return nil }
-            groups = [gid_t](repeating: 0, count: groups.count * 2)
-        }
+        // Without room, the kernel says how much it needs.
+        var length = socklen_t(0)
+        _ = getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nil, &length)
+        var groups = [gid_t](repeating: 0, count: Int(length) / MemoryLayout<gid_t>.size)
+        return getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 ? Set(groups) : nil
     }
 
     /// Returns the peer's rights; members of `adminGroup`, root and the daemon's own user are administrators.

@@ -1,4 +1,4 @@
-import JobProtocol
+import JobModel
 import NIOCore
 import Synchronization
 

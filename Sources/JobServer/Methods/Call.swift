@@ -6,6 +6,8 @@ import JobProtocol
 /// A call that is being carried out, and where its answer goes.
 struct Call: Sendable {
     let request: Request
+    /// Why it is not one.
+    var rejection: ProtocolError?
     /// The answers of its batch; nil for a call on a line of its own.
     let batch: Batch?
     /// The memory of its line, until it is answered.
@@ -19,46 +21,16 @@ struct Call: Sendable {
     func succeed(_ result: JSON) { succeed(text: result.utf8) }
 
     /// Answers with JSON text; `afterwards` runs once that is sent.
-    func succeed(text: [UInt8], afterwards: @escaping @Sendable () -> Void = {}) {
+    func succeed(text: [UInt8], afterwards: (@Sendable () -> Void)? = nil) {
         reply(request.id.map { Answer.success(id: $0, result: text) }, afterwards)
     }
 
-    /// Answers with members, and an array whose elements are JSON text.
+    /// Answers with members, at least one, and an array whose elements are JSON text.
     func succeed(
-        _ name: String, _ elements: [UInt8], _ members: JSONObject = [:],
-        afterwards: @escaping @Sendable () -> Void = {}
+        _ members: JSONObject, _ name: String, _ elements: [UInt8], afterwards: (@Sendable () -> Void)? = nil
     ) {
-        var writer = JSONWriter(reservingCapacity: elements.count + 64)
-        writer.raw("{")
-        for member in members.members {
-            writer.raw(text: "\"\(member.name)\":")
-            writer.write(member.value)
-            writer.raw(",")
-        }
-        writer.raw(text: "\"\(name)\":[")
-        writer.raw(elements)
-        writer.raw("]}")
-        succeed(text: writer.bytes, afterwards: afterwards)
-    }
-
-    /// As many of these elements of an array as there is room for, as text, and their number.
-    func fit(_ elements: some Sequence<[UInt8]>) throws(ProtocolError) -> (text: [UInt8], count: Int) {
-        var (text, count) = ([UInt8](), 0)
-        for element in elements {
-            guard text.count + element.count + 512 <= room else {
-                guard count > 0 else { throw Batch.full }
-                break
-            }
-            if count > 0 { text.append(UInt8(ascii: ",")) }
-            text += element
-            count += 1
-        }
-        return (text, count)
-    }
-
-    /// Answers with one job. A call that changed it must be answered, so a batch without room gets less of it.
-    func succeed(job: JobView, wasChanged: Bool = false) {
-        succeed(text: job.text(.whole, within: wasChanged ? room : roomOutsideBatch))
+        let start = JSON.object(members).utf8.dropLast() + Array(",\"\(name)\":[".utf8)
+        succeed(text: start + elements + Array("]}".utf8), afterwards: afterwards)
     }
 
     func fail(_ error: any Error) {
@@ -67,7 +39,7 @@ struct Call: Sendable {
     }
 
     /// Sends an answer, or adds it to its batch; a notification has none.
-    func reply(_ answer: [UInt8]?, _ afterwards: @escaping @Sendable () -> Void = {}) {
+    func reply(_ answer: [UInt8]?, _ afterwards: (@Sendable () -> Void)? = nil) {
         var answer = answer
         if let id = request.id, let written = answer, written.count > Answer.mostBytes + id.size {
             let error = ProtocolError.busy(
@@ -76,11 +48,14 @@ struct Call: Sendable {
         }
         if let batch { return batch.add(answer, of: request.id, afterwards) }
         if let answer { outbox.send(answer: answer) }
-        afterwards()
+        afterwards?()
     }
 
     /// The bytes that the result may take.
     var room: Int { min(roomOutsideBatch, batch.map { $0.room - Answer.envelope } ?? .max) }
+
+    /// The bytes that the result may take. A call that changed something must be answered, so a batch without room gets less.
+    func room(wasChanged: Bool) -> Int { wasChanged ? room : roomOutsideBatch }
 
     /// The bytes that the result may take in a line of its own.
     var roomOutsideBatch: Int { longest - Answer.envelope - (request.id?.size ?? 0) }
@@ -92,6 +67,18 @@ struct Call: Sendable {
         let params = MemberReader(request.params)
         try params.allow(names)
         return params
+    }
+}
+
+extension ProtocolError {
+    /// The error of a call, as clients see it.
+    init(of error: any Error) {
+        switch error {
+        case let error as ProtocolError: self = error
+        case let error as SpecError: self.init(error)
+        case let error as StoreError: self.init(.storage, error.message)
+        default: self.init(.internal, "\(error)")
+        }
     }
 }
 

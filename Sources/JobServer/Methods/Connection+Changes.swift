@@ -6,7 +6,7 @@ import JobProtocol
 /// The jobs that a call names.
 enum JobTarget: Sendable {
     case one(JobID)
-    case many(ArraySlice<JobID>)
+    case many([JobID])
     /// The jobs of a selection, by id.
     case selected(JobFilter)
 
@@ -27,33 +27,7 @@ enum JobTarget: Sendable {
             self = .selected(filter)
         } else {
             let ids = try params.jobs(atMost: most) ?? []
-            self = given == "job" ? .one(ids[0]) : .many(ids[...])
-        }
-    }
-
-    /// Takes the ids of the next `size` jobs; nil at the end. Jobs that are submitted after the first are not visited.
-    fileprivate mutating func next(_ size: Int, _ reader: any JobReader) throws -> [JobID]? {
-        switch self {
-        case .one(let id):
-            self = .many([])
-            return [id]
-        case .many(let ids):
-            self = .many(ids.dropFirst(size))
-            return ids.isEmpty ? nil : Array(ids.prefix(size))
-        case .selected(var filter):
-            if filter.after == nil {
-                var newest = JobFilter()
-                newest.owner = filter.owner
-                newest.limit = 1
-                let ids = filter.ids ?? 1...JobID.max
-                guard let last = try reader.ids(newest).first, ids.lowerBound <= last else { return nil }
-                filter.ids = ids.clamped(to: ids.lowerBound...last)
-            }
-            filter.limit = size
-            let ids = try reader.ids(filter)
-            filter.after = ids.last
-            self = .selected(filter)
-            return ids.isEmpty ? nil : ids
+            self = given == "job" ? .one(ids[0]) : .many(ids)
         }
     }
 }
@@ -72,39 +46,51 @@ extension Connection {
         guard case .one(let id) = target, !onlyCounts else {
             return try changeAll(call, target, action, onlyCounts)
         }
-        guard action != .remove else {
-            _ = try await ask(.change(id, action), \.isDone)
-            return call.succeed([:])
-        }
-        try await show(try await ask(.change(id, action), \.changed), call, wasChanged: true)
+        try await ask(.change(id, action))
+        if action == .remove { return call.succeed([:]) }
+        try await show(id, call, wasChanged: true)
     }
 
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
     private func changeAll(_ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool) throws {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
-        try goOn(call, jobs: named) { [self] id in
-            var rest = target
-            var (done, skipped) = (0, 0)
-            while let ids = try await next(Self.piece, of: &rest), isWaiting(id) {
-                let counts = try await ask(
-                    .changeAll(ids, action, onlyCounts: onlyCounts),
-                    { if case .counted(let done, let skipped) = $0 { (done, skipped) } else { nil } })
-                done += counts.0
-                skipped += counts.1
+        try goOn(call, jobs: named) { [self] in
+            var (count, skipped) = (0, 0)
+            try await forEach(Self.piece, of: target) { ids in
+                let answer = try await ask(.changeAll(ids, action, onlyCounts: onlyCounts))
+                guard case .counted(let done, let others) = answer else { throw Self.wrongAnswer }
+                count += done
+                skipped += others
             }
-            return JSON.object(["count": JSON(done), "skipped": JSON(skipped)]).utf8
+            return JSON.object(["count": JSON(count), "skipped": JSON(skipped)]).utf8
         }
     }
 
-    /// The ids of the next `size` jobs; nil at the end.
-    private func next(_ size: Int, of target: inout JobTarget) async throws -> [JobID]? {
-        let present = target
-        let (ids, rest) = try await look { lookup in
-            var rest = present
-            return (try rest.next(size, lookup.engine.reader), rest)
+    /// Calls `body` with the ids of these jobs, `size` at a time, until the wait is over. Jobs of a selection that are submitted
+    /// later are not visited.
+    private func forEach(_ size: Int, of target: JobTarget, _ body: ([JobID]) async throws -> Void) async throws {
+        switch target {
+        case .one(let id): try await body([id])
+        case .many(let ids):
+            for start in stride(from: 0, to: ids.count, by: size) where !Task.isCancelled {
+                try await body(Array(ids[start...].prefix(size)))
+            }
+        case .selected(var filter):
+            var newest = JobFilter()
+            newest.owner = filter.owner
+            newest.limit = 1
+            let ids = filter.ids ?? 1...JobID.max
+            let last = try await look { [newest] in try $0.engine.reader.ids(newest) }.first ?? 0
+            guard ids.lowerBound <= last else { return }
+            filter.ids = ids.clamped(to: ids.lowerBound...last)
+            filter.limit = size
+            while !Task.isCancelled {
+                let ids = try await look { [filter] in try $0.engine.reader.ids(filter) }
+                if ids.isEmpty { return }
+                try await body(ids)
+                filter.after = ids.last
+            }
         }
-        target = rest
-        return ids
     }
 
     // MARK: - Waiting for many
@@ -112,42 +98,40 @@ extension Connection {
     /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws {
         let isPatient = timeout != 0
-        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] id in
+        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] in
             // All are found first, as waiting changes their states.
-            var rest = JobTarget.selected(filter)
             var ids: [JobID] = []
             var charges: [BudgetCharge] = []
-            while isWaiting(id), let next = try await next(1000, of: &rest) {
+            try await forEach(1000, of: .selected(filter)) { next in
                 charges.append(try BudgetCharge(registering: next.count * MemoryLayout<JobID>.size, in: budget))
                 ids += next
             }
             defer { withExtendedLifetime(charges) {} }
             var counts: [JobState: Int] = [:]
-            rest = .many(ids[...])
-            while isWaiting(id), let piece = try await next(Self.piece, of: &rest) {
-                for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
+            try await forEach(Self.piece, of: .many(ids)) { piece in
+                for end in try await ends(of: piece, isPatient) { counts[end, default: 0] += 1 }
             }
-            var answer = JSONObject()
-            for state in [JobState.succeeded, .failed, .cancelled] {
-                answer[state.rawValue] = JSON(counts[state, default: 0])
-            }
+            func count(_ state: JobState) -> JSON { JSON(counts[state, default: 0]) }
+            let answer: JSONObject = [
+                "succeeded": count(.succeeded), "failed": count(.failed), "cancelled": count(.cancelled),
+            ]
             return JSON.object(answer).utf8
         }
     }
 
     /// The states in which the existing ones of these jobs have ended, once all have; none if the wait is over before.
-    private func ends(of ids: [JobID], _ isPatient: Bool, _ id: RequestID) async throws -> [JobState] {
+    private func ends(of ids: [JobID], _ isPatient: Bool) async throws -> [JobState] {
         var missing: [JobID] = []
-        while isWaiting(id) {
+        while !Task.isCancelled {
             let standings = try await look { try $0.engine.reader.standings(of: ids) }
             let open = ids.filter { standings[$0]?.state.isTerminal == false }
             if open.isEmpty { return ids.compactMap { standings[$0]?.state } }
             guard isPatient else { throw Self.outOfTime }
             // Its time may have run out during the read.
-            guard isWaiting(id) else { break }
-            do { try await engine.wait(for: open, as: caller, id: id) } catch {
+            if Task.isCancelled { break }
+            do { try await awaitEnds(of: open) } catch let error as ProtocolError {
                 // One was removed meanwhile, unless its row is damaged.
-                guard error.code == .notFound, open != missing else { throw error }
+                guard error.code == ProtocolError.Code.notFound.rawValue, open != missing else { throw error }
                 missing = open
             }
         }

@@ -37,48 +37,30 @@ extension Connection {
         to calls: [Call], _ submitted: [Result<Watch?, ProtocolError>], _ answer: CoreAnswer,
         _ done: @Sendable () -> Void
     ) {
-        var refusal = CoreError.stopping
-        if case .failed(let error) = answer { refusal = error }
-        var answers = (answer.submitted ?? []).makeIterator()
-        // Adjacent answers are sent together.
-        var lines = JSONWriter(reservingCapacity: 96 * calls.count)
+        var (jobs, refusal) = ([Result<SubmittedJob, ProtocolError>](), ProtocolError.stopping)
+        switch answer {
+        case .submitted(let submitted): jobs = submitted
+        case .failed(let error): refusal = error
+        default: break
+        }
+        var answers = jobs.makeIterator()
         for (call, read) in zip(calls, submitted) {
             let watch = try? read.get()
-            let result = read.flatMap { _ in (answers.next() ?? .failure(refusal)).mapError(ProtocolError.init) }
-            if call.batch != nil {
-                send(&lines)
-                var answer = JSONWriter()
-                if let id = call.request.id { Answer.write(id: id, result, watch, to: &answer) }
-                call.reply(call.request.id == nil ? nil : answer.bytes) { [self] in
-                    if let watch { open(watch, result) }
+            switch read.flatMap({ _ in answers.next() ?? .failure(refusal) }) {
+            case .success(let job):
+                let answer = call.request.id.map { id in
+                    Answer.submission(
+                        id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name)
                 }
-                continue
+                var opens: (@Sendable () -> Void)?
+                if let watch { opens = { watch.open(unfinished: job.state.isTerminal ? [] : [job.job]) } }
+                call.reply(answer, opens)
+            case .failure(let error):
+                call.fail(error)
+                if let watch { unwatch(watch.number) }
             }
-            if let id = call.request.id {
-                Answer.write(id: id, result, watch, to: &lines)
-                lines.raw("\n")
-            }
-            guard let watch else { continue }
-            // Its notifications follow the answer.
-            send(&lines)
-            open(watch, result)
         }
-        send(&lines)
         done()
-    }
-
-    private func send(_ lines: inout JSONWriter) {
-        guard !lines.bytes.isEmpty else { return }
-        outbox.send(lines: lines.bytes)
-        lines = JSONWriter()
-    }
-
-    /// Opens the watch of an answered submission, or ends it if there is no job.
-    private func open(_ watch: Watch, _ result: Result<SubmittedJob, ProtocolError>) {
-        switch result {
-        case .success(let job): watch.open(unfinished: job.state.isTerminal ? [] : [job.job])
-        case .failure: unwatch(watch.number)
-        }
     }
 
     /// Checks the params of a submission; returns whether the job is watched from the beginning.
@@ -96,8 +78,8 @@ extension Connection {
         _ spec: JSONObject, _ admission: Admission, _ caller: Caller
     ) throws -> Admission.Admitted {
         do { return try admission.spec(.object(spec), from: caller) } catch {
-            guard case .invalid = error.code else { throw error }
-            throw ProtocolError(error).with(mistakes: admission.mistakes(in: .object(spec), from: caller))
+            guard error.code == ProtocolError.Code.invalidParams.rawValue else { throw error }
+            throw error.with(mistakes: admission.mistakes(in: .object(spec), from: caller))
         }
     }
 
@@ -111,9 +93,9 @@ extension Connection {
         let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
         let names = Set(present)
         if let missing = ([own] + admitted.queues).first(where: { !names.contains($0.name) }) {
-            throw CoreError.noQueue(missing, among: present)
+            throw ProtocolError.noQueue(missing, among: present)
         }
-        if let missing = try await look({ try $0.missing(of: admitted.jobs) }) { throw CoreError.noJob(missing) }
+        try await look { try $0.check(admitted.jobs) }
         call.succeed(text: text)
     }
 
@@ -121,28 +103,15 @@ extension Connection {
 
     /// Answers with the current state of a job.
     func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws {
-        call.succeed(job: try await look { $0.view(try $0.job(id)) }, wasChanged: wasChanged)
+        let room = call.room(wasChanged: wasChanged)
+        call.succeed(text: try await look { $0.view(try $0.job(id)).text(.whole, within: room) })
     }
 
     func jobList(_ call: Call) async throws {
         let filter = try JobFilter(try call.params(JobFilter.listMembers), caller)
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
-        call.succeed("jobs", page.text, ["next": next?.json ?? .null])
-    }
-}
-
-extension Answer {
-    /// Writes the answer to a submission without its line end.
-    fileprivate static func write(
-        id: JSON, _ result: Result<SubmittedJob, ProtocolError>, _ watch: Watch?, to writer: inout JSONWriter
-    ) {
-        switch result {
-        case .success(let job):
-            writeSubmission(
-                id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name, to: &writer)
-        case .failure(let error): writer.raw(failure(id: id, error: error))
-        }
+        call.succeed(["next": next?.json ?? .null], "jobs", page.text)
     }
 }
 

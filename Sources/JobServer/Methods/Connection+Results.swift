@@ -5,8 +5,9 @@ import JobModel
 import JobProtocol
 import LoopTasks
 import NIOCore
+import Synchronization
 
-/// `job.result` and `job.output`.
+/// `job.result`, `server.backup` and `job.output`, which are read in pieces.
 extension Connection {
     /// The most bytes of a result or of output in an answer.
     private static let piece = 256 << 10
@@ -34,18 +35,64 @@ extension Connection {
     }
 
     /// The bytes of a requested piece for which the answer has room.
-    func resultPiece(_ call: Call, _ length: Int?) throws(ProtocolError) -> Int {
+    private func resultPiece(_ call: Call, _ length: Int?) throws(ProtocolError) -> Int {
         // Base64 turns three bytes into four.
         let piece = min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
         guard piece > 0 || length == 0 else { throw Batch.full }
         return piece
     }
 
-    func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
+    private func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
         call.succeed([
             "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
             "eof": .bool(offset >= part.size - part.bytes.count),
         ])
+    }
+
+    // MARK: - Backups
+
+    /// The daemon writes no file that a client names, as it has other rights than its administrators. The client reads the copy
+    /// and writes it with its own.
+    func serverBackup(_ call: Call) async throws {
+        let params = try call.params(["offset", "length"])
+        let offset = try params.integer("offset", in: 0...Int.max)
+        let length = try params.integer("length", in: 0...Int.max)
+        guard caller.isAdmin else {
+            throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")
+        }
+        guard engine.settings.store == .sqlite else {
+            throw ProtocolError(
+                .methodNotFound, "The jobs are in PostgreSQL; make backups of its database with pg_dump.")
+        }
+        guard let offset else { return call.succeed(["size": JSON(try await makeBackup().size)]) }
+        guard let backup = state.withLock(\.backup) else {
+            throw ProtocolError(
+                .notFound, "This connection has made no backup; call server.backup without an offset first.")
+        }
+        let piece = try resultPiece(call, length)
+        do throws(StateBackup.Failure) {
+            answer(call, try await engine.read(backup, offset: offset, length: piece, for: caller.uid), at: offset)
+        } catch .givenUp {
+            throw ProtocolError(
+                .notFound,
+                "The backup was given up, as it was not read for \(StateBackup.longestPause / 1_000_000_000) seconds "
+                    + "and another one was asked for; call server.backup without an offset to make one.")
+        } catch .unreadable(let error) {
+            throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
+        }
+    }
+
+    private func makeBackup() async throws -> StateBackup {
+        // The last one is closed outside of the lock, as that may take long.
+        state.withLock { exchange(&$0.backup, with: nil) }?.end()
+        do throws(StoreError) {
+            let backup = try await engine.backUp()
+            state.withLock { $0.backup = backup }
+            return backup
+        } catch {
+            if error.code == .locked { throw ProtocolError.busy(error.message, retryAfter: 60) }
+            throw error
+        }
     }
 
     // MARK: - Output of programs
@@ -82,20 +129,21 @@ extension Connection {
         }
         if wait == 0 { return call.succeed(Self.answer(try await output())) }
         let end = NIODeadline.now() + .seconds(saturating: wait)
-        let timer = loop.loop.scheduleTask(deadline: end) {}
-        try goOn(call, jobs: 1, timer: timer) { [self] id in
+        try goOn(call, jobs: 1) { [self] in
             while true {
                 // Asked before the output is read, so that none is missed.
                 let promise = Promise<Void, Never>()
+                let wake: @Sendable () -> Void = { promise.succeed(()) }
                 engine.board.awaitOutput(of: job, beyond: offset, promise)
-                timer.futureResult.whenComplete { _ in promise.succeed(()) }
-                defer { promise.succeed(()) }
+                defer { wake() }
                 let found = try await output()
                 if found.piece.next > offset || found.isOver || NIODeadline.now() >= end {
                     return Self.answer(found).utf8
                 }
-                await promise.deferred.get()
-                guard isWaiting(id) else { throw Self.shuttingDown }
+                let timer = loop.loop.scheduleTask(deadline: end, wake)
+                defer { timer.cancel() }
+                await withTaskCancellationHandler(operation: { await promise.deferred.get() }, onCancel: wake)
+                try Task.checkCancellation()
             }
         }
     }

@@ -10,23 +10,18 @@ extension Connection {
             "schedule", "owner", "spec", "calendar", "every", "zone", "catchUp", "overlap", "suspended",
         ])
         var (new, spec) = try params.newSchedule(of: caller)
-        let key = new.schedule.key
+        let (key, zone) = (new.schedule.key, new.schedule.timing.zone)
         guard caller.isAdmin || key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
-        new.queues = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
-            try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
-        }
-        if let name = new.schedule.timing.zone {
-            do throws(ZoneFiles.Flaw) {
-                new.zone = try await engine.blocking(for: caller.uid) {
-                    [zones = engine.settings.zones] () throws(ZoneFiles.Flaw) in try zones.rules(of: name)
-                }
-            } catch {
+        let (admission, zones) = (engine.admission, engine.settings.zones)
+        (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [spec] in
+            let queues = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
+            do throws(ZoneFiles.Flaw) { return (queues, try zone.map(zones.rules(of:)) ?? .utc) } catch {
                 throw SpecError(JSONPointer(["zone"]), error.reason)
             }
         }
-        _ = try await ask(.setSchedule(new), \.isDone)
+        try await ask(.setSchedule(new))
         try await show(key, call, wasChanged: true)
     }
 
@@ -35,20 +30,19 @@ extension Connection {
     }
 
     func scheduleRemove(_ call: Call) async throws {
-        _ = try await ask(.removeSchedule(try readSchedule(call)), \.isDone)
+        try await ask(.removeSchedule(try readSchedule(call)))
         call.succeed([:])
     }
 
     func scheduleRun(_ call: Call) async throws {
-        guard let submitted = try await ask(.runSchedule(try readSchedule(call)), \.submitted).first else {
-            throw ProtocolError(.internal, "The schedule submitted no job; this is a defect of the daemon.")
-        }
-        call.succeed(["job": try submitted.get().job.json])
+        let answer = try await ask(.runSchedule(try readSchedule(call)))
+        guard case .submitted(let jobs) = answer, let job = jobs.first else { throw Self.wrongAnswer }
+        call.succeed(["job": try job.get().job.json])
     }
 
     func scheduleSuspend(_ call: Call, _ isSuspended: Bool) async throws {
         let key = try readSchedule(call)
-        _ = try await ask(.suspendSchedule(key, isSuspended: isSuspended), \.isDone)
+        try await ask(.suspendSchedule(key, isSuspended: isSuspended))
         try await show(key, call, wasChanged: true)
     }
 
@@ -59,21 +53,15 @@ extension Connection {
             "after", "\"after\" must be what \"next\" of the page before said.", by: ScheduleKey.init(cursor:))
         let limit = try params.integer("limit", in: 1...1000) ?? 1000
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
-        let (schedules, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit) }
-        let longest = StoredScheduleRow.longestShownSpec
-        let texts = schedules.lazy.map { $0.stored.json(next: $0.next, longestSpec: longest).utf8 }
-        let (text, count) = try call.fit(texts)
-        // Schedules that do not fit come with the next page.
-        let last = count == schedules.count ? next : schedules[count - 1].stored.row.schedule.key
-        call.succeed("schedules", text, ["next": last?.cursor.json ?? .null])
+        let room = call.room
+        let (text, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit, within: room) }
+        call.succeed(["next": next?.cursor.json ?? .null], "schedules", text)
     }
 
-    /// Answers with one schedule. A call that changed it must be answered, so a batch without room gets the size of its spec.
+    /// Answers with one schedule.
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws {
-        let (stored, next) = try await look { try $0.schedule(key) }
-        let whole = stored.json(next: next).utf8
-        let room = wasChanged ? call.room : call.roomOutsideBatch
-        call.succeed(text: whole.count <= room ? whole : stored.json(next: next, longestSpec: 0).utf8)
+        let room = call.room(wasChanged: wasChanged)
+        call.succeed(text: try await look { try $0.schedule(key, within: room) })
     }
 
     private func readSchedule(_ call: Call) throws -> ScheduleKey {
@@ -126,32 +114,5 @@ extension ScheduleKey {
             return nil
         }
         self.init(owner: owner, name: String(parts[1]))
-    }
-}
-
-extension StoredScheduleRow {
-    /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
-    fileprivate func json(next: Timestamp?, longestSpec: Int = .max) -> JSON {
-        let schedule = row.schedule
-        var (calendar, every): (JSON?, JSON?)
-        switch schedule.timing {
-        case .calendar(let text, _, _): calendar = text.json
-        case .every(let period): every = JSON(Double(period) / 1000)
-        }
-        let spec = schedule.specSize <= longestSpec ? spec.map(JSON.init(stored:)) : nil
-        let last = schedule.lastTime.map { time -> JSON in
-            [
-                "time": time.json, "job": schedule.lastJob?.json ?? .null,
-                "state": lastState?.rawValue.json ?? .null,
-            ]
-        }
-        return .object([
-            "schedule": schedule.key.name.json, "calendar": calendar, "zone": schedule.timing.zone?.json,
-            "every": every, "catchUp": schedule.catchUp.rawValue.json, "overlap": schedule.overlap.rawValue.json,
-            "suspended": schedule.isSuspended.json, "spec": spec.map(Masking.masked),
-            "specSize": spec == nil ? schedule.specSize.json : nil, "owner": Int(schedule.key.owner).json,
-            "next": next?.json ?? .null, "last": last ?? .null, "submitted": schedule.submitted.json,
-            "skipped": schedule.skipped.json,
-        ])
     }
 }

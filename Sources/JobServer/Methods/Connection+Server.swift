@@ -3,27 +3,24 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
+import Synchronization
+
+/// Guards the buffer of `getpwuid`.
+private let userNames = Mutex(())
 
 /// The name of a user. Blocks.
 private func userName(_ uid: UInt32) -> String? {
-    var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
-        guard let base = buffer.baseAddress, getpwuid_r(uid, &entry, base, buffer.count, &found) == 0, found != nil
-        else {
-            return nil
-        }
-        return entry.pw_name.map { String(cString: $0) }
-    }
+    userNames.withLock { _ in getpwuid(uid).map { String(cString: $0.pointee.pw_name) } }
 }
 
-/// `server.info`, `server.stats`, `server.usage` and `server.nodes`.
+/// `server.info`, `server.stats`, `server.usage`, `server.nodes`, `queue.list` and `queue.set`.
 extension Connection {
     func serverInfo(_ call: Call) throws {
         _ = try call.params()
         var limits = self.limits.json.object ?? [:]
         limits["storedPerUser"] = engine.settings.core.storedPerUser.json
         limits["minimumFree"] = engine.settings.minimumFree.json
-        let refused = caller.isAdmin ? server.refusedConfiguration : nil
+        let refused = caller.isAdmin ? server.refusedConfiguration.withLock(\.self) : nil
         call.succeed(
             .object([
                 "name": "deferd", "version": .string(server.version), "protocol": 1, "pid": JSON(Int(getpid())),
@@ -70,11 +67,9 @@ extension Connection {
         let own = NodeRow(
             engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
             running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
-        let nodes = (found.isEmpty ? [own] : found).lazy.map { node in
-            // The daemon that answers runs, even if it could not tell the database for a while.
-            node.json(isAnswering: node.node.name == own.node.name).utf8
-        }
-        call.succeed("nodes", try call.fit(nodes).text)
+        // The daemon that answers runs, even if it could not tell the database for a while.
+        let nodes = (found.isEmpty ? [own] : found).map { $0.json(isAnswering: $0.node.name == own.node.name) }
+        call.succeed(["nodes": .array(nodes)])
     }
 
     func serverStats(_ call: Call) async throws {
@@ -84,15 +79,14 @@ extension Connection {
         }
         let status = engine.status
         let totals = status.totals(of: caller.owner)
-        let connections = caller.isAdmin ? server.connectionCount : server.connectionCount(of: caller.uid)
         var answer: JSONObject = [
             "uptime": server.uptime.json, "jobs": status.jobs(of: caller.owner).json,
             "totals": [
                 "submitted": totals.submitted.json, "succeeded": totals.succeeded.json, "failed": totals.failed.json,
                 "cancelled": totals.cancelled.json, "retried": totals.retried.json,
             ],
-            "connections": connections.json, "watches": status.watches(of: caller.owner).json,
-            "bytes": ["received": totals.bytesReceived.json],
+            "connections": server.connectionCount(of: caller.owner).json,
+            "watches": status.watches(of: caller.owner).json, "bytes": ["received": totals.bytesReceived.json],
         ]
         if caller.isAdmin {
             let free = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in blobs.freeBytes }
@@ -102,11 +96,29 @@ extension Connection {
             ])
             if wantsMetrics {
                 let families = engine.metrics.families(
-                    engine.status, uptime: server.uptime, connections: server.connectionCount, freeBytes: free)
+                    engine.status, uptime: server.uptime, connections: server.connectionCount(), freeBytes: free)
                 answer["metrics"] = .array(families)
             }
         }
         call.succeed(.object(answer))
+    }
+
+    // MARK: - Queues
+
+    func queueList(_ call: Call) async throws {
+        _ = try call.params()
+        let status = engine.status
+        call.succeed(["queues": .array(status.queues.map { $0.json(status, for: caller) })])
+    }
+
+    func queueSet(_ call: Call) async throws {
+        let params = try call.params(["queue", "concurrency", "perUser", "suspended", "startRate", "byteRate"])
+        let name = try params.requiredString("queue") { name in
+            name.utf8.count > 64 ? "A queue's name is at most 64 bytes long." : nil
+        }
+        let change = try QueueChange(params)
+        guard case .queue(let queue) = try await ask(.setQueue(name, change)) else { throw Self.wrongAnswer }
+        call.succeed(queue.json(engine.status, for: caller))
     }
 }
 
@@ -124,5 +136,42 @@ extension NodeRow {
             "state": (isAnswering ? State.running : state).rawValue.json, "running": running.json,
             "programs": node.programs.json, "configuration": node.configuration.json,
         ]
+    }
+}
+
+extension QueueStatus {
+    /// Returns the queue object of the wire contract.
+    fileprivate func json(_ status: EngineStatus, for caller: Caller) -> JSON {
+        let jobs = status.jobs(of: caller.owner, queue: settings.name)
+        func count(_ state: JobState) -> JSON { JSON(jobs[state, default: 0]) }
+        return [
+            "queue": .string(settings.name), "concurrency": JSON(settings.concurrency), "perUser": JSON(perUser),
+            "startRate": settings.startRate.map { ["count": JSON($0.count), "seconds": JSON($0.seconds)] } ?? .null,
+            "byteRate": settings.byteRate?.json ?? .null, "suspended": .bool(settings.isSuspended),
+            "scheduled": count(.scheduled), "held": count(.held), "queued": count(.queued), "running": count(.running),
+        ]
+    }
+}
+
+extension QueueChange {
+    /// Reads the settings that are named; null gives one back to the configuration.
+    fileprivate init(_ params: MemberReader) throws(SpecError) {
+        self.init()
+        func setting<Value>(_ name: String, _ value: Value?) -> Value?? {
+            params.object[name] == nil ? nil : .some(value)
+        }
+        concurrency = setting("concurrency", try params.integer("concurrency", in: 1...100_000))
+        perUser = setting("perUser", try params.integer("perUser", in: 1...100_000))
+        isSuspended = setting("suspended", try params.flag("suspended"))
+        byteRate = setting("byteRate", try params.integer("byteRate", in: 1...1 << 50))
+        startRate = setting("startRate", try Self.startRate(params))
+    }
+
+    private static func startRate(_ params: MemberReader) throws(SpecError) -> StartRate? {
+        guard let written = params.value("startRate") else { return nil }
+        let rate = try MemberReader(written, at: params.pointer(to: "startRate"))
+        try rate.allow(["count", "seconds"])
+        guard let count = try rate.integer("count", in: 1...StartRate.most) else { throw rate.missing("count") }
+        return StartRate(count: count, seconds: try rate.number("seconds", in: 0.001...86_400) ?? 1)
     }
 }

@@ -16,7 +16,7 @@ extension Connection {
         let watch = try makeWatch(of: scope)
         let beginning: Lookup.Beginning
         do {
-            _ = try await ask(.watch(scope, watch.subscription), \.isDone)
+            try await ask(.watch(scope, watch.subscription))
             // Read after the engine's answer, as it tells of all later changes.
             let room = call.room - 128
             beginning = try await look { try $0.beginning(of: scope, within: room) }
@@ -24,10 +24,8 @@ extension Connection {
             unwatch(watch.number)
             throw error
         }
-        call.succeed(
-            "jobs", beginning.page.text,
-            ["watch": watch.name.json, "truncated": beginning.isTruncated ? true : nil]
-        ) {
+        let members: JSONObject = ["watch": watch.name.json, "truncated": beginning.isTruncated ? true : nil]
+        call.succeed(members, "jobs", beginning.page.text) {
             watch.open(
                 unfinished: beginning.unfinished, versions: beginning.versions,
                 isAll: !beginning.isTruncated || scope.isFixed && !scope.includesChildren)
@@ -98,15 +96,16 @@ extension Connection {
 
     /// Ends a watch on request or after a refusal; returns false if it is unknown or was ended on request before.
     @discardableResult func unwatch(_ number: Int) -> Bool {
-        guard let watch = state.withLock({ $0.watches[number] }) else {
-            return state.withLock { number > 0 && number <= $0.lastWatch && !$0.unwatched.contains(number) }
-        }
-        state.withLock { state in
+        let (watch, isKnown) = state.withLock { state -> (Watch?, Bool) in
+            guard let watch = state.watches[number] else {
+                return (nil, number > 0 && number <= state.lastWatch && !state.unwatched.contains(number))
+            }
             if state.unwatched.count >= Self.mostUnwatched { state.unwatched = [] }
             state.unwatched.insert(number)
+            return (watch, true)
         }
-        end(watch)
-        return true
+        if let watch { end(watch) }
+        return isKnown
     }
 
     // MARK: - Waits
@@ -121,20 +120,20 @@ extension Connection {
         switch try JobTarget(params, caller, atMost: Self.mostAwaited) {
         case .selected(let filter): return try waitForAll(call, filter, timeout: timeout)
         case .one(let id): (ids, isList) = ([id], false)
-        case .many(let many): (ids, isList) = (Array(many), true)
+        case .many(let many): (ids, isList) = (many, true)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
         if timeout == 0 {
             guard let answer = try await finished(ids, isList, call) else { throw Self.outOfTime }
             return call.succeed(text: answer)
         }
-        try goOn(call, jobs: ids.count, timeout: timeout) { [self] id in
+        try goOn(call, jobs: ids.count, timeout: timeout) { [self] in
             // A job may be retried before it is read.
-            while isWaiting(id) {
-                try await engine.wait(for: ids, as: caller, id: id)
+            while !Task.isCancelled {
+                try await awaitEnds(of: ids)
                 // They are read once there is room for them, so that many such waits take no more memory.
                 await budget.room(on: loop.loop)
-                if isWaiting(id), let answer = try await finished(ids, isList, call) { return answer }
+                if !Task.isCancelled, let answer = try await finished(ids, isList, call) { return answer }
             }
             return []
         }

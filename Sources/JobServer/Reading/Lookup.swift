@@ -9,7 +9,7 @@ final class Lookup {
     let caller: Caller
     private let inlineResult: Int
     /// The rules of zones, which many schedules may share.
-    private var zones: [String: ZoneRules?] = [:]
+    var zones: [String: ZoneRules?] = [:]
     /// The queues, and the running sources of each owner in each of them, when they were first asked for.
     private lazy var queues = (all: engine.status.queues, slots: engine.board.slots)
 
@@ -42,7 +42,7 @@ final class Lookup {
     // MARK: - Jobs
 
     func job(_ id: JobID) throws -> StoredJob {
-        guard let job = try engine.reader.job(id), caller.sees(job.row) else { throw CoreError.noJob(id) }
+        guard let job = try engine.reader.job(id), caller.sees(job.row) else { throw ProtocolError.noJob(id) }
         return job
     }
 
@@ -73,7 +73,7 @@ final class Lookup {
         let standings = try engine.reader.standings(of: ids)
         for id in ids {
             guard let standing = standings[id], caller.isAdmin || standing.owner == caller.uid else {
-                throw CoreError.noJob(id)
+                throw ProtocolError.noJob(id)
             }
         }
         return standings
@@ -111,13 +111,13 @@ final class Lookup {
         var areOver = true
         try forEach(ids) { job in
             // The job before it was removed meanwhile.
-            guard job.row.id == ids[page.count] else { throw CoreError.noJob(ids[page.count]) }
+            guard job.row.id == ids[page.count] else { throw ProtocolError.noJob(ids[page.count]) }
             areOver = job.row.state.isTerminal
             page.add(view(job), before: ids.count - page.count - 1)
             return areOver
         }
         guard areOver else { return nil }
-        guard page.count == ids.count else { throw CoreError.noJob(ids[page.count]) }
+        guard page.count == ids.count else { throw ProtocolError.noJob(ids[page.count]) }
         return Array("{\"jobs\":[".utf8) + page.text + Array("]}".utf8)
     }
 
@@ -133,65 +133,45 @@ final class Lookup {
         fileprivate(set) var unfinished: Set<JobID> = []
         /// Whether the page leaves out a job. Then `unfinished` has all jobs only where the watch names them.
         fileprivate(set) var isTruncated = false
-        /// Further jobs that the watch does not name.
-        fileprivate var left = Lookup.snapshots
-        /// Jobs with children that were not read yet.
-        fileprivate var parents: [JobID] = []
 
         fileprivate mutating func add(_ row: JobRow, _ view: @autoclosure () -> JobView) {
             versions[row.id] = row.version
-            if !row.state.isTerminal {
-                unfinished.insert(row.id)
-                if row.children > 0 { parents.append(row.id) }
-            }
+            if !row.state.isTerminal { unfinished.insert(row.id) }
             if !isTruncated, !page.add(view()) { isTruncated = true }
         }
     }
 
     func beginning(of scope: WatchScope, within room: Int) throws -> Beginning {
         var beginning = Beginning(page: JobPage(within: room))
-        var filter = JobFilter()
+        var (named, filters) = ([JobID](), [JobFilter]())
         switch scope.subject {
-        case .jobs(let ids):
-            let standings = try standings(of: ids)
-            for (id, standing) in standings {
-                beginning.versions[id] = standing.version
-                if !standing.state.isTerminal { beginning.unfinished.insert(id) }
-            }
-            try forEach(ids) { job in
-                beginning.add(job.row, view(job))
-                return !beginning.isTruncated
-            }
-        case .tag(let tag):
-            filter.tag = tag
-            try addUnfinished(filter, to: &beginning)
-        case .all: try addUnfinished(filter, to: &beginning)
+        case .jobs(let ids): named = ids
+        case .tag(let tag): filters = [.unfinished { $0.tag = tag }]
+        case .all: filters = [.unfinished { _ in }]
         }
-        while scope.includesChildren, !beginning.parents.isEmpty, !beginning.isTruncated {
-            for parent in exchange(&beginning.parents, with: []) {
-                filter = JobFilter()
-                filter.parent = parent
-                try addUnfinished(filter, to: &beginning)
-            }
+        func add(_ job: StoredJob) {
+            beginning.add(job.row, view(job))
+            guard scope.includesChildren, job.row.children > 0, !job.row.state.isTerminal else { return }
+            filters.append(.unfinished { $0.parent = job.row.id })
+        }
+        for (id, standing) in try standings(of: named) {
+            beginning.versions[id] = standing.version
+            if !standing.state.isTerminal { beginning.unfinished.insert(id) }
+        }
+        try forEach(named) { job in
+            add(job)
+            return !beginning.isTruncated
+        }
+        var (next, left) = (0, Self.snapshots)
+        while next < filters.count, !beginning.isTruncated {
+            filters[next].limit = left
+            let (jobs, hasMore) = left > 0 ? try self.jobs(filters[next]) : ([], true)
+            for job in jobs { add(job) }
+            filters[next].after = jobs.last?.row.id
+            left -= jobs.count
+            if !hasMore { next += 1 } else if left == 0 || jobs.isEmpty { beginning.isTruncated = true }
         }
         return beginning
-    }
-
-    private func addUnfinished(_ filter: JobFilter, to beginning: inout Beginning) throws {
-        var filter = filter
-        filter.states = [.scheduled, .held, .queued, .running]
-        filter.order = .oldest
-        while true {
-            filter.limit = beginning.left
-            let (jobs, hasMore) = beginning.left > 0 ? try self.jobs(filter) : ([], true)
-            for job in jobs { beginning.add(job.row, view(job)) }
-            beginning.left -= jobs.count
-            guard hasMore else { return }
-            guard let last = jobs.last, beginning.left > 0, !beginning.isTruncated else {
-                return beginning.isTruncated = true
-            }
-            filter.after = last.row.id
-        }
     }
 
     // MARK: - Results
@@ -200,7 +180,7 @@ final class Lookup {
     func result(of id: JobID) throws -> StoredValue {
         let row = try job(id).row
         guard row.state == .succeeded, case .success(let value) = row.carried else {
-            throw CoreError(.wrongState(row.state), "Job \(id) has no result; it is \(row.state.rawValue).")
+            throw ProtocolError.wrongState(row.state, "Job \(id) has no result; it is \(row.state.rawValue).")
         }
         guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
@@ -251,48 +231,20 @@ final class Lookup {
         return (kept?.blob, isOver)
     }
 
-    /// The first of these jobs that the caller's jobs cannot wait for.
-    func missing(of jobs: [NamedJob]) throws -> NamedJob? {
+    /// Throws if the caller's jobs cannot wait for one of these jobs.
+    func check(_ jobs: [NamedJob]) throws {
         let standings = try engine.reader.standings(of: jobs.map(\.id))
-        return jobs.first { standings[$0.id]?.owner != caller.uid }
+        for job in jobs where standings[job.id]?.owner != caller.uid { throw ProtocolError.noJob(job) }
     }
+}
 
-    // MARK: - Schedules
-
-    func schedule(_ key: ScheduleKey) throws -> ShownSchedule {
-        guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
-            throw CoreError.noSchedule(key)
-        }
-        return view(stored)
-    }
-
-    /// A page of schedules, and the key after which the next page begins; nil at the end.
-    func schedules(
-        after key: ScheduleKey?, of owner: UInt32?, limit: Int
-    ) throws -> (schedules: [ShownSchedule], next: ScheduleKey?) {
-        let owner = caller.isAdmin ? owner : caller.uid
-        let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
-        let shown = rows.prefix(limit).map(view)
-        return (shown, rows.count > limit ? shown.last?.stored.row.schedule.key : nil)
-    }
-
-    /// A schedule, and its next time; nil if it has none or is suspended.
-    typealias ShownSchedule = (stored: StoredScheduleRow, next: Timestamp?)
-
-    private func view(_ stored: StoredScheduleRow) -> ShownSchedule {
-        let schedule = stored.row.schedule
-        var next: Timestamp?
-        if !schedule.isSuspended {
-            var zone: ZoneRules? = .utc
-            if let name = schedule.timing.zone {
-                if zones[name] == nil { zones[name] = .some(try? engine.settings.zones.rules(of: name)) }
-                zone = zones[name] ?? nil
-            }
-            // Times that are done do not come again after the clock was set back.
-            let last = max(engine.wallTime, schedule.floor)
-            next = zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
-        }
-        return (stored, next)
+extension JobFilter {
+    fileprivate static func unfinished(_ set: (inout JobFilter) -> Void) -> JobFilter {
+        var filter = JobFilter()
+        filter.states = [.scheduled, .held, .queued, .running]
+        filter.order = .oldest
+        set(&filter)
+        return filter
     }
 }
 

@@ -48,11 +48,11 @@ final class Batch: Sendable {
     var room: Int { state.withLock { limit - $0.text.count - $0.reserved + Self.refusal - 3 } }
 
     /// Adds the answer to the call `id`, nil for a notification; `afterwards` runs once all are sent.
-    func add(_ answer: [UInt8]?, of id: JSON?, _ afterwards: @escaping @Sendable () -> Void) {
+    func add(_ answer: [UInt8]?, of id: JSON?, _ afterwards: (@Sendable () -> Void)?) {
         let whole = state.withLock { state -> State? in
             state.missing -= 1
             state.reserved -= Self.refusal + (id?.size ?? 0)
-            state.afterwards.append(afterwards)
+            if let afterwards { state.afterwards.append(afterwards) }
             if let id, var answer {
                 let size = state.text.count + state.reserved + answer.count + 2
                 if size >= limit || state.charge?.resize(to: size) == false {

@@ -8,7 +8,7 @@ import Synchronization
 /// An outbox is open, finishing (it still sends what waits) or closed (it drops everything). Of the progress of a job only
 /// the latest waits, so a slow client takes no more memory than a fast one.
 final class Outbox: Sendable {
-    fileprivate struct State {
+    private struct State {
         /// The bytes that may wait.
         var limit: Int
         /// Full chunks that wait, and the bytes behind them.
@@ -26,12 +26,28 @@ final class Outbox: Sendable {
         var phase = Phase.open
         /// The event loop is about to write.
         var isWoken = false
+
+        /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
+        var nextProgress: (watch: Watch, room: Int)? {
+            guard chunks.isEmpty, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
+                return nil
+            }
+            return (watch, Outbox.chunk - filling.readableBytes)
+        }
+
+        /// Moves full chunks out of what came. Slices would keep the memory of a whole burst until its last part is sent.
+        mutating func cut() {
+            var rest = filling.readableBytesView
+            while rest.count > Outbox.chunk {
+                chunks.append(ByteBuffer(bytes: rest.prefix(Outbox.chunk)))
+                rest = rest.dropFirst(Outbox.chunk)
+            }
+            filling = ByteBuffer(bytes: rest)
+        }
     }
 
-    fileprivate enum Phase {
-        case open
-        case finishing
-        case closed
+    private enum Phase {
+        case open, finishing, closed
     }
 
     /// The most bytes sent at once, so that a slow reader can be told from one that does not read.
@@ -83,18 +99,11 @@ final class Outbox: Sendable {
 
     /// Sends an answer without its line end.
     func send(answer: [UInt8]) {
-        send { lines in
+        guard limit != nil else { return }
+        add { lines in
             lines.writeBytes(answer)
             lines.writeInteger(UInt8(ascii: "\n"))
         }
-    }
-
-    /// Sends lines including their ends.
-    func send(lines: [UInt8]) { send { $0.writeBytes(lines) } }
-
-    private func send(_ write: (inout ByteBuffer) -> Void) {
-        guard limit != nil else { return }
-        add(write)
         flush()
     }
 
@@ -193,25 +202,5 @@ final class Outbox: Sendable {
         budget.add(-size, as: .unread)
         budget.leave(self)
         return wasOpen
-    }
-}
-
-extension Outbox.State {
-    /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
-    fileprivate var nextProgress: (watch: Watch, room: Int)? {
-        guard chunks.isEmpty, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
-            return nil
-        }
-        return (watch, Outbox.chunk - filling.readableBytes)
-    }
-
-    /// Moves full chunks out of what came. Slices would keep the memory of a whole burst until its last part is sent.
-    fileprivate mutating func cut() {
-        var rest = filling.readableBytesView
-        while rest.count > Outbox.chunk {
-            chunks.append(ByteBuffer(bytes: rest.prefix(Outbox.chunk)))
-            rest = rest.dropFirst(Outbox.chunk)
-        }
-        filling = ByteBuffer(bytes: rest)
     }
 }

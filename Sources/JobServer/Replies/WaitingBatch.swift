@@ -34,7 +34,15 @@ struct WaitingBatch {
     /// each job.
     mutating func write(to buffer: inout ByteBuffer, limit: Int, _ numbers: inout [JobID: Int]) -> Bool {
         guard let batch else { return true }
-        let text = batch.text
+        let text = batch.text { row, writer in
+            switch row.news {
+            case .progress(let progress, let links, let coalesced):
+                JobNotification.writeProgress(
+                    link: row.link, links: links, progress, coalesced: coalesced, to: &writer)
+            case .output(let attempt, let size):
+                JobNotification.writeOutput(link: row.link, attempt: attempt, size: size, to: &writer)
+            }
+        }
         var begin = sent > 0 ? text.ends[sent - 1] : 0
         var (next, size) = (sent, 0)
         while next < text.ends.count, next == sent || size < limit {
@@ -68,20 +76,5 @@ extension [JobID: Int] {
         let next = (self[job] ?? 0) + 1
         self[job] = next
         return next
-    }
-}
-
-extension ProgressBatch {
-    /// The parts of the lines that all watches share.
-    var text: Text {
-        text { row, writer in
-            switch row.news {
-            case .progress(let progress, let links, let coalesced):
-                JobNotification.writeProgress(
-                    link: row.link, links: links, progress, coalesced: coalesced, to: &writer)
-            case .output(let attempt, let size):
-                JobNotification.writeOutput(link: row.link, attempt: attempt, size: size, to: &writer)
-            }
-        }
     }
 }

@@ -22,7 +22,8 @@ import Testing
             for (method, params) in [
                 ("server.backup", [:]), ("server.backup", ["offset": 0]),
                 ("queue.set", ["queue": "default", "suspended": true]), ("queue.set", ["queue": "new"]),
-                ("server.stats", ["metrics": true]),
+                ("server.stats", ["metrics": true]), ("job.list", ["owner": "all"]),
+                ("job.cancel", ["select": ["all": true, "owner": 0]]),
             ] as [(String, JSON)] {
                 let refusal = try await ann.refusal(method, params)
                 #expect(refusal.code == -32002 && refusal.kind == "forbidden")

@@ -21,7 +21,7 @@ extension World {
     }
 
     private func refusal(of request: CoreRequest) -> CoreAnswer {
-        .failed(CoreError(.storage, "Nothing can be stored."))
+        .failed(ProtocolError(.storage, "Nothing can be stored."))
     }
 
     func round() {

@@ -71,7 +71,7 @@ extension Oracle {
             // A job may have restarted in the round in which it ended.
             let early = jobs.filter { isOpen($0, world) && !retries.contains($0) }
             world.expect(early.isEmpty, 7, "Wait \(id) is over before job \(early.min() ?? 0).")
-        case (.wait(let jobs), .failed(let error)) where error.code == .notFound:
+        case (.wait(let jobs), .failed(let error)) where error.code == ProtocolError.Code.notFound.rawValue:
             let isMissing = jobs.contains { job in
                 world.store.job(job).map { row in
                     row.isRemoving || world.store.isDamaged(job)
@@ -98,7 +98,7 @@ extension Oracle {
     }
 
     private func submitted(
-        _ new: NewJob, _ answer: Result<SubmittedJob, CoreError>, _ asked: Asked, _ world: World
+        _ new: NewJob, _ answer: Result<SubmittedJob, ProtocolError>, _ asked: Asked, _ world: World
     ) {
         guard case .success(let submitted) = answer else {
             if let subscription = new.subscription { watches[subscription] = nil }

@@ -1,6 +1,4 @@
-package import JobModel
-
-/// The `error` of an answer: a code, a sentence, and data for programs.
+/// Why a call failed, as its answer says: a code, a sentence, and data for programs.
 package struct ProtocolError: Error, Sendable, Equatable {
     /// The codes of JSON-RPC 2.0 and of deferd.
     package enum Code: Int, Sendable, CaseIterable {
@@ -57,9 +55,14 @@ package struct ProtocolError: Error, Sendable, Equatable {
         ProtocolError(.busy, message, ["retryAfter": retryAfter.json])
     }
 
-    /// Describes an invalid member of the params.
+    /// Describes an invalid member of the params, or one that policy forbids.
     package init(_ fault: SpecError) {
-        self.init(.invalidParams, "Invalid params: \(fault.reason)", Self.details(of: fault))
+        let details = Self.details(of: fault)
+        if fault.isForbidden {
+            self.init(.forbidden, fault.reason, ["pointer": details["pointer"]])
+        } else {
+            self.init(.invalidParams, "Invalid params: \(fault.reason)", details)
+        }
     }
 
     private static func details(of fault: SpecError) -> JSONObject {
