@@ -24,6 +24,8 @@ extension Connection {
                 let refusal = call.rejection ?? refusal(call.batch)
                 guard refusal == nil, call.request.method == MethodName.jobSubmit.rawValue else {
                     await settle(&submissions)
+                    // A client that asks for more than it has read yet is answered at its pace.
+                    await wait { [outbox] in $0.isShuttingDown || outbox.hasRoom }
                     await carryOut(call, refusal)
                     continue
                 }

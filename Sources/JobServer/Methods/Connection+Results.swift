@@ -136,7 +136,7 @@ extension Connection {
                 let wake: @Sendable () -> Void = { promise.succeed(()) }
                 engine.board.awaitOutput(of: job, beyond: offset, promise)
                 defer { wake() }
-                let found = try await output()
+                let found = try await outbox.inTurn(output)
                 if found.piece.next > offset || found.isOver || NIODeadline.now() >= end {
                     return Self.answer(found).utf8
                 }

@@ -84,7 +84,7 @@ extension Connection {
     func hasRoomForWatch(_ state: borrowing State, besides others: Int = 0) -> Bool {
         let limits = limits
         if state.isShuttingDown { return true }
-        return state.watches.count + others < limits.inFlight && outbox.backlog <= limits.outbound / 4
+        return state.watches.count + others < limits.inFlight && outbox.hasRoom
     }
 
     /// Ends a watch; its earlier notifications are still sent.
@@ -132,8 +132,11 @@ extension Connection {
             while !Task.isCancelled {
                 try await awaitEnds(of: ids)
                 // They are read once there is room for them, so that many such waits take no more memory.
-                await budget.room(on: loop.loop)
-                if !Task.isCancelled, let answer = try await finished(ids, isList, call) { return answer }
+                let answer = try await outbox.inTurn { () -> [UInt8]? in
+                    await budget.room(on: loop.loop)
+                    return Task.isCancelled ? nil : try await finished(ids, isList, call)
+                }
+                if let answer { return answer }
             }
             return []
         }

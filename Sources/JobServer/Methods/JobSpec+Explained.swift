@@ -42,8 +42,15 @@ extension JobSpec {
             fill("remoteTime", false)
         case .upload: fill("method", members["multipart"]?.isNull == false ? "POST" : "PUT")
         case .list, .each: fill("mode", "settled")
-        case .program: fill("arguments", [])
-        case .value, .error, .timer, .job, nil: break
+        case .program:
+            fill("arguments", [])
+            fill("output", "text")
+            if members["command"] != nil {
+                fill("umask", "077")
+                fill("progress", false)
+            }
+        case .error: fill("kind", JobError.Kind.invalid.rawValue.json)
+        case .value, .timer, .job, nil: break
         }
         return Masking.masked(.object(members))
     }

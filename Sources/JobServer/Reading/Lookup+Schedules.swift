@@ -57,6 +57,7 @@ extension Lookup {
         case .every(let period): every = JSON(Double(period) / 1000)
         }
         let spec = schedule.specSize <= longestSpec ? stored.spec.map(JSON.init(stored:)) : nil
+        let omitted: Int? = spec == nil ? schedule.specSize : nil
         let last = schedule.lastTime.map { time -> JSON in
             [
                 "time": time.json, "job": schedule.lastJob?.json ?? .null,
@@ -67,7 +68,7 @@ extension Lookup {
             "schedule": schedule.key.name.json, "calendar": calendar, "zone": schedule.timing.zone?.json,
             "every": every, "catchUp": schedule.catchUp.rawValue.json, "overlap": schedule.overlap.rawValue.json,
             "suspended": schedule.isSuspended.json, "spec": spec.map(Masking.masked),
-            "specSize": spec == nil ? schedule.specSize.json : nil, "owner": Int(schedule.key.owner).json,
+            "specSize": omitted?.json, "owner": Int(schedule.key.owner).json,
             "next": next(of: schedule)?.json ?? .null, "last": last ?? .null, "submitted": schedule.submitted.json,
             "skipped": schedule.skipped.json,
         ])

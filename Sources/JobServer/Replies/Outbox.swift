@@ -1,5 +1,6 @@
 import JobEngine
 import JobModel
+import JobProtocol
 import NIOCore
 import Synchronization
 
@@ -26,6 +27,19 @@ final class Outbox: Sendable {
         var phase = Phase.open
         /// The event loop is about to write.
         var isWoken = false
+        /// Whether the answer to a wait is being read, and those that are read after it.
+        var isInTurn = false
+        var turns = CircularBuffer<CheckedContinuation<Void, Never>>()
+
+        /// Whether the client has read so much that two answers of any size fit, and what others send meanwhile.
+        var hasRoom: Bool { unread <= max(0, min(limit / 4, limit - Answer.mostBytes)) }
+
+        /// The next one whose turn it is.
+        mutating func nextTurn() -> CheckedContinuation<Void, Never>? {
+            guard !isInTurn, phase == .closed || hasRoom, let next = turns.popFirst() else { return nil }
+            isInTurn = true
+            return next
+        }
 
         /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
         var nextProgress: (watch: Watch, room: Int)? {
@@ -93,6 +107,28 @@ final class Outbox: Sendable {
             state.idleLooks = state.hasSent || state.unread <= Self.smallBacklog ? 0 : state.idleLooks + 1
             return state.idleLooks
         }
+    }
+
+    // MARK: - Room
+
+    /// Whether the client has read so much that another answer can be made.
+    var hasRoom: Bool { state.withLock(\.hasRoom) }
+
+    /// Calls `body` once there is room, one after the other, so that many waits that end together take little memory.
+    func inTurn<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        await withCheckedContinuation { continuation in
+            update { $0.turns.append(continuation) }
+        }
+        defer { update { $0.isInTurn = false } }
+        return try await body()
+    }
+
+    private func update(_ change: (inout State) -> Void) {
+        let next = state.withLock { state in
+            change(&state)
+            return state.nextTurn()
+        }
+        next?.resume()
     }
 
     // MARK: - Sending
@@ -201,6 +237,8 @@ final class Outbox: Sendable {
         }
         budget.add(-size, as: .unread)
         budget.leave(self)
+        // Waits end without an answer.
+        update { _ in }
         return wasOpen
     }
 }

@@ -58,6 +58,39 @@ import Testing
         }
     }
 
+    /// All answers together are far longer than what may wait for the client.
+    @Test(arguments: [false, true]) func client_getsAllAnswers_howeverManyItAsksForAtOnce(isHalfClosed: Bool)
+        async throws
+    {
+        try await Daemon.run(configuration: "limits: {outbound: 200000}") { daemon, wire in
+            let gate = try await wire.submit(.timer(1000, ["key": "gate"]))
+            let text = JSON.string(String(repeating: "y", count: 50_000))
+            let done = try await wire.submit(.value(text))
+            _ = try await wire.wait(done)
+            let waiting: JSON = [
+                "source": ["type": "job", "job": JSON(gate)], "then": [["fail": ["return": text]]],
+            ]
+            var jobs: [Int] = []
+            for _ in 0..<50 { jobs.append(try await wire.submit(waiting)) }
+            let reader = try daemon.connect()
+            for job in jobs { reader.send("job.wait", .job(job)) }
+            for _ in 0..<50 { reader.send("job.get", .job(done)) }
+            if isHalfClosed { reader.finishWriting() }
+            for _ in 0..<50 {
+                let line = try await reader.next("answer to job.get") { $0.json["result"]?["job"] == JSON(done) }
+                #expect(line.json["result"]?["result"] == text)
+            }
+            _ = try await wire.call("job.cancel", .job(gate))
+            var ended: Set<Int> = []
+            for _ in jobs {
+                let line = try #require(try await reader.next("answer to job.wait"))
+                #expect(line.json["result"]?["result"] == text)
+                ended.insert(try #require(line.json["result"]?["job"]?.int))
+            }
+            #expect(ended == Set(jobs))
+        }
+    }
+
     @Test func longSpec_isShownWhole_onlyByItself() async throws {
         try await Daemon.run { _, wire in
             let value = JSON.string(String(repeating: "\u{7F}", count: 950_000))

@@ -191,6 +191,8 @@ import Testing
             #expect(explained["source"]?["accept"] == "success")
             #expect(explained["then"]?[0]?["link"] == 1)
             #expect(explained["then"]?[1]?["link"] == 2)
+            let failing = try await wire.call("job.explain", ["source": ["type": "error"]])
+            #expect(failing["source"] == ["type": "error", "kind": "invalid"])
             #expect(try await wire.call("job.list")["jobs"] == [])
             #expect(try await wire.call("server.stats")["totals"]?["submitted"] == 0)
             let refusal = try await wire.refusal("job.explain", ["source": ["type": "url", "url": "ftp://a/"]])
