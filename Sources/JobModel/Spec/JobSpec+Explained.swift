@@ -1,9 +1,7 @@
-import JobModel
-
 /// Explains a spec as it would run.
 extension JobSpec {
     /// The spec with defaults filled in and links numbered.
-    var explained: JSON {
+    package var explained: JSON {
         let written = (json["then"]?.array ?? []).enumerated().map { index, link -> JSON in
             guard var members = link.object else { return link }
             members["link"] = JSON(index + 1)
