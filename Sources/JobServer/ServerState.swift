@@ -14,8 +14,8 @@ final class ServerState: Sendable {
 
     private struct State {
         var adminGroup: UInt32?
-        var connections = 0
         var users: [UInt32: User] = [:]
+        var connections: Int { users.values.reduce(0) { $0 + $1.connections } }
     }
 
     /// More users are remembered only while they are connected.
@@ -74,7 +74,6 @@ final class ServerState: Sendable {
             guard user.connections < limits.connectionsPerUser else {
                 throw Self.refusal("You have \(user.connections)")
             }
-            state.connections += 1
             user.connections += 1
             return user.budget
         }
@@ -84,12 +83,7 @@ final class ServerState: Sendable {
         .busy("\(count) connections, and more are not allowed; close one or try again later.", retryAfter: 1)
     }
 
-    func leave(_ uid: UInt32) {
-        state.withLock { state in
-            state.connections -= 1
-            state.users[uid]?.connections -= 1
-        }
-    }
+    func leave(_ uid: UInt32) { state.withLock { $0.users[uid]?.connections -= 1 } }
 
     // MARK: - Log
 

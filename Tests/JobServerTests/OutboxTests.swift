@@ -73,9 +73,8 @@ import Testing
     }
 
     @Test func outboxThatFinishes_isEmpty_onceAllIsSent() {
-        let (outbox, _) = outbox()
         let drained = Count()
-        outbox.onDrain { drained.add() }
+        let outbox = Outbox(limit: 1 << 20, drained: { drained.add() }) {}
         send("a", to: outbox)
         outbox.watch(1).receive(.progress(7, 1))
         outbox.finish()

@@ -33,7 +33,7 @@ extension Connection {
                     !state.withLock({ hasRoomForWatch($0, besides: submissions.count) })
                 {
                     start(&submissions)
-                    await wait { [self] in $0.submitting <= Self.groups && hasRoomForWatch($0) }
+                    await wait { $0.submitting <= Self.groups && hasRoomForWatch($0) }
                 }
                 submissions.append(call)
                 // If no group is on its way, the first ones are stored while the rest is read.

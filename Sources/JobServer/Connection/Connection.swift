@@ -20,6 +20,8 @@ final class Connection: Sendable {
     var limits: JobLimits { engine.limits }
     let input = AsyncStream.makeStream(of: Input.self)
     let state = Mutex(State())
+    /// Has an element after changes of what the line-processing task may wait for.
+    private let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     /// The caller with current rights: the administrators' group may change while it is connected.
     var caller: Caller { peer.caller(adminGroup: server.adminGroup) }
 
@@ -42,8 +44,6 @@ final class Connection: Sendable {
         var hasBegun = false
         /// The copy of the stored state that the client reads.
         var backup: StateBackup?
-        /// The condition that the line-processing task waits for.
-        var waiter: (isSatisfied: @Sendable (borrowing State) -> Bool, continuation: CheckedContinuation<Void, Never>)?
     }
 
     init(peer: Peer, engine: Engine, server: ServerState, budget: UserBudget, channel: any Channel) {
@@ -55,11 +55,12 @@ final class Connection: Sendable {
         loop = LoopExecutor(channel.eventLoop)
         outbox = Outbox(limit: engine.limits.outbound, budget: budget) { outbox in
             channel.eventLoop.execute { outbox.write(to: channel) }
+        } drained: { [changes] in
+            changes.continuation.yield()
         } overflowed: {
             server.warn(.clientClosed, "A client does not read; its connection is closed.", of: peer.uid)
             channel.close(promise: nil)
         }
-        outbox.onDrain { [weak self] in self?.changed() }
     }
 
     /// Executes the client's calls; returns once the client has all that it waits for, or is gone.
@@ -72,7 +73,7 @@ final class Connection: Sendable {
                     && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
             outbox.finish()
-            await wait { [outbox] _ in outbox.isEmpty }
+            await wait { _ in outbox.isEmpty }
         } onCancel: {
             channel.close(promise: nil)
         }
@@ -86,23 +87,16 @@ final class Connection: Sendable {
     // MARK: - Waiting
 
     /// Returns once `isSatisfied` is true or the client is gone; only the line-processing task waits.
-    func wait(until isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
-        if state.withLock({ isSatisfied($0) }) { return }
-        await withCheckedContinuation { continuation in
-            state.withLock { $0.waiter = (isSatisfied, continuation) }
-            changed()
+    func wait(until isSatisfied: (borrowing State) -> Bool) async {
+        var changes = changes.stream.makeAsyncIterator()
+        while !state.withLock({ isSatisfied($0) }), !isGone {
+            // A cancelled task ends its connection.
+            if await changes.next() == nil { return }
         }
     }
 
-    /// Resumes the waiting task if the state now satisfies its condition.
-    func changed() {
-        let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard let waiter = state.waiter, isGone || waiter.isSatisfied(state) else { return nil }
-            state.waiter = nil
-            return waiter.continuation
-        }
-        continuation?.resume()
-    }
+    /// Lets the waiting task look again.
+    func changed() { changes.continuation.yield() }
 
     // MARK: - Waits
 

@@ -117,15 +117,7 @@ final class UserBudget: Sendable {
 
     private func wait(line: Int? = nil, on loop: any EventLoop, _ goOn: @escaping @Sendable () -> Void) {
         change { $0.waiters.append((line, { loop.execute(goOn) })) }
-        guard !state.withLock({ $0.waiters.isEmpty || exchange(&$0.isWatching, with: true) }) else { return }
-        loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { timer in
-            self.closeIdle()
-            let goesOn = self.state.withLock { state in
-                state.isWatching = !state.waiters.isEmpty
-                return state.isWatching
-            }
-            if !goesOn { timer.cancel() }
-        }
+        closeIdle(on: loop)
     }
 
     // MARK: - Clients that do not read
@@ -146,8 +138,14 @@ final class UserBudget: Sendable {
     /// Seconds for which a client may read nothing while another of its user waits, as it may lack processor time.
     private static let patience = 5
 
-    private func closeIdle() {
-        for outbox in outboxes where outbox.idles() >= Self.patience { outbox.overflow() }
+    /// Looks every second for clients that do not read, as long as others wait.
+    private func closeIdle(on loop: any EventLoop) {
+        guard !state.withLock({ $0.waiters.isEmpty || exchange(&$0.isWatching, with: true) }) else { return }
+        loop.scheduleTask(in: .seconds(1)) {
+            for outbox in self.outboxes where outbox.idles() >= Self.patience { outbox.overflow() }
+            self.state.withLock { $0.isWatching = false }
+            self.closeIdle(on: loop)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ import JobProtocol
 /// A call that is being carried out, and where its answer goes.
 struct Call: Sendable {
     let request: Request
-    /// Why it is not one.
+    /// The reason why it cannot be executed.
     var rejection: ProtocolError?
     /// The answers of its batch; nil for a call on a line of its own.
     let batch: Batch?
@@ -51,11 +51,8 @@ struct Call: Sendable {
         afterwards?()
     }
 
-    /// The bytes that the result may take.
+    /// The bytes that the result may take. A call that changed something must be answered, so its result takes no more.
     var room: Int { min(roomOutsideBatch, batch.map { $0.room - Answer.envelope } ?? .max) }
-
-    /// The bytes that the result may take. A call that changed something must be answered, so a batch without room gets less.
-    func room(wasChanged: Bool) -> Int { wasChanged ? room : roomOutsideBatch }
 
     /// The bytes that the result may take in a line of its own.
     var roomOutsideBatch: Int { longest - Answer.envelope - (request.id?.size ?? 0) }

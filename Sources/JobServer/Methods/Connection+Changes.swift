@@ -20,7 +20,8 @@ enum JobTarget: Sendable {
             let members = try MemberReader(select, at: params.pointer(to: "select"))
             try members.allow(JobFilter.selectMembers)
             var filter = JobFilter()
-            guard try filter.read(members, caller) else {
+            try filter.read(members, caller)
+            guard JobFilter.selectMembers.contains(where: { $0 != "owner" && members.value($0) != nil }) else {
                 throw params.fault("select", "Say which jobs: give at least one member, or \"all\": true.")
             }
             filter.order = .oldest
@@ -177,9 +178,8 @@ extension JobFilter {
         "state", "queue", "tag", "source", "label", "key", "since", "before", "ids", "all", "owner",
     ]
 
-    /// Reads a selection; returns whether it has a member. Without `owner`, it is of the caller's jobs.
-    mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) -> Bool {
-        let isEmpty = !Self.selectMembers.contains { $0 != "owner" && params.value($0) != nil }
+    /// Reads a selection. Without `owner`, it is of the caller's jobs.
+    mutating func read(_ params: MemberReader, _ caller: Caller) throws(SpecError) {
         let names = try params.strings("state", atMost: JobState.allCases.count) { name in
             let known = JobState.allCases.map(\.rawValue).joined(separator: ", ")
             return JobState(rawValue: name) == nil ? "There is no state \"\(name.echoed)\"; known are \(known)." : nil
@@ -205,13 +205,12 @@ extension JobFilter {
             throw params.fault("all", "\"all\" can only be true; leave it out to select fewer jobs.")
         }
         owner = caller.uid
-        guard let value = params.value("owner") else { return !isEmpty }
+        guard let value = params.value("owner") else { return }
         guard caller.isAdmin else {
             throw SpecError(
                 params.pointer(to: "owner"), "Only administrators select the jobs of other users; leave \"owner\" out.",
                 isForbidden: true)
         }
         owner = value == "all" ? nil : try params.owner()
-        return !isEmpty
     }
 }

@@ -103,7 +103,7 @@ extension Connection {
 
     /// Answers with the current state of a job.
     func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws {
-        let room = call.room(wasChanged: wasChanged)
+        let room = wasChanged ? call.room : call.roomOutsideBatch
         call.succeed(text: try await look { $0.view(try $0.job(id)).text(.whole, within: room) })
     }
 
@@ -121,7 +121,7 @@ extension JobFilter {
     fileprivate init(_ params: MemberReader, _ caller: Caller) throws(SpecError) {
         self.init()
         // An administrator's list has all users' jobs.
-        _ = try read(params, caller)
+        try read(params, caller)
         if params.value("owner") == nil { owner = caller.owner }
         parent = try params.integer("parent", in: 1...Int.max).map(JobID.init)
         after = try params.integer("after", in: 0...Int.max).map(JobID.init)

@@ -60,7 +60,7 @@ extension Connection {
 
     /// Answers with one schedule.
     private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws {
-        let room = call.room(wasChanged: wasChanged)
+        let room = wasChanged ? call.room : call.roomOutsideBatch
         call.succeed(text: try await look { try $0.schedule(key, within: room) })
     }
 

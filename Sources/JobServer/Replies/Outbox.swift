@@ -23,7 +23,6 @@ final class Outbox: Sendable {
         /// Whether something was sent since the last look, and how many looks before that found nothing sent.
         var hasSent = false
         var idleLooks = 0
-        var drained: @Sendable () -> Void = {}
         var phase = Phase.open
         /// The event loop is about to write.
         var isWoken = false
@@ -70,18 +69,20 @@ final class Outbox: Sendable {
     private let state: Mutex<State>
     private let budget: UserBudget
     private let wake: @Sendable (Outbox) -> Void
+    private let drained: @Sendable () -> Void
     private let overflowed: @Sendable () -> Void
 
-    /// `wake` lets the event loop write later, so that lines that come together are sent together. `overflowed`
-    /// is called once, when more than `limit` bytes wait; the outbox is closed then.
+    /// `wake` lets the event loop write later, so that lines that come together are sent together. `drained` is called whenever
+    /// less is unread than before, `overflowed` once, when more than `limit` bytes wait; the outbox is closed then.
     init(
         limit: Int, budget: UserBudget = UserBudget(limit: .max),
-        wake: @escaping @Sendable (Outbox) -> Void = { _ in },
+        wake: @escaping @Sendable (Outbox) -> Void = { _ in }, drained: @escaping @Sendable () -> Void = {},
         overflowed: @escaping @Sendable () -> Void
     ) {
         state = Mutex(State(limit: limit))
         self.budget = budget
         self.wake = wake
+        self.drained = drained
         self.overflowed = overflowed
         budget.enter(self)
     }
@@ -180,9 +181,6 @@ final class Outbox: Sendable {
 
     // MARK: - Writing
 
-    /// Calls `drained` whenever less is unread than before; another call replaces it.
-    func onDrain(_ drained: @escaping @Sendable () -> Void) { state.withLock { $0.drained = drained } }
-
     /// Writes to the channel while it accepts more, on its event loop.
     func write(to channel: any Channel) {
         // The channel says when it accepts more.
@@ -190,7 +188,7 @@ final class Outbox: Sendable {
         state.withLock { $0.isWoken = false }
         while channel.isWritable {
             // Without bytes, too, less waits if the progress of a job was replaced.
-            guard let chunk = next() else { return state.withLock(\.drained)() }
+            guard let chunk = next() else { return drained() }
             let size = chunk.readableBytes
             channel.writeAndFlush(chunk).whenComplete { _ in self.sent(size) }
         }
@@ -208,10 +206,9 @@ final class Outbox: Sendable {
 
     /// Called once the socket has accepted so many bytes, or never will.
     func sent(_ size: Int) {
-        let drained = state.withLock { state in
+        state.withLock { state in
             state.unread -= size
             state.hasSent = true
-            return state.drained
         }
         budget.add(-size, as: .unread)
         drained()

@@ -57,8 +57,8 @@ struct WaitingBatch {
                     let job = batch.rows[index].job
                     if !replaced.isEmpty, replaced.contains(job) { continue }
                     let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<text.ends[index]])
-                    let seq = isNumbered ? numbers.next(of: job) : nil
-                    position = head.write(job: job, seq: seq, body: body, to: position)
+                    if isNumbered { numbers[job, default: 0] += 1 }
+                    position = head.write(job: job, seq: isNumbered ? numbers[job] : nil, body: body, to: position)
                 }
             }
             return target.baseAddress.map { position - $0 } ?? 0
@@ -67,14 +67,5 @@ struct WaitingBatch {
         guard next == text.ends.count else { return false }
         self.batch = nil
         return true
-    }
-}
-
-extension [JobID: Int] {
-    /// The number of the next line of a job.
-    mutating func next(of job: JobID) -> Int {
-        let next = (self[job] ?? 0) + 1
-        self[job] = next
-        return next
     }
 }

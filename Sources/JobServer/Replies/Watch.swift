@@ -101,7 +101,8 @@ final class Watch: JobSubscriber {
     /// Writes the line of a state, which replaces the progress of its job.
     private func write(_ event: JobEvent, _ state: inout State) {
         // States may go on without further progress, so only jobs of the batch are remembered.
-        let seq = state.unfinished.next(of: event.job)
+        state.unfinished[event.job, default: 0] += 1
+        let seq = state.unfinished[event.job]
         if event.isLast { state.forget(event.job) } else { state.progress.remove(event.job) }
         let body = event.body
         outbox.add { buffer in
