@@ -47,24 +47,16 @@ package struct SourceContext: Sendable {
     /// Sets the unit of the progress; bytes without it.
     package var countsIn: @Sendable (Progress.Unit) -> Void = { _ in }
     /// Saves a checkpoint; succeeds once it is durable.
-    package let saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error>
-    package let lastDownload: @Sendable (String) -> Deferred<JSON?, any Error>
-    package let recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error>
+    package var saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error> = { _ in .succeeded(()) }
+    package var lastDownload: @Sendable (String) -> Deferred<JSON?, any Error> = { _ in .succeeded(nil) }
+    package var recordDownload: @Sendable (String, JSON) -> Deferred<Void, any Error> = { _, _ in .succeeded(()) }
 
-    package init(
-        job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String,
-        saveCheckpoint: @escaping @Sendable (JSON?) -> Deferred<Void, any Error>,
-        lastDownload: @escaping @Sendable (String) -> Deferred<JSON?, any Error>,
-        recordDownload: @escaping @Sendable (String, JSON) -> Deferred<Void, any Error>
-    ) {
+    package init(job: JobID, link: Int, attempt: Int, owner: UInt32, bodyPath: String) {
         self.job = job
         self.link = link
         self.attempt = attempt
         self.owner = owner
         self.bodyPath = bodyPath
         logPath = bodyPath + ".log"
-        self.saveCheckpoint = saveCheckpoint
-        self.lastDownload = lastDownload
-        self.recordDownload = recordDownload
     }
 }

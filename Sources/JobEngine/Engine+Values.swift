@@ -9,6 +9,15 @@ extension Engine {
         published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name == queue } }
     }
 
+    /// Reads rows of a job, whose error tells what cannot be read.
+    func read<Value>(
+        _ rows: @autoclosure () -> String, _ body: (any JobReader) throws(StoreError) -> Value
+    ) throws(JobError) -> Value {
+        do throws(StoreError) { return try body(reader) } catch {
+            throw JobError(.storage, "\(rows()) cannot be read: \(error.message)", retryable: error.mayPass)
+        }
+    }
+
     /// A JSON text as it is stored: in the row, or if it is long in a file, which blocks.
     func stored(_ text: [UInt8], room: Int64 = .max) throws(JobError) -> StoredValue {
         guard text.count > limits.inlineResult else { return .inline(text) }
@@ -21,7 +30,6 @@ extension Engine {
         return .file(try blobs.write(text))
     }
 
-    /// Reads and parses a stored value.
     func value(of stored: StoredValue) throws(JobError) -> JSON {
         let text = try blobs.text(of: stored)
         do {

@@ -34,7 +34,6 @@ package final class Engine: Sendable {
     private let lastID = Atomic<Int64>(0)
     // Only the engine's thread uses it, from ``start(_:)`` on.
     private nonisolated(unsafe) let store: any JobStore
-    private let room: RoomWatch
     private let clockWatch: ClockWatch
 
     /// No one else uses `store`. The directory `blobs` exists.
@@ -46,9 +45,6 @@ package final class Engine: Sendable {
         blobs = try BlobStore(path: path, life: store.life, archive: archive)
         (self.store, self.logger) = (store, logger)
         current = Mutex((settings, [:]))
-        room = RoomWatch(blobs, minimum: settings.minimumForJobs) { [inbox] shortage in
-            inbox.put(.input(.room(shortage: shortage)), of: nil)
-        }
         // The core reads the clock with each input.
         clockWatch = ClockWatch(on: .global(qos: .utility)) { [inbox] in inbox.put(.input(.tick), of: nil) }
     }
@@ -58,14 +54,14 @@ package final class Engine: Sendable {
     /// Continues where the last daemon ended. Requests may come once this returns.
     package func start(_ start: Core.Start) async throws(StoreError) {
         // Otherwise, the first submission would be accepted without room.
-        await room.begin()
+        let shortage = await blocking(for: getuid()) { [self] in self.shortage }
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
             let isStarted = Self.startThread { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
                 let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
                 let loop = EngineLoop(core: core, store: store, engine: self)
-                let result = loop.begin(start)
+                let result = loop.begin(start, shortage: shortage)
                 continuation.resume(returning: result)
                 if case .success = result { loop.run() }
             }
@@ -141,18 +137,16 @@ package final class Engine: Sendable {
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try library.configure(sources)
         current.withLock { $0.settings = settings }
-        room.configure(minimum: settings.minimumForJobs)
         inbox.put(.input(.configure(settings.core)), of: 0)
         // It comes after the settings in the same queue, so later requests meet them.
         _ = await probe()
     }
 
-    /// Takes note of the programs of other nodes.
     func setPrograms(ofOthers programs: [String: [String]]) { current.withLock { $0.otherPrograms = programs } }
 
     // MARK: - Requests
 
-    /// A new id for a request, a subscription or a save.
+    /// A new id for a request or a subscription.
     package func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
     /// Asks the core; calls `answer` on the engine's thread, once everything that it says is on stable storage.
@@ -160,8 +154,13 @@ package final class Engine: Sendable {
         _ request: CoreRequest, for caller: Caller, as id: RequestID? = nil,
         _ answer: @escaping @Sendable (CoreAnswer) -> Void
     ) {
-        if case .submit = request { room.submitted() }
-        inbox.put(.request(id ?? nextID(), request, caller, answer), of: caller.uid)
+        let id = id ?? nextID()
+        let input = CoreInput.request(id, request, caller)
+        inbox.put(
+            Inbox.Entry(size: input.size) { loop in
+                loop.requests[id] = answer
+                loop.feed(input)
+            }, of: caller.uid)
     }
 
     package func ask(_ request: CoreRequest, for caller: Caller, as id: RequestID? = nil) async -> CoreAnswer {
@@ -176,7 +175,6 @@ package final class Engine: Sendable {
         if case .failed(let error) = await ask(.wait(jobs), for: caller, as: id) { throw error }
     }
 
-    /// Ends a wait of `user`.
     package func abandon(_ id: RequestID, of user: UInt32) {
         inbox.put(
             .task { loop in
@@ -187,7 +185,7 @@ package final class Engine: Sendable {
     }
 
     /// Registers the subscriber of a subscription of `user`, before the request that begins it.
-    package func register(_ subscriber: any JobSubscriber, as id: SubscriptionID, of user: UInt32) {
+    package func register(_ id: SubscriptionID, of user: UInt32, _ subscriber: @escaping JobSubscriber) {
         inbox.put(.task { $0.subscribers[id] = subscriber }, of: user)
     }
 
@@ -203,6 +201,13 @@ package final class Engine: Sendable {
     // MARK: - Looking
 
     package var wallTime: Timestamp { clock.wall() }
+
+    /// Why no jobs are accepted: the disk of the state has too little room. Blocks.
+    var shortage: String? {
+        let minimum = settings.minimumForJobs
+        guard let free = blobs.freeBytes, free < minimum else { return nil }
+        return "\"\(blobs.path)\" has \(free) bytes free, less than \(minimum); make room."
+    }
 
     /// The status after the last round.
     package var status: EngineStatus { published.withLock(\.self) }

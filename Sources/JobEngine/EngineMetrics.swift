@@ -7,15 +7,9 @@ import Synchronization
 /// The ends of sources are counted here as they happen; all else is in the engine's status. Labels are states, queues, types
 /// of sources and kinds of errors, never URLs or users.
 package final class EngineMetrics: Sendable {
-    /// The kinds of errors with a label of their own; jobs can make up others.
-    private static let kinds: Set<JobError.Kind> = [
-        .dns, .connect, .tls, .network, .timeout, .http, .policy, .exists, .storage, .checksum, .parse, .select,
-        .tooLarge, .template, .list, .cancelled, .invalid, .interrupted, .internal, .program,
-    ]
-
     /// The attempts of sources of one type that ended.
     private struct Attempts {
-        /// By "succeeded" or the kind of error.
+        /// By "succeeded" or the kind of error, which no source makes up.
         var results = ["succeeded": 0]
         var milliseconds: Int64 = 0
         var count: Int { results.values.reduce(0, +) }
@@ -23,13 +17,10 @@ package final class EngineMetrics: Sendable {
 
     private let attempts = Mutex(SourceType.allCases.reduce(into: [SourceType: Attempts]()) { $0[$1] = Attempts() })
 
-    /// Counts an attempt of a source.
     func ended(_ type: SourceType?, _ outcome: Outcome, milliseconds: Int64) {
         guard let type else { return }
         var result = "succeeded"
-        if case .failure(let error) = outcome {
-            result = Self.kinds.contains(error.kind) ? error.kind.rawValue : "other"
-        }
+        if case .failure(let error) = outcome { result = error.kind.rawValue }
         attempts.withLock { attempts in
             attempts[type]?.results[result, default: 0] += 1
             attempts[type]?.milliseconds += max(0, milliseconds)
@@ -111,7 +102,6 @@ private func sample(_ value: JSON, _ labels: JSONObject = [:]) -> JSON {
     .object(["labels": labels.members.isEmpty ? nil : .object(labels), "value": value])
 }
 
-/// A sample for each state.
 private func samples(of counts: [JobState: Int], _ labels: JSONObject = [:]) -> [JSON] {
     counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { state, count in
         var labels = labels

@@ -2,7 +2,6 @@ import Glibc
 package import JobModel
 package import JobCore
 
-/// A kind of store.
 package enum StoreKind: String, Sendable {
     case sqlite
     case postgresql
@@ -21,7 +20,6 @@ package struct EngineSettings: Sendable {
     package var minimumFree: Int64 = 0
     /// The bytes that must be free on the disk of the state for jobs to be accepted: less, as downloads wait first.
     package var minimumForJobs: Int64 { minimumFree / 2 }
-    package var zones = ZoneFiles()
     /// The program that is told the ends of jobs with `notify`.
     package var finishedHook: ProgramSpec.Subject?
     package var limits: JobLimits { core.limits }
@@ -29,21 +27,10 @@ package struct EngineSettings: Sendable {
     package init() {}
 }
 
-/// Gives the engine the time and random numbers; tests have their own.
+/// Gives the engine the time; tests have their own.
 package struct EngineClock: Sendable {
     package var wall: @Sendable () -> Timestamp
     package var steady: @Sendable () -> SteadyTime
-    /// A number from 0 ..< 1.
-    package var random: @Sendable () -> Double
-
-    package init(
-        wall: @escaping @Sendable () -> Timestamp, steady: @escaping @Sendable () -> SteadyTime,
-        random: @escaping @Sendable () -> Double
-    ) {
-        self.wall = wall
-        self.steady = steady
-        self.random = random
-    }
 
     /// The system's clocks; the steady clock is `anchor`, from the store, plus the time since the boot.
     package static func system(steadyAnchor anchor: SteadyTime) -> EngineClock {
@@ -53,8 +40,7 @@ package struct EngineClock: Sendable {
                 var time = timespec()
                 clock_gettime(CLOCK_BOOTTIME, &time)
                 return anchor.saturatingAdding(Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
-            },
-            random: { Double.random(in: 0..<1) })
+            })
     }
 
     func moment() -> CoreMoment { CoreMoment(wall: wall(), steady: steady()) }

@@ -32,37 +32,33 @@ final class Hooks: Sendable {
 
     private func startNext(_ engine: Engine) {
         guard let (owner, job) = jobs.withLock({ $0.next() }) else { return }
-        engine.library.threads(for: owner).start { [self] in
-            guard let hook = engine.settings.finishedHook, let stored = try? engine.reader.job(job) else {
-                return ended(owner, engine)
+        // Owned by its place in the queue, it ends with the program, which has a timeout.
+        Task(executorPreference: engine.library.executor) { [self] in
+            do {
+                try await run(job, owner, engine)
+            } catch {
+                engine.logger.warning(
+                    "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(error)"])
             }
-            let view = JobView(stored.row, document: stored.document, template: stored.template)
-            run(hook, view.text(.whole, within: 1 << 20), job, owner, engine)
+            jobs.withLock { $0.finish(owner) }
+            startNext(engine)
         }
     }
 
-    private func run(_ hook: ProgramSpec.Subject, _ text: [UInt8], _ job: JobID, _ owner: UInt32, _ engine: Engine) {
+    private func run(_ job: JobID, _ owner: UInt32, _ engine: Engine) async throws {
+        let text = await engine.blocking(for: owner) { () -> [UInt8]? in
+            guard let stored = try? engine.reader.job(job) else { return nil }
+            let view = JobView(stored.row, document: stored.document, template: stored.template)
+            return view.text(.whole, within: 1 << 20) + [UInt8(ascii: "\n")]
+        }
+        guard let hook = engine.settings.finishedHook, let text else { return }
         var context = SourceContext(
-            job: job, link: 0, attempt: 1, owner: owner, bodyPath: engine.blobs.path(of: engine.blobs.newFile()),
-            saveCheckpoint: { _ in .succeeded(()) }, lastDownload: { _ in .succeeded(nil) },
-            recordDownload: { _, _ in .succeeded(()) })
+            job: job, link: 0, attempt: 1, owner: owner, bodyPath: engine.blobs.path(of: engine.blobs.newFile()))
         context.roomForBody = 0
         context.timeout = Self.timeout
         let log = engine.blobs.newFile()
         context.logPath = engine.blobs.path(of: log)
-        let program = ProgramSpec(hook, input: .bytes(text + [UInt8(ascii: "\n")]))
-        engine.library.start(.program(program), context).upon { [self] outcome in
-            if case .failure(let error) = outcome {
-                engine.logger.warning(
-                    "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(error)"])
-            }
-            engine.library.threads(for: owner).start { engine.blobs.remove([log]) }
-            ended(owner, engine)
-        }
-    }
-
-    private func ended(_ owner: UInt32, _ engine: Engine) {
-        jobs.withLock { $0.finish(owner) }
-        startNext(engine)
+        defer { engine.library.threads(for: owner).start { engine.blobs.remove([log]) } }
+        _ = try await engine.library.start(.program(ProgramSpec(hook, input: .bytes(text))), context).get()
     }
 }

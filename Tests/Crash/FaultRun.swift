@@ -113,7 +113,10 @@ struct FaultRun {
     private func submit(_ specs: [JSON], to engine: Engine, _ ends: Ends) async throws -> [JobID] {
         let jobs = try specs.map { spec in
             let subscription = engine.nextID()
-            engine.register(ends, as: subscription, of: Self.caller.uid)
+            engine.register(subscription, of: Self.caller.uid) { update in
+                ends.receive(update)
+                return true
+            }
             return try NewJob(
                 engine.admission.spec(spec, from: Self.caller), engine.admission.limits, subscription: subscription)
         }
@@ -162,10 +165,8 @@ struct FaultRun {
 }
 
 /// Counts how often each job ended.
-private final class Ends: JobSubscriber {
+private final class Ends: Sendable {
     private let counts = Mutex<[JobID: Int]>([:])
-
-    var isGone: Bool { false }
 
     func receive(_ update: JobUpdate) {
         if case .event(let event) = update, event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }

@@ -102,7 +102,9 @@ import Testing
         driver.ask(.change(job, .cancel))
         let blob = BlobReference(life: 1, number: 7, size: 10)
         driver.send(
-            .run(run, .list(ListOpening(mode: .all, concurrency: nil, total: 1, template: .file(blob)))),
+            .run(
+                run,
+                .list(ListRow(job: job, link: 0, mode: .all, concurrency: nil, total: 1, template: .file(blob)))),
             .run(
                 run,
                 .children(

@@ -113,7 +113,7 @@ import Testing
         driver.expandsSteps = false
         let list = try driver.submit(["source": ["type": "list", "jobs": [work]]])
         driver.expandsSteps = true
-        let opening = ListOpening(mode: .settled, concurrency: nil, total: 1, template: nil)
+        let opening = ListRow(job: list, link: 0, mode: .settled, concurrency: nil, total: 1, template: nil)
         driver.send(.run(try driver.run(of: list), .list(opening)))
         let child = try #require(driver.live.values.first?.job)
         driver.send(.run(try driver.run(of: child), .job(list)))

@@ -60,13 +60,12 @@ public final class SourceSession: Sendable {
         let directory = FileManager.default.temporaryDirectory.path
         var context = SourceContext(
             job: lastTransfer.add(1, ordering: .relaxed).newValue, link: 0, attempt: 1, owner: 0,
-            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)",
-            saveCheckpoint: { checkpoint in
-                guard resumes else { return .succeeded(()) }
-                return records.change(path) { $0["checkpoint"] = checkpoint }
-            },
-            lastDownload: { path in records.entry(path).map { $0["record"] } },
-            recordDownload: { path, record in records.change(path) { $0["record"] = record } })
+            bodyPath: "\(directory)/DataSources-\(UUID().uuidString)")
+        if resumes {
+            context.saveCheckpoint = { checkpoint in records.change(path) { $0["checkpoint"] = checkpoint } }
+        }
+        context.lastDownload = { path in records.entry(path).map { $0["record"] } }
+        context.recordDownload = { path, record in records.change(path) { $0["record"] = record } }
         context.timeout = timeout?.inSeconds
         context.mayResume = resumes
         return context

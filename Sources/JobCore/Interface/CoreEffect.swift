@@ -30,7 +30,6 @@ package enum CoreEffect: Sendable {
     case measure(JobID, BlobReference)
     /// Files that rows no longer reference.
     case unlink([BlobReference])
-    case saved(SaveID)
     /// All queues in their current state.
     case queues([QueueStatus])
     /// Reads the current rules of these zones. ``CoreInput/zones(_:)`` follows.

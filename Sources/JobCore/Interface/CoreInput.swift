@@ -68,7 +68,7 @@ package enum RunEvent: Sendable {
     /// The step's program is on another node only; the run is given up. ``CoreEffect/yield(_:)`` follows.
     case elsewhere(node: String)
     /// The step is a list with this many children. ``CoreEffect/makeChildren(_:from:)`` or the run's end follows.
-    case list(ListOpening)
+    case list(ListRow)
     /// The next children of its list, in order; `isLast` marks the final batch.
     case children([NewChildRow], isLast: Bool)
     /// The step waits for this many seconds. The run is over.
@@ -77,10 +77,10 @@ package enum RunEvent: Sendable {
     case job(JobID)
     /// A server asked for a pause; the source continues.
     case refused(JobError)
-    /// The data for resuming a transfer after a restart; nil drops it. ``CoreEffect/saved(_:)`` follows.
-    case checkpoint([UInt8]?, SaveID)
-    /// A download to a path finished; the data validates it later. ``CoreEffect/saved(_:)`` follows.
-    case download(path: String, [UInt8], SaveID)
+    /// The data for resuming a transfer after a restart; nil drops it.
+    case checkpoint([UInt8]?, SaveReply)
+    /// A download to a path finished; the data validates it later.
+    case download(path: String, [UInt8], SaveReply)
     case ended(RunEnd)
 }
 
@@ -89,15 +89,15 @@ extension RunEvent {
     package var files: [BlobReference] {
         switch self {
         case .ended(let end): end.files
-        case .list(let opening): opening.template?.blob.map { [$0] } ?? []
+        case .list(let list): list.template?.blob.map { [$0] } ?? []
         case .children(let children, _): children.compactMap(\.blob)
         default: []
         }
     }
 }
 
-/// Identifies data to store, so that its source learns when it is saved.
-package typealias SaveID = Int64
+/// The engine calls it once the round of its event is committed, or with the reason why that failed.
+package typealias SaveReply = @Sendable (StoreError?) -> Void
 
 package struct RunEnd: Sendable {
     package let outcome: Carried
@@ -126,21 +126,5 @@ package struct RunEnd: Sendable {
         self.url = url
         self.bytes = bytes
         self.received = received
-    }
-}
-
-/// A list opened by a step.
-package struct ListOpening: Sendable {
-    package let mode: ListMode
-    package let concurrency: Int?
-    package let total: Int
-    /// The template of the children.
-    package let template: StoredValue?
-
-    package init(mode: ListMode, concurrency: Int?, total: Int, template: StoredValue?) {
-        self.mode = mode
-        self.concurrency = concurrency
-        self.total = total
-        self.template = template
     }
 }

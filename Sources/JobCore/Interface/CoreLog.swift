@@ -2,13 +2,14 @@ package import JobModel
 
 /// A log message, composed only when it is written.
 package struct CoreLog: Sendable {
-    package enum Level: Sendable, Hashable {
+    /// Its values are names of swift-log.
+    package enum Level: String, Sendable {
         case info
         case notice
         case warning
         case error
         /// A broken invariant: a defect of the daemon.
-        case defect
+        case defect = "critical"
     }
 
     package enum Content: Sendable {

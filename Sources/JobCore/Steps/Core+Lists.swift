@@ -3,35 +3,34 @@ import JobModel
 /// Lists and races: their children and outcomes.
 extension Core {
     /// Opens the list of a run's step, or continues the list that a crash left.
-    func open(_ opening: ListOpening, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
+    func open(_ new: ListRow, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         if let list = try round.transaction.list(of: old.id), list.link == old.link, list.phase == .making {
             // It keeps its original template.
-            drop(.list(opening))
+            drop(.list(new))
             if list.made < list.total, list.decided == nil {
                 return pending.emit(.makeChildren(live.run, from: list.made))
             }
             pending.emit(.yield(live.run))
             return try made(list, old, live, round)
         }
-        if waitingLeft(of: old.owner) < opening.total {
+        if waitingLeft(of: old.owner) < new.total {
             let error = JobError(
                 .tooLarge,
-                "The list's \(opening.total) children would be too many waiting jobs; retry it when some have run.")
-            drop(.list(opening))
+                "The list's \(new.total) children would be too many waiting jobs; retry it when some have run.")
+            drop(.list(new))
             pending.emit(.yield(live.run))
             release(live)
             return try linkEnded(old, .failure(error), keepingSlot: false, round)
         }
-        let list = ListRow(
-            job: old.id, id: try round.transaction.nextNumber(), link: old.link, phase: .making, mode: opening.mode,
-            concurrency: opening.concurrency, total: opening.total, template: opening.template)
+        var list = new
+        list.id = try round.transaction.nextNumber()
         try put(list, round)
         var row = old
-        if case .file(let blob)? = opening.template {
+        if case .file(let blob)? = new.template {
             row.blobs.append(LinkBlob(link: row.link, blob: blob))
             try store(&row, was: old, round)
         }
-        if opening.total > 0 { return pending.emit(.makeChildren(live.run, from: 0)) }
+        if new.total > 0 { return pending.emit(.makeChildren(live.run, from: 0)) }
         pending.emit(.yield(live.run))
         try made(list, row, live, round)
     }

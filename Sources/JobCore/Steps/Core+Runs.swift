@@ -5,7 +5,8 @@ extension Core {
     func handle(_ event: RunEvent, of id: RunID, _ round: Round) throws(StoreError) {
         guard let live = running[id] else {
             // The row of a job that was taken over may name its files by now.
-            return id.life == life ? drop(event) : drop(event, files: [])
+            if id.life == life { drop(event) }
+            return
         }
         // The host asked to be left alone, even if the job was held or removed meanwhile.
         if case .ended(let end) = event, let error = end.outcome.error { pause(for: error, of: live, round) }
@@ -31,36 +32,28 @@ extension Core {
             }
             try runEnded(row, live, end, round)
         case .refused(let error): pause(for: error, of: live, round)
-        case .checkpoint(let text, let save):
+        case .checkpoint(let text, _):
             var changed = row
             if !row.isEnding { try store(checkpoint: text, of: &changed, round) }
             if changed.checkpointSize != row.checkpointSize { try store(&changed, was: row, round) }
-            pending.emit(.saved(save))
-        case .download(let path, let record, let save):
-            try round.transaction.save(download: record, to: path)
-            pending.emit(.saved(save))
+        case .download(let path, let record, _): try round.transaction.save(download: record, to: path)
         case .timer where row.isEnding, .job where row.isEnding:
             try runEnded(row, live, RunEnd(.success(.null)), round)
         case .timer(let seconds): try wait(seconds, row, live, round)
         case .job(let target): try wait(for: target, row, live, round)
         case .host(let host, let connections) where mayGoOn: try wants(host, connections, row, live, round)
         case .elsewhere(let node) where mayGoOn: try leave(to: node, row, live, round)
-        case .list(let opening) where mayGoOn: try open(opening, row, live, round)
+        case .list(let list) where mayGoOn: try open(list, row, live, round)
         case .children(let children, let isLast) where mayGoOn: try add(children, isLast: isLast, row, live, round)
         // A run told to stop may only end.
         case .host, .elsewhere, .list, .children: drop(event)
         }
     }
 
-    /// Drops an event: removes its files, and releases a source that waits for a save.
-    func drop(_ event: RunEvent) { drop(event, files: event.files) }
-
-    private func drop(_ event: RunEvent, files: [BlobReference]) {
+    /// Drops an event, and removes its files.
+    func drop(_ event: RunEvent) {
+        let files = event.files
         if !files.isEmpty { pending.emit(.unlink(files)) }
-        switch event {
-        case .checkpoint(_, let save), .download(_, _, let save): pending.emit(.saved(save))
-        default: break
-        }
     }
 
     /// Frees the slot and permits of a run that does not continue its job.

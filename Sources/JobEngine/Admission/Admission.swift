@@ -211,33 +211,20 @@ extension NewJob {
 }
 
 extension JSON {
-    /// The same for values that are equal, whatever the order of members, and in each life of the daemon.
-    /// The environments of programs do not count: that of a shell differs each time.
+    /// The same for values that are equal, whatever the order of members, and in each life of the daemon: FNV-1a.
     package var digest: UInt64 {
+        canonical.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+
+    /// With sorted members. The environments of programs do not count: that of a shell differs each time.
+    private var canonical: JSON {
         switch self {
-        case .null: 1
-        case .bool(let flag): flag ? 2 : 3
-        case .number(let number): Self.digest(of: number.text, 4)
-        case .string(let text): Self.digest(of: text, 5)
-        case .array(let elements): elements.reduce(6) { Self.mixed($0 ^ $1.digest) &* 31 }
+        case .array(let elements): .array(elements.map(\.canonical))
         case .object(let object):
-            object.members.reduce(7) { sum, member in
-                if object.hidesValues(of: member.name) { return sum }
-                return sum &+ Self.mixed(Self.digest(of: member.name, 8) ^ member.value.digest &* 0x9E37_79B9)
-            }
+            .object(
+                JSONObject(object.sorted.filter { !object.hidesValues(of: $0.name) }).mapValues(\.value.canonical))
+        default: self
         }
-    }
-
-    /// FNV-1a.
-    private static func digest(of text: String, _ kind: UInt64) -> UInt64 {
-        mixed(text.utf8.reduce(0xCBF2_9CE4_8422_2325 ^ kind) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
-    }
-
-    /// The end of SplitMix64.
-    private static func mixed(_ value: UInt64) -> UInt64 {
-        var value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }
 

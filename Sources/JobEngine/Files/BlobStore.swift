@@ -39,7 +39,6 @@ package final class BlobStore: Sendable {
     /// Begins another life, as others took this one to be over.
     func begin(life: Int64) { present.store(life, ordering: .relaxed) }
 
-    /// A new name for a file.
     func newFile(size: Int = 0) -> BlobReference {
         BlobReference(life: life, number: lastNumber.add(1, ordering: .relaxed).newValue, size: Int64(size))
     }
@@ -53,13 +52,11 @@ package final class BlobStore: Sendable {
     /// The path of a file that a source writes by itself.
     func path(of blob: BlobReference) -> String { "\(path)/\(blob.name)" }
 
-    /// Whether files are kept in an archive.
     var isArchived: Bool { archive != nil }
 
     /// The bytes free on its disk; nil if unknown.
     package var freeBytes: Int64? { files.freeBytes(directory.descriptor) }
 
-    /// Stores a value in a file.
     func write(_ bytes: [UInt8]) throws(JobError) -> BlobReference {
         let blob = newFile(size: bytes.count)
         if let archive {
@@ -74,10 +71,7 @@ package final class BlobStore: Sendable {
         do throws(Errno) {
             try write(bytes, as: blob.name)
         } catch {
-            throw JobError(
-                .storage,
-                "A value of \(bytes.count) bytes cannot be written to \"\(path)\": \(error); look at its disk, "
-                    + "then retry the job.", retryable: true)
+            throw failure(error, "A value of \(bytes.count) bytes cannot be written")
         }
         return blob
     }
@@ -141,10 +135,7 @@ package final class BlobStore: Sendable {
             try files.link(directory.descriptor, blob.name, new.name)
             try files.sync(directory.descriptor)
         } catch {
-            throw JobError(
-                .storage,
-                "The file \"\(path)/\(blob.name)\" cannot be linked: \(error); look at its disk, then retry the job.",
-                retryable: true)
+            throw failure(error, "The file \(blob.name) cannot be linked")
         }
         return new
     }
@@ -197,6 +188,11 @@ package final class BlobStore: Sendable {
     }
 
     private func failure(_ error: Errno) -> StoreError { StoreError(.read, "\(error); look at the disk of \(path).") }
+
+    private func failure(_ error: Errno, _ action: String) -> JobError {
+        JobError(
+            .storage, "\(action): \(error); look at the disk of \"\(path)\", then retry the job.", retryable: true)
+    }
 
     /// The complete text of a value.
     func text(of value: StoredValue) throws(JobError) -> [UInt8] {
@@ -252,7 +248,6 @@ package final class BlobStore: Sendable {
         remove(Array(found))
     }
 
-    /// The names of files of earlier lives.
     private func names(before life: Int64) -> Set<String> {
         // Closing the listing closes its descriptor.
         guard let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0),

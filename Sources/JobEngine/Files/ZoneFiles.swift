@@ -2,7 +2,7 @@ import Glibc
 package import JobModel
 
 /// The rules of time zones in the files of tzdata. Calls block.
-package struct ZoneFiles: Sendable {
+package enum ZoneFiles {
     /// Why a zone cannot be used, as a sentence.
     package struct Flaw: Error, Equatable {
         package let reason: String
@@ -11,20 +11,16 @@ package struct ZoneFiles: Sendable {
     /// The name of the machine's own zone.
     private static let local = "local"
 
-    private let directory: String
+    private static let directory = "/usr/share/zoneinfo"
 
-    package init(directory: String = "/usr/share/zoneinfo") {
-        self.directory = directory
-    }
-
-    package func rules(of zone: String) throws(Flaw) -> ZoneRules {
+    package static func rules(of zone: String) throws(Flaw) -> ZoneRules {
         if zone == "UTC" { return .utc }
-        guard Self.isName(zone) || zone == Self.local else {
+        guard isName(zone) || zone == local else {
             throw Flaw(reason: "\"\(zone.echoed)\" is not the name of a zone; write it as in Europe/Berlin.")
         }
-        let path = zone == Self.local ? "/etc/localtime" : "\(directory)/\(zone)"
+        let path = zone == local ? "/etc/localtime" : "\(directory)/\(zone)"
         // A machine without that file keeps UTC.
-        if zone == Self.local, access(path, F_OK) != 0 { return .utc }
+        if zone == local, access(path, F_OK) != 0 { return .utc }
         guard let bytes = try? RegularFile.contents(of: path, atMost: ZoneRules.longest) else {
             let isThere = access(directory + "/Etc/UTC", R_OK) == 0 || access(directory + "/UTC", R_OK) == 0
             throw Flaw(

@@ -6,9 +6,6 @@ import Logging
 import JobCore
 import Synchronization
 
-/// Called once with the answer to a request.
-typealias Reply = @Sendable (CoreAnswer) -> Void
-
 /// Carries out what the core wants done, once its round is committed.
 extension EngineLoop {
     func carryOut(_ effect: CoreEffect) {
@@ -28,23 +25,24 @@ extension EngineLoop {
         case .list(let job, let list):
             engine.board.put(list, of: job)
             if store.sharing?.hasOthers == true { listsToTell[job] = list }
-        case .prepare(let preparation): prepare(preparation)
+        case .prepare(let preparation):
+            prepare(for: preparation.key.owner) { .prepared(preparation, $0.job(of: preparation)) }
         case .removeFiles(let work): engine.removeParts(work)
         case .measure(let job, let output):
-            engine.library.threads(for: 0).start { [engine] in
+            prepare { engine in
                 let output = engine.blobs.measured(output)
                 // The directory of another daemon may have it, which archives it when it starts again.
-                guard output.size > 0 || !engine.blobs.isArchived else { return }
+                guard output.size > 0 || !engine.blobs.isArchived else { return nil }
                 try? engine.blobs.archive(output)
-                engine.inbox.put(.input(.measured(job, output)), of: nil)
+                return .measured(job, output)
             }
         case .unlink(let blobs):
             engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }
         case .queues(let queues):
             engine.published.withLock { $0.queues = queues }
             setRates(of: queues)
-        case .saved(let id): saves.removeValue(forKey: id)?.succeed(())
-        case .readZones(let names): readZones(names)
+        case .readZones(let names):
+            prepare { _ in .zones(names.reduce(into: [:]) { $0[$1] = try? ZoneFiles.rules(of: $1) }) }
         case .log(let entry): engine.logger.log(entry)
         }
     }
@@ -60,11 +58,7 @@ extension EngineLoop {
     }
 
     func deliver(_ update: JobUpdate, to ids: [SubscriptionID]) {
-        for id in ids {
-            guard let subscriber = subscribers[id] else { continue }
-            subscriber.receive(update)
-            if subscriber.isGone { unsubscribe(id) }
-        }
+        for id in ids where subscribers[id]?(update) == false { unsubscribe(id) }
     }
 
     /// Ends a subscription; its subscriber is not retained any more.
@@ -72,21 +66,12 @@ extension EngineLoop {
         if subscribers.removeValue(forKey: id) != nil { feed(.unsubscribe(id)) }
     }
 
-    // MARK: - Schedules
+    // MARK: - Files
 
-    private func prepare(_ preparation: SchedulePreparation) {
-        let key = preparation.key
-        engine.library.threads(for: key.owner).start { [engine] in
-            engine.inbox.put(.input(.prepared(preparation, engine.job(of: preparation))), of: key.owner)
-        }
-    }
-
-    private func readZones(_ names: [String]) {
-        engine.library.threads(for: 0).start { [engine] in
-            let files = engine.settings.zones
-            var zones: [String: ZoneRules] = [:]
-            for name in names { zones[name] = try? files.rules(of: name) }
-            engine.inbox.put(.input(.zones(zones)), of: nil)
+    /// Makes an input on a thread for files.
+    private func prepare(for owner: UInt32? = nil, _ make: @escaping @Sendable (Engine) -> CoreInput?) {
+        engine.library.threads(for: owner ?? 0).start { [engine] in
+            if let input = make(engine) { engine.inbox.put(.input(input), of: owner) }
         }
     }
 }

@@ -33,7 +33,7 @@ extension EngineLoop {
         guard let fate = store.settle() else { return beginFailing(doubt.error) }
         doubtful = nil
         if case .committed = fate {
-            goOn()
+            endFailing()
             committed(doubt.inputs)
         } else {
             undone(doubt.inputs, isAlone: doubt.isAlone, doubt.error)
@@ -63,7 +63,7 @@ extension EngineLoop {
         let inputs = input.map { [$0] } ?? []
         switch end {
         case .committed:
-            if input == nil { goOn() }
+            if input == nil { endFailing() }
             committed(inputs)
         case .unknown(let error):
             doubtful = (inputs, false, error)
@@ -75,7 +75,7 @@ extension EngineLoop {
         return end
     }
 
-    private func goOn() {
+    private func endFailing() {
         if failure != nil { engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks)) }
         failure = nil
     }
@@ -144,7 +144,7 @@ extension EngineLoop {
         switch input {
         case .run(let id, let event):
             switch event {
-            case .checkpoint(_, let save), .download(_, _, let save): saves.removeValue(forKey: save)?.fail(error)
+            case .checkpoint(_, let saved), .download(_, _, let saved): saved(error)
             default: break
             }
             if !fail(id, JobError(.storage, error.message)), case .ended = event { postpone(input) }

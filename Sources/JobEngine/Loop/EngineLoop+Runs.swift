@@ -13,7 +13,7 @@ final class EngineRun {
         /// Its step is being read and expanded.
         case expanding
         /// It waits for its host.
-        case waiting(Expansion.Transfer, RunOrder)
+        case waiting(Expansion.Transfer)
         case makingChildren(ChildMaker)
         /// Its source is running.
         case working(Deferred<JSON, any Error>)
@@ -65,36 +65,36 @@ extension EngineLoop {
     // MARK: - Orders of the core
 
     func begin(_ order: RunOrder) {
-        let (id, owner) = (order.run, order.job.owner)
         let run = EngineRun(order, on: engine.board)
-        runs[id] = run
+        runs[order.run] = run
         engine.board.begin(run.progress, of: order.job)
-        if order.isShort { return expanded(order, Expansion(order: order, engine: engine).run()) }
-        engine.work(id, of: owner) { [engine] in
+        if order.isShort { return goOn(order.run, with: Expansion(order: order, engine: engine).run()) }
+        engine.work(order.run, of: order.job.owner) { [engine] in
             let result = engine.result(of: order)
-            var error: JobError?
-            if case .event(.ended(let end)) = result { error = end.outcome.error }
-            return (error, { $0.expanded(order, result) })
+            if case .event(.ended(let end)) = result { return (result, end.outcome.error) }
+            return (result, nil)
         }
     }
 
-    private func expanded(_ order: RunOrder, _ result: Expansion.Result) {
-        let id = order.run
-        guard let run = runs[id], case .expanding = run.state else { return discard(result) }
-        switch result {
-        case .event(.ended(let end)): self.end(id, end)
-        case .event(let event):
+    /// Goes on with the result of a part of a run.
+    fileprivate func goOn(_ id: RunID, with result: Expansion.Result) {
+        guard let run = runs[id] else { return discard(result) }
+        switch (result, run.state) {
+        case (.event(.ended(let end)), _): self.end(id, end)
+        case (.event(let event), .makingChildren): feed(.run(id, event))
+        case (.event(let event), .expanding):
             run.state = .waitingInCore
             feed(.run(id, event))
-        case .list(let children):
+        case (.list(let children), .expanding):
             run.state = .makingChildren(children)
-            feed(.run(id, .list(children.opening)))
-        case .transfer(let transfer):
+            feed(.run(id, .list(children.list)))
+        case (.transfer(let transfer), .expanding):
             guard let host = transfer.host, host != run.live.host || transfer.connections > run.live.permits else {
-                return start(transfer, order, run)
+                return start(transfer, run)
             }
-            run.state = .waiting(transfer, order)
+            run.state = .waiting(transfer)
             feed(.run(id, .host(host, connections: transfer.connections)))
+        default: discard(result)
         }
     }
 
@@ -102,20 +102,14 @@ extension EngineLoop {
         guard let run = runs[id] else { return }
         run.live.host = host
         run.live.permits = connections
-        if case .waiting(let transfer, let order) = run.state { start(transfer, order, run) }
+        if case .waiting(let transfer) = run.state { start(transfer, run) }
     }
 
     func makeChildren(_ id: RunID, from index: Int) {
         guard let run = runs[id], case .makingChildren(let children) = run.state else { return }
         engine.work(id, of: run.live.owner) {
             let (event, obstacle) = children.children(from: index)
-            return (
-                obstacle,
-                { loop in
-                    guard case .makingChildren? = loop.runs[id]?.state else { return loop.discard(.event(event)) }
-                    loop.feed(.run(id, event))
-                }
-            )
+            return (.event(event), obstacle)
         }
     }
 
@@ -194,7 +188,7 @@ extension EngineLoop {
         let files: [BlobReference] =
             switch result {
             case .event(let event): event.files
-            case .list(let children): RunEvent.list(children.opening).files
+            case .list(let children): RunEvent.list(children.list).files
             case .transfer: []
             }
         if !files.isEmpty { carryOut(.unlink(files)) }
@@ -202,12 +196,12 @@ extension EngineLoop {
 
     // MARK: - Sources
 
-    private func start(_ transfer: Expansion.Transfer, _ order: RunOrder, _ run: EngineRun) {
-        let (id, owner, room, progress) = (order.run, order.job.owner, order.room, run.progress)
+    private func start(_ transfer: Expansion.Transfer, _ run: EngineRun) {
+        let (id, owner, progress) = (run.live.run, run.live.owner, run.progress)
         // Not all of the transfer, whose body may be long.
-        let (type, url) = (order.job.step?.source, transfer.url)
+        let (type, url, room) = (transfer.order.job.step?.source, transfer.url, transfer.order.room)
         let began = engine.clock.steady()
-        var context = context(of: run, transfer, order)
+        var context = context(of: run, transfer)
         context.queueRate = queueRates[run.live.queue]
         if case .download(let download) = transfer.parameters {
             run.rates.written = download.rate
@@ -229,7 +223,7 @@ extension EngineLoop {
                 let output = last.output == nil ? nil : engine.blobs.measured(id.output())
                 let (end, obstacle) = engine.end(
                     outcome, room: room, body: last.body, bytes: last.bytes, output: output, url: url)
-                return (obstacle, { $0.end(id, end) })
+                return (.event(.ended(end)), obstacle)
             }
         }
     }
@@ -247,37 +241,27 @@ extension EngineLoop {
         }
     }
 
-    private func context(of run: EngineRun, _ transfer: Expansion.Transfer, _ order: RunOrder) -> SourceContext {
-        let (id, job, owner, progress, engine) = (order.run, order.job, order.job.owner, run.progress, engine)
+    private func context(of run: EngineRun, _ transfer: Expansion.Transfer) -> SourceContext {
+        let (order, progress, engine) = (transfer.order, run.progress, engine)
+        let (id, job, owner) = (order.run, order.job, order.job.owner)
         let body = engine.blobs.newFile()
-        let save = { @Sendable (event: @escaping @Sendable (SaveID) -> RunEvent) -> Deferred<Void, any Error> in
+        let save = { @Sendable (event: (@escaping SaveReply) -> RunEvent) -> Deferred<Void, any Error> in
             let promise = Promise<Void, any Error>()
-            engine.inbox.put(
-                .task { loop in
-                    let save = engine.nextID()
-                    loop.saves[save] = promise
-                    loop.feed(.run(id, event(save)))
-                }, of: owner)
+            let event = event { error in
+                if let error { promise.fail(error) } else { promise.succeed(()) }
+            }
+            engine.inbox.put(.input(.run(id, event)), of: owner)
             return promise.deferred
         }
         var context = SourceContext(
-            job: job.id, link: job.link, attempt: job.attempt, owner: job.owner,
-            bodyPath: engine.blobs.path(of: body),
-            saveCheckpoint: { checkpoint in
-                let text = checkpoint?.utf8
-                return save { .checkpoint(text, $0) }
-            },
-            lastDownload: { path in
-                Deferred {
-                    try await engine.library.threads(for: owner).run { () throws(StoreError) in
-                        try engine.reader.download(to: path).map(JSON.init(stored:))
-                    }
-                }
-            },
-            recordDownload: { path, download in
-                let text = download.utf8
-                return save { .download(path: path, text, $0) }
-            })
+            job: job.id, link: job.link, attempt: job.attempt, owner: owner, bodyPath: engine.blobs.path(of: body))
+        context.saveCheckpoint = { checkpoint in save { .checkpoint(checkpoint?.utf8, $0) } }
+        context.recordDownload = { path, download in save { .download(path: path, download.utf8, $0) } }
+        context.lastDownload = { path in
+            engine.reading(for: owner) { (reader) throws(StoreError) in
+                try reader.download(to: path).map(JSON.init(stored:))
+            }
+        }
         context.groups = job.groups
         context.restarts = job.restarts
         context.logPath = engine.blobs.path(of: id.output())
@@ -290,11 +274,7 @@ extension EngineLoop {
         context.checkpoint = transfer.checkpoint
         context.connections = max(1, run.live.permits)
         context.unfinishedTransfers = { limit in
-            Deferred {
-                try await engine.library.threads(for: owner).run { () throws(StoreError) in
-                    try engine.reader.unfinishedTransfers(limit: limit)
-                }
-            }
+            engine.reading(for: owner) { (reader) throws(StoreError) in try reader.unfinishedTransfers(limit: limit) }
         }
         context.reportRefusal = { error in engine.inbox.put(.input(.run(id, .refused(error))), of: owner) }
         context.countsIn = { progress.count(in: $0) }
@@ -303,23 +283,34 @@ extension EngineLoop {
 }
 
 extension Engine {
-    /// Does a part of a run that reads or writes rows and files, on a thread for files if it `blocks`, then tells the loop. If that
-    /// fails because the database is away, it is done again each second, unless the run is to stop: nothing is wrong with the
-    /// job, and some sources cannot be repeated.
+    /// Reads for a source, on a thread for files.
+    fileprivate func reading<Value: Sendable>(
+        for owner: UInt32, _ body: @escaping @Sendable (any JobReader) throws(StoreError) -> Value
+    ) -> Deferred<Value, any Error> {
+        Deferred { [self] in
+            try await blocking(for: owner) { [reader] () throws(StoreError) in try body(reader) }
+        }
+    }
+
+    /// Does a part of a run that reads or writes rows and files, on a thread for files if it `blocks`. If an obstacle is that the
+    /// database is away, it is done again each second, unless the run is to stop: nothing is wrong with the job, and some
+    /// sources cannot be repeated.
     fileprivate func work(
         _ id: RunID, of owner: UInt32, blocks: Bool = true, isFirst: Bool = true,
-        _ body: @escaping @Sendable () -> (error: JobError?, tell: @Sendable (EngineLoop) -> Void)
+        _ body: @escaping @Sendable () -> (result: Expansion.Result, obstacle: JobError?)
     ) {
         if blocks {
             return library.threads(for: owner).start { [self] in
                 work(id, of: owner, blocks: false, isFirst: isFirst, body)
             }
         }
-        let (error, tell) = body()
+        let (result, error) = body()
         let obstacle = blobs.isArchived && error?.kind == .storage && error?.isRetryable == true ? error : nil
         inbox.put(
             .task { [self] loop in
-                guard let obstacle, let run = loop.runs[id], !run.live.isStopping else { return tell(loop) }
+                guard let obstacle, let run = loop.runs[id], !run.live.isStopping else {
+                    return loop.goOn(id, with: result)
+                }
                 if isFirst {
                     logger.warning("A job waits for the database.", metadata: ["error": "\(obstacle.message)"])
                 }

@@ -32,10 +32,9 @@ final class EngineLoop {
     var patience: Deque<(end: SteadyTime, run: RunID)> = []
     /// What limits the transfers of each queue.
     var queueRates: [String: RateLimiter] = [:]
-    /// Sources that wait until something is stored.
-    var saves: [SaveID: Promise<Void, any Error>] = [:]
-    var requests: [RequestID: Reply] = [:]
-    var subscribers: [SubscriptionID: any JobSubscriber] = [:]
+    /// Called once with the answer to a request.
+    var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
+    var subscribers: [SubscriptionID: JobSubscriber] = [:]
     /// By length in milliseconds.
     var intervals: [Int: ProgressInterval] = [:]
     /// When a round must ask for the news of other nodes; nil if there can be none.
@@ -49,6 +48,10 @@ final class EngineLoop {
     private var hasMoreNews = false
     /// Whether the next round tells clients the present state of their jobs, as the node has missed changes.
     private var mustTellAgain = false
+    /// Whether jobs were submitted since the room on the disk of the state was looked at, or there was too little.
+    private var isRoomUncertain = false
+    private var isShortOfRoom = false
+    private var nextLook = SteadyTime.min
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
 
     init(core: Core, store: any JobStore, engine: Engine) {
@@ -62,7 +65,8 @@ final class EngineLoop {
     // MARK: - The loop
 
     /// The first round: makes the core's memory what the rows say.
-    func begin(_ start: Core.Start) -> Result<Void, StoreError> {
+    func begin(_ start: Core.Start, shortage: String?) -> Result<Void, StoreError> {
+        found(shortage: shortage)
         let end = store.round { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: [], start: start, at: now)
             try core.close(at: now, in: transaction)
@@ -92,11 +96,11 @@ final class EngineLoop {
         giveUp(at: now.steady)
         if !isTickPostponed, core.wantsTick(at: now) { feed(.tick) }
         reportProgress(at: now.steady)
+        if isRoomUncertain, nextLook <= now.steady { lookForRoom() }
         if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
         if core.phase == .serving { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
     }
 
-    /// Takes from the inbox.
     func take(entries: Int, bytes: Int) {
         for entry in engine.inbox.take(entries: entries, bytes: bytes) { entry.body(self) }
     }
@@ -110,7 +114,9 @@ final class EngineLoop {
 
     /// How long nothing is to be done, if nothing comes.
     private func milliseconds(until now: CoreMoment) -> Int64? {
-        var times = [patience.first?.end, repeated.first?.due, nextProgress, nextPoll]
+        var times = [
+            patience.first?.end, repeated.first?.due, nextProgress, nextPoll, isRoomUncertain ? nextLook : nil,
+        ]
         if !isTickPostponed {
             let tick = core.nextTick
             times += [
@@ -181,7 +187,7 @@ final class EngineLoop {
     private func handle(_ input: CoreInput, _ transaction: any JobTransaction) throws(StoreError) {
         var now = now
         // Random numbers cost a system call, and only a retry needs one.
-        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { now.random = engine.clock.random() }
+        if case .run(_, .ended(let end)) = input, end.outcome.error != nil { now.random = .random(in: 0..<1) }
         try core.handle(input, at: now, in: transaction)
     }
 
@@ -197,10 +203,28 @@ final class EngineLoop {
             case .run(let id, .timer), .run(let id, .job):
                 // It is over, unless it was told to end, and so has to say that it did.
                 if case .waitingInCore? = runs[id]?.state { forget(id) }
+            case .run(_, .checkpoint(_, let saved)), .run(_, .download(_, _, let saved)): saved(nil)
+            case .request(_, .submit, _): isRoomUncertain = true
             case .stop: stopped(true)
             default: break
             }
         }
+    }
+
+    /// Looks at the room on the disk of the state, at most once a second, on a thread for files: a slow disk may block the call.
+    private func lookForRoom() {
+        nextLook = .max
+        engine.library.threads(for: 0).start { [engine] in
+            let shortage = engine.shortage
+            engine.inbox.put(.task { $0.found(shortage: shortage) }, of: nil)
+        }
+    }
+
+    private func found(shortage: String?) {
+        nextLook = now.steady.saturatingAdding(1000)
+        isRoomUncertain = shortage != nil
+        if isRoomUncertain != isShortOfRoom { feed(.room(shortage: shortage)) }
+        isShortOfRoom = isRoomUncertain
     }
 
     private func tellNodes(_ sharing: any SharedStore) {
@@ -210,7 +234,6 @@ final class EngineLoop {
         nextPoll = now.steady.saturatingAdding(hasMoreNews ? 0 : pause)
     }
 
-    /// Publishes what others see of the engine.
     func publish() {
         let status = core.status
         engine.published.withLock { published in

@@ -16,15 +16,6 @@ final class Inbox: Sendable {
         static func task(_ body: @escaping @Sendable (EngineLoop) -> Void) -> Entry { Entry(size: 0, body: body) }
 
         static func input(_ input: CoreInput) -> Entry { Entry(size: input.size) { $0.feed(input) } }
-
-        static func request(
-            _ id: RequestID, _ request: CoreRequest, _ caller: Caller, _ reply: @escaping Reply
-        ) -> Entry {
-            Entry(size: request.size) { loop in
-                loop.requests[id] = reply
-                loop.feed(.request(id, request, caller))
-            }
-        }
     }
 
     /// What a user has of one turn: short requests several, a long one alone.
@@ -98,7 +89,7 @@ extension CoreInput {
         case .prepared(_, .success(let job)): Int(clamping: job.document.size)
         case .run(_, .ended(let end)): end.outcome.blob == nil ? Int(clamping: end.outcome.size) : 0
         case .run(_, .children(let children, _)): children.reduce(0) { $0 + Int(clamping: $1.document.size) }
-        case .run(_, .list(let opening)): Int(clamping: opening.template?.size ?? 0)
+        case .run(_, .list(let list)): Int(clamping: list.template?.size ?? 0)
         case .run(_, .checkpoint(let text, _)): text?.count ?? 0
         case .run(_, .download(_, let text, _)): text.count
         default: 0

@@ -5,15 +5,7 @@ import JobCore
 extension Logger {
     /// Writes an entry of the core, which composes no message unless its level is logged.
     func log(_ entry: CoreLog) {
-        let level: Logger.Level =
-            switch entry.level {
-            case .info: .info
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            case .defect: .critical
-            }
-        guard level >= logLevel else { return }
+        guard let level = Logger.Level(rawValue: entry.level.rawValue), level >= logLevel else { return }
         var metadata: Logger.Metadata = [:]
         if let event = entry.event { metadata["event"] = "\(event.name)" }
         switch entry.content {

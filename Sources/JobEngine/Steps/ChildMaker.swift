@@ -6,7 +6,7 @@ struct ChildMaker: Sendable {
     /// Children that are made at once, and bytes of their documents.
     private static let portion = (children: 256, bytes: 512 << 10)
 
-    let opening: ListOpening
+    let list: ListRow
     /// The specs of a `list`, or the items of an `each`.
     private let elements: [JSON]
     /// Of an `each`.
@@ -18,12 +18,12 @@ struct ChildMaker: Sendable {
     private let engine: Engine
 
     /// `job` is the template of an `each`.
-    init(_ list: ListSpec, job: JSON?, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
+    init(_ spec: ListSpec, job: JSON?, _ written: JSON, of row: JobRow, _ engine: Engine) throws(JobError) {
         let job = job?.inheriting(queue: row.queue, priority: row.priority)
-        opening = ListOpening(
-            mode: list.mode, concurrency: list.concurrency, total: list.elements.count,
+        list = ListRow(
+            job: row.id, link: row.link, mode: spec.mode, concurrency: spec.concurrency, total: spec.elements.count,
             template: try job.map { (job) throws(JobError) in try engine.stored(job.utf8) })
-        elements = list.elements
+        elements = spec.elements
         template = job.map(Template.init)
         var parent = row
         (parent.carried, parent.outcomes, parent.failedLink) = (nil, [], nil)
@@ -36,14 +36,14 @@ struct ChildMaker: Sendable {
         var obstacle: JobError?
         var bytes: Int64 = 0
         var next = max(0, index)
-        while next < opening.total, made.count < Self.portion.children, bytes < Self.portion.bytes {
+        while next < list.total, made.count < Self.portion.children, bytes < Self.portion.bytes {
             let child = child(next)
             if case .failure(let error) = child.terms, error.kind == .storage { obstacle = error }
             bytes += child.document.size
             made.append(child)
             next += 1
         }
-        return (.children(made, isLast: next >= opening.total), obstacle)
+        return (.children(made, isLast: next >= list.total), obstacle)
     }
 
     private func child(_ index: Int) -> NewChildRow {

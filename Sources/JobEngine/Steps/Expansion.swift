@@ -12,6 +12,7 @@ struct Expansion: Sendable {
 
     /// A source to start.
     struct Transfer: Sendable {
+        let order: RunOrder
         let parameters: SourceParameters
         let host: String?
         /// The URL that it asks for, if expressions made it.
@@ -63,8 +64,8 @@ struct Expansion: Sendable {
             if case .download(let download) = parameters { connections = max(1, download.segments) }
             return .transfer(
                 Transfer(
-                    parameters: parameters, host: host, url: url(of: source, written), connections: connections,
-                    checkpoint: try checkpoint()))
+                    order: order, parameters: parameters, host: host, url: url(of: source, written),
+                    connections: connections, checkpoint: try checkpoint()))
         }
     }
 
@@ -82,14 +83,8 @@ struct Expansion: Sendable {
 
     private func checkpoint() throws(JobError) -> JSON? {
         guard order.mayResume else { return nil }
-        let text = try read({ () throws(StoreError) in try engine.reader.checkpoint(of: row.id, link: row.link) })
-        return text.map(JSON.init(stored:))
-    }
-
-    private func read<Value>(_ body: () throws(StoreError) -> Value) throws(JobError) -> Value {
-        do throws(StoreError) { return try body() } catch {
-            throw JobError(
-                .storage, "Job \(row.id) cannot be read: \(error.message)", retryable: error.mayPass)
+        return try engine.read("Job \(row.id)") { (reader) throws(StoreError) in
+            try reader.checkpoint(of: row.id, link: row.link).map(JSON.init(stored:))
         }
     }
 
@@ -104,9 +99,8 @@ struct Expansion: Sendable {
     }
 
     private func stored() throws(JobError) -> StoredJob {
-        guard let stored = try read({ () throws(StoreError) in try engine.reader.job(row.id) }) else {
-            throw JobError(.storage, "Job \(row.id) is gone.")
-        }
+        let stored = try engine.read("Job \(row.id)") { (reader) throws(StoreError) in try reader.job(row.id) }
+        guard let stored else { throw JobError(.storage, "Job \(row.id) is gone.") }
         return stored
     }
 
@@ -114,8 +108,7 @@ struct Expansion: Sendable {
         guard let parent = row.parent else {
             throw JobError(.internal, "Job \(row.id) has no parent; this is a defect of the daemon.")
         }
-        let key = TemplateCache.Key(job: parent.job, list: parent.list)
-        let template = try engine.templates.template(key) { () throws(JobError) in
+        let template = try engine.templates.template(parent.list) { () throws(JobError) in
             guard let template = try stored().template else {
                 throw JobError(.storage, "The list of job \(parent.job) has lost its template; retry that job.")
             }

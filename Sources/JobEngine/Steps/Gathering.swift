@@ -81,13 +81,8 @@ struct Gathering: Sendable {
 
     /// Children from an index on: at least one, and without gaps.
     private func children(from index: Int, limit: Int) throws(JobError) -> [ChildOutcome] {
-        let found: [ChildOutcome]
-        do throws(StoreError) {
-            found = try engine.reader.outcomes(of: list.job, list: list.id, from: index, limit: limit)
-        } catch {
-            throw JobError(
-                .storage, "The children of job \(list.job) cannot be read: \(error.message)",
-                retryable: error.mayPass)
+        let found = try engine.read("The children of job \(list.job)") { (reader) throws(StoreError) in
+            try reader.outcomes(of: list.job, list: list.id, from: index, limit: limit)
         }
         guard !found.isEmpty else { throw gone(index) }
         for (offset, child) in found.enumerated() where child.index != index + offset { throw gone(index + offset) }

@@ -49,23 +49,18 @@ extension JSON {
 
 /// The parsed templates of lists with running children.
 final class TemplateCache: Sendable {
-    struct Key: Hashable {
-        let job: JobID
-        let list: Int64
-    }
-
     private static let most = (count: 64, bytes: Int64(16 << 20))
 
-    /// The templates, and the bytes of their texts.
-    private let state = Mutex<(templates: [Key: JSON], size: Int64)>(([:], 0))
+    /// The templates by the numbers of their lists, and the bytes of their texts.
+    private let state = Mutex<(templates: [Int64: JSON], size: Int64)>(([:], 0))
 
     /// The template of a list; `read` gives it and the bytes of its text.
-    func template(_ key: Key, _ read: () throws(JobError) -> (JSON, Int64)) throws(JobError) -> JSON {
-        if let found = state.withLock({ $0.templates[key] }) { return found }
+    func template(_ list: Int64, _ read: () throws(JobError) -> (JSON, Int64)) throws(JobError) -> JSON {
+        if let found = state.withLock({ $0.templates[list] }) { return found }
         let (json, size) = try read()
         state.withLock { state in
             if state.templates.count >= Self.most.count || state.size + size > Self.most.bytes { state = ([:], 0) }
-            state.templates[key] = json
+            state.templates[list] = json
             state.size += size
         }
         return json

@@ -20,7 +20,6 @@ package final class JobEvent: Sendable {
         form = Mutex((change, []))
     }
 
-    /// Whether this is the last event of the job.
     package var isLast: Bool { state.isTerminal }
 
     /// The text of the event, which the first subscriber writes for all others, on its own thread.
@@ -40,19 +39,11 @@ package final class JobEvent: Sendable {
 package enum JobUpdate: Sendable {
     /// Events are told in order.
     case event(JobEvent)
-    /// The progress of an interval.
     case progress(ProgressBatch)
-    /// The output of programs in an interval.
     case output(ProgressBatch)
     /// A job that another node removed, maybe before its end was told here.
     case gone(JobID)
 }
 
-/// A client that watches jobs.
-package protocol JobSubscriber: AnyObject, Sendable {
-    /// Whether its client is gone; it never comes back.
-    var isGone: Bool { get }
-
-    /// Receives an update on the engine's thread; must return quickly.
-    func receive(_ update: JobUpdate)
-}
+/// Receives an update on the engine's thread; must return quickly. Returns false once its client is gone for good.
+package typealias JobSubscriber = @Sendable (JobUpdate) -> Bool

@@ -12,7 +12,6 @@ package final class ProgressBatch: Sendable {
 
     init(_ rows: [ProgressRow]) { self.rows = rows }
 
-    /// Whether it has a row of a job.
     package func hasRow(of job: JobID) -> Bool { rows.contains { $0.job == job } }
 
     /// The text of the batch, which the first caller writes for all others.

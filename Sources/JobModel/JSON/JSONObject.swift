@@ -60,7 +60,7 @@ public struct JSONObject: Sendable {
     }
 
     /// The members sorted by the bytes of their names; only the last of several with one name.
-    private var sorted: [Member] {
+    package var sorted: [Member] {
         let all = members.enumerated().sorted { left, right in
             if left.element.name.hasSameBytes(as: right.element.name) { return left.offset > right.offset }
             return left.element.name.utf8.lexicographicallyPrecedes(right.element.name.utf8)

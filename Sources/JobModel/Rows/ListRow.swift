@@ -11,8 +11,8 @@ package struct ListRow: Sendable, Hashable {
 
     /// The job whose current link it is.
     package let job: JobID
-    /// The number of this opening, which children refer to; reopening a list gives it another.
-    package let id: Int64
+    /// The number of this opening, which children refer to; reopening a list gives it another. 0 until it is open.
+    package var id: Int64
     package let link: Int
     package var phase: Phase
     package let mode: ListMode
@@ -34,7 +34,7 @@ package struct ListRow: Sendable, Hashable {
     package let template: StoredValue?
 
     package init(
-        job: JobID, id: Int64, link: Int, phase: Phase, mode: ListMode, concurrency: Int?, total: Int,
+        job: JobID, id: Int64 = 0, link: Int, phase: Phase = .making, mode: ListMode, concurrency: Int?, total: Int,
         template: StoredValue?
     ) {
         self.job = job

@@ -14,10 +14,9 @@ extension Connection {
         guard caller.isAdmin || key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
-        let (admission, zones) = (engine.admission, engine.settings.zones)
-        (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [spec] in
+        (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
             let queues = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
-            do throws(ZoneFiles.Flaw) { return (queues, try zone.map(zones.rules(of:)) ?? .utc) } catch {
+            do throws(ZoneFiles.Flaw) { return (queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc) } catch {
                 throw SpecError(JSONPointer(["zone"]), error.reason)
             }
         }

@@ -75,7 +75,10 @@ extension Connection {
             state.watches[watch.number] = watch
             return watch
         }
-        engine.register(watch, as: watch.subscription, of: caller.uid)
+        engine.register(watch.subscription, of: caller.uid) { update in
+            watch.receive(update)
+            return !watch.isGone
+        }
         return watch
     }
 

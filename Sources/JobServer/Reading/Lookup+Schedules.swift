@@ -40,7 +40,7 @@ extension Lookup {
         if schedule.isSuspended { return nil }
         var zone: ZoneRules? = .utc
         if let name = schedule.timing.zone {
-            if zones[name] == nil { zones[name] = .some(try? engine.settings.zones.rules(of: name)) }
+            if zones[name] == nil { zones[name] = .some(try? ZoneFiles.rules(of: name)) }
             zone = zones[name] ?? nil
         }
         // Times that are done do not come again after the clock was set back.

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Updates are buffered until the answer that names the watch is on its way. Only the latest progress of each job waits; a
 /// later state of the job replaces it. Its lock is taken before that of its outbox.
-final class Watch: JobSubscriber {
+final class Watch: Sendable {
     let number: Int
     let subscription: SubscriptionID
     var name: String { "w\(number)" }

@@ -129,20 +129,20 @@ final class Workbench: Sendable {
     /// What a source is run with, as attempt `attempt` of `job`.
     func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
         var context = SourceContext(
-            job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath,
-            saveCheckpoint: { checkpoint in
-                if self.notesFail.withLock({ $0 }) {
-                    return Deferred(.failure(JobError(.storage, "The disk is full.")))
-                }
-                self.noteCount.withLock { $0 += 1 }
-                self[checkpoint: job] = checkpoint
-                return .succeeded(())
-            },
-            lastDownload: { path in .succeeded(self.memories.withLock { $0[path] }) },
-            recordDownload: { path, record in
-                self.memories.withLock { $0[path] = record }
-                return .succeeded(())
-            })
+            job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath)
+        context.saveCheckpoint = { checkpoint in
+            if self.notesFail.withLock({ $0 }) {
+                return Deferred(.failure(JobError(.storage, "The disk is full.")))
+            }
+            self.noteCount.withLock { $0 += 1 }
+            self[checkpoint: job] = checkpoint
+            return .succeeded(())
+        }
+        context.lastDownload = { path in .succeeded(self.memories.withLock { $0[path] }) }
+        context.recordDownload = { path, record in
+            self.memories.withLock { $0[path] = record }
+            return .succeeded(())
+        }
         context.logPath = logPath(of: job)
         context.roomForBody = roomForBody.withLock(\.self)
         context.timeout = timeout

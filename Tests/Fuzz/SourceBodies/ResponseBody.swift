@@ -154,12 +154,11 @@ package final class ResponseBody: Sendable {
         var last: JSON?
         for attempt in 1...2 {
             var context = SourceContext(
-                job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body",
-                saveCheckpoint: { json in
-                    checkpoint.withLock { $0 = json }
-                    return .succeeded(())
-                },
-                lastDownload: { _ in .succeeded(nil) }, recordDownload: { _, _ in .succeeded(()) })
+                job: 1, link: 0, attempt: attempt, owner: 1000, bodyPath: directory + "/body")
+            context.saveCheckpoint = { json in
+                checkpoint.withLock { $0 = json }
+                return .succeeded(())
+            }
             context.timeout = Self.timeout
             context.checkpoint = checkpoint.withLock { $0 }
             context.connections = Self.segments

@@ -128,8 +128,9 @@ final class CoreDriver {
                 .run(
                     order.run,
                     .list(
-                        ListOpening(
-                            mode: mode, concurrency: source["concurrency"]?.int,
+                        ListRow(
+                            job: order.job.id, link: order.job.link, mode: mode,
+                            concurrency: source["concurrency"]?.int,
                             total: source["jobs"]?.array?.count ?? 0, template: nil)))
             ]
         case "value": return [end(order.run, RunEnd(.success(.inline(source["value"]?.utf8 ?? []))))]

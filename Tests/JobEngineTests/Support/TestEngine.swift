@@ -50,13 +50,15 @@ struct TestEngine: Sendable {
         let library = try SourceLibrary(
             settings: sources, group: MultiThreadedEventLoopGroup.singleton, logger: logger, files: files)
         let clock = Clock()
-        let still = EngineClock(
-            wall: { Timestamp(milliseconds: clock.milliseconds.withLock(\.self)) },
-            steady: { clock.milliseconds.withLock(\.self) }, random: { 0.5 })
+        var engineClock = EngineClock.system(steadyAnchor: 0)
+        if !hasRealClock {
+            engineClock.wall = { Timestamp(milliseconds: clock.milliseconds.withLock(\.self)) }
+            engineClock.steady = { clock.milliseconds.withLock(\.self) }
+        }
         let engine = try Engine(
             settings: settings, store: store, reader: store, library: library,
             blobs: directory.path + "/blobs", archive: archive,
-            clock: hasRealClock ? .system(steadyAnchor: 0) : still, logger: logger)
+            clock: engineClock, logger: logger)
         try await engine.start(start)
         let test = TestEngine(engine: engine, store: store, clock: clock, directory: directory.path)
         let outcome: Result<Void, any Error>

@@ -341,7 +341,6 @@ extension World {
         case .unlink(let blobs):
             trace.add(.unlink, at: clock.elapsed, Int64(blobs.count))
             oracle.unlinks(blobs, self)
-        case .saved(let save): trace.add(.saved, at: clock.elapsed, save)
         case .queues: break
         case .list(let job, _): trace.add(.list, at: clock.elapsed, job)
         case .readZones(let names):

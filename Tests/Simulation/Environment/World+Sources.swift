@@ -61,7 +61,8 @@ extension World {
             tell(
                 id,
                 .list(
-                    ListOpening(
+                    ListRow(
+                        job: run.order.job.id, link: run.order.job.link,
                         mode: source["mode"]?.string.flatMap(ListMode.init(rawValue:)) ?? .settled,
                         concurrency: source["concurrency"]?.int, total: total, template: template)))
         default:
@@ -122,7 +123,7 @@ extension World {
         let host = order.live.host ?? engine.runs[id]?.live.host ?? ""
         let profile = scenario.hosts[abs(host.utf8.reduce(0) { $0 &* 31 &+ Int($1) }) % scenario.hosts.count]
         if kind == .download, random.chance(0.5) {
-            tell(id, .checkpoint(Array("{\"at\":\(random.below(1000))}".utf8), Int64(id.number)))
+            tell(id, .checkpoint(Array("{\"at\":\(random.below(1000))}".utf8), { _ in }))
         }
         var seconds = random.spread(0.005, 20) * profile.slowness
         var outcome = outcome(of: profile)

@@ -4,7 +4,7 @@ struct Trace {
         case request, abandon, unsubscribe, run, cleaned, measured, prepared, tick, room, zones, configure, stop
         case commit, undone, unknown, probe, reset
         case answer, refused, start, proceed, yield, makeChildren, cancel, notify, prepare, removeFiles
-        case measure, unlink, saved, list, readZones, log
+        case measure, unlink, list, readZones, log
         case crash, cleanStop, clockSet, fault, settle, damaged, unreadable, broughtBack
     }
 
