@@ -65,13 +65,11 @@ extension Engine {
             let value = try outcome.get()
             let stored = try stored(value.utf8, room: room)
             if let body { try blobs.archive(body) }
-            let end = RunEnd(
-                .success(stored), body: body, bytes: bytes, received: bytes, output: archived, url: url)
-            return (end, nil)
+            return (RunEnd(.success(stored), body: body, bytes: bytes, output: archived, url: url), nil)
         } catch {
             var cause = error
             if case .failure(let own) = outcome { cause = own }
-            let end = RunEnd(.failure(cause), bytes: bytes, received: bytes, output: archived, url: url)
+            let end = RunEnd(.failure(cause), bytes: bytes, output: archived, url: url)
             return (end, outcome == .failure(error) ? nil : error)
         }
     }

@@ -59,8 +59,8 @@ import Testing
     }
 
     @Test func heardRun_isForgotten_whenItsJobChanges() {
-        let run = board.elsewhere(1, RunID(life: 1, number: 1)) { self.run() }
-        #expect(board.elsewhere(1, RunID(life: 1, number: 1)) { self.run() } === run)
+        let run = board.elsewhere(run())
+        #expect(board.elsewhere(self.run()) === run)
         #expect(board.program(of: 1) === run && board.slots.isEmpty)
         #expect(board.isAbout(run.run, of: 1) && !board.isAbout(RunID(life: 1, number: 2), of: 1))
         board.forget([1], all: false)

@@ -103,10 +103,8 @@ package struct RunEnd: Sendable {
     package let outcome: Carried
     /// A file that the outcome's text names, such as a response body, and that belongs to the job.
     package let body: BlobReference?
-    /// Transferred bytes, for the progress of the list above.
+    /// Transferred bytes, of a list those of its children.
     package let bytes: Int64
-    /// Received bytes, for the totals.
-    package let received: Int64
     /// The output of its program.
     package let output: BlobReference?
     /// The URL that it asked for, if expressions made it.
@@ -117,14 +115,13 @@ package struct RunEnd: Sendable {
     var files: [BlobReference] { values + [output].compactMap(\.self) }
 
     package init(
-        _ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, received: Int64 = 0,
-        output: BlobReference? = nil, url: String? = nil
+        _ outcome: Carried, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil,
+        url: String? = nil
     ) {
         self.outcome = outcome
         self.body = body
         self.output = output
         self.url = url
         self.bytes = bytes
-        self.received = received
     }
 }

@@ -83,16 +83,14 @@ package final class Board: Sendable {
     /// Jobs of other nodes that are kept. News of a job that come after its end would stay for good.
     private static let mostHeard = 10_000
 
-    /// The run of a job at another node, which `make` makes if it is new.
-    func elsewhere(_ job: JobID, _ run: RunID, _ make: () -> RunProgress) -> RunProgress {
+    /// A run at another node, as it is known already, or else the `new` one.
+    func elsewhere(_ new: RunProgress) -> RunProgress {
         state.withLock { state in
-            if let known = state.heard.runs[job], known.run >= run { return known }
-            let progress = make()
-            if state.own.runs[job] == nil {
-                state.makeRoom(Self.mostHeard)
-                state.heard.runs[job] = progress
-            }
-            return progress
+            if let known = state.heard.runs[new.job], known.run >= new.run { return known }
+            guard state.own.runs[new.job] == nil else { return new }
+            state.makeRoom(Self.mostHeard)
+            state.heard.runs[new.job] = new
+            return new
         }
     }
 

@@ -127,9 +127,8 @@ extension Board {
         guard let run = RunID(record[1]), let link = number(2), let attempt = number(3),
             case .bool(let isProgram)? = record[4]
         else { return }
-        let progress = elsewhere(job, run) {
-            RunProgress(of: job, run, link: Int(link), attempt: Int(attempt), isProgram: isProgram, on: self)
-        }
+        let progress = elsewhere(
+            RunProgress(of: job, run, link: Int(link), attempt: Int(attempt), isProgram: isProgram, on: self))
         if let unit = record[7]?.string, Progress.Unit.isWellFormed(unit) {
             progress.count(in: Progress.Unit(rawValue: unit))
         }

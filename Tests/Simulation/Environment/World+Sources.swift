@@ -22,7 +22,7 @@ extension World {
         engine.runs[run]?.state = .ended
         let isProgram = engine.runs[run]?.order.job.presentSource == .program
         let output = isProgram && random.chance(0.8) ? run.output(size: Int64(random.below(100_000))) : nil
-        feed(.run(run, .ended(RunEnd(outcome, bytes: received, received: received, output: output))))
+        feed(.run(run, .ended(RunEnd(outcome, bytes: received, output: output))))
     }
 
     func expand(_ id: RunID) {
