@@ -39,21 +39,9 @@ extension Engine {
         }
     }
 
-    /// The end of a run that takes over the result of another job.
-    func end(adopting value: StoredValue, body: BlobReference?) -> RunEnd {
-        do throws(JobError) {
-            var value = value
-            if case .file(let blob) = value { value = .file(try blobs.link(blob)) }
-            return RunEnd(.success(value), body: try body.map(blobs.link))
-        } catch {
-            return RunEnd(.failure(error))
-        }
-    }
-
     /// The end of a run with this outcome, which has received so many bytes, and why its files could not be stored.
     func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference? = nil, bytes: Int64 = 0, output: BlobReference? = nil,
-        url: String? = nil
+        _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
     ) -> (end: RunEnd, obstacle: JobError?) {
         var archived: BlobReference?
         do throws(JobError) {

@@ -68,12 +68,8 @@ extension EngineLoop {
         let run = EngineRun(order, on: engine.board)
         runs[order.run] = run
         engine.board.begin(run.progress, of: order.job)
-        if order.isShort { return goOn(order.run, with: Expansion(order: order, engine: engine).run()) }
-        engine.work(order.run, of: order.job.owner) { [engine] in
-            let result = engine.result(of: order)
-            if case .event(.ended(let end)) = result { return (result, end.outcome.error) }
-            return (result, nil)
-        }
+        if order.isShort { return goOn(order.run, with: engine.result(of: order).result) }
+        engine.work(order.run, of: order.job.owner) { [engine] in engine.result(of: order) }
     }
 
     /// Goes on with the result of a part of a run.
@@ -320,13 +316,25 @@ extension Engine {
             }, of: owner)
     }
 
-    /// What follows from an order, which reads or writes rows and files.
-    fileprivate func result(of order: RunOrder) -> Expansion.Result {
-        switch order.kind {
-        case .gather(let list): .event(.ended(Gathering(order: order, list: list, engine: self).run()))
-        case .adopt(let value, let body): .event(.ended(end(adopting: value, body: body)))
-        case .step: Expansion(order: order, engine: self).run()
+    /// Carries out an order, which reads or writes rows and files.
+    fileprivate func result(of order: RunOrder) -> (result: Expansion.Result, obstacle: JobError?) {
+        let end: RunEnd
+        var bytes: Int64 = 0
+        do throws(JobError) {
+            switch order.kind {
+            case .step: return (try Expansion(order: order, engine: self).run(), nil)
+            case .gather(let list):
+                bytes = list.bytes
+                let value = try Gathering(order: order, list: list, engine: self).value()
+                end = RunEnd(.success(value), bytes: bytes)
+            case .adopt(.file(let blob), let body):
+                end = RunEnd(.success(.file(try blobs.link(blob))), body: try body.map(blobs.link))
+            case .adopt(let value, let body): end = RunEnd(.success(value), body: try body.map(blobs.link))
+            }
+        } catch {
+            return (.event(.ended(RunEnd(.failure(error), bytes: bytes))), error)
         }
+        return (.event(.ended(end)), nil)
     }
 }
 

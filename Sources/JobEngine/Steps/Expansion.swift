@@ -27,29 +27,21 @@ struct Expansion: Sendable {
 
     private var row: JobRow { order.job }
 
-    func run() -> Result {
-        do throws(JobError) {
-            return try expanded()
-        } catch {
-            return .event(.ended(RunEnd(.failure(error))))
-        }
-    }
-
-    private func expanded() throws(JobError) -> Result {
+    func run() throws(JobError) -> Result {
         let spec = try spec()
         guard let (action, written) = step(in: spec) else {
             throw JobError(.internal, "Link \(row.link) has no step; this is a defect of the daemon.")
         }
         switch action {
-        case "return": return ended(try expansion().value(written))
-        case "throw": return .event(.ended(RunEnd(.failure(Self.error(try expansion().value(written))))))
+        case "return": return try ended(try expansion().value(written))
+        case "throw": throw Self.error(try expansion().value(written))
         default: break
         }
         let source = row.link == 0 ? written : try expansion().source(written)
         let (parameters, host) = try engine.admission.parameters(source, written: written, owner: row.owner)
         switch parameters {
-        case .value(let value): return ended(value)
-        case .error(let kind, let message): return .event(.ended(RunEnd(.failure(JobError(kind, message)))))
+        case .value(let value): return try ended(value)
+        case .error(let kind, let message): throw JobError(kind, message)
         case .timer(let seconds): return .event(.timer(seconds))
         case .job(let job): return .event(.job(job))
         case .list(let list): return .list(try ChildMaker(list, job: nil, written, of: row, engine))
@@ -69,8 +61,8 @@ struct Expansion: Sendable {
         }
     }
 
-    private func ended(_ value: JSON) -> Result {
-        .event(.ended(engine.end(.success(value), room: order.room).end))
+    private func ended(_ value: JSON) throws(JobError) -> Result {
+        .event(.ended(RunEnd(.success(try engine.stored(value.utf8, room: order.room)))))
     }
 
     /// The longest URL that is kept, in bytes.

@@ -10,13 +10,7 @@ struct Gathering: Sendable {
     let list: ListRow
     let engine: Engine
 
-    func run() -> RunEnd {
-        do throws(JobError) {
-            return RunEnd(.success(try engine.stored(try text(), room: order.room)), bytes: list.bytes)
-        } catch {
-            return RunEnd(.failure(error), bytes: list.bytes)
-        }
-    }
+    func value() throws(JobError) -> StoredValue { try engine.stored(try text(), room: order.room) }
 
     private func text() throws(JobError) -> [UInt8] {
         if let decided = list.decided { return try text(decidedBy: decided) }
