@@ -139,10 +139,10 @@ extension Core {
     /// Checks every schedule with the current rules of its zone.
     func schedulesStarted(_ round: Round) throws(StoreError) {
         var zones: Set<String> = []
-        try forEach { (last: ScheduleRow?, limit) throws(StoreError) in
-            try round.transaction.schedules(after: last?.schedule.key, limit: limit)
+        try forEach { (last: Schedule?, limit) throws(StoreError) in
+            try round.transaction.schedules(after: last?.key, limit: limit)
         } _: { row in
-            if let zone = row.schedule.timing.zone { zones.insert(zone) }
+            if let zone = row.timing.zone { zones.insert(zone) }
         }
         // Rules that were read trigger a check of all schedules.
         if zones.isEmpty { schedules.rescan = .after(nil) } else { pending.emit(.readZones(zones.sorted())) }

@@ -25,10 +25,8 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     private let transaction: SQLiteTransaction
     let pool: ReadingPool
     private let checkpointer: Checkpointer
-    private let beginning: PreparedStatement
-    private let commit: PreparedStatement
-    /// The length of the log in pages, which SQLite stores here after each commit.
-    private let logLength: UnsafeMutablePointer<Int32>
+    /// The pages of the log after the last commit.
+    private var pages: Int32 = 0
     /// As the last daemon left it.
     private let state: StateRow
     /// Whether a commit failed while SQLite synced the log, and no later one has succeeded.
@@ -69,26 +67,19 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
         transaction = try SQLiteTransaction(connection, room, state, damage, life: life)
-        beginning = try connection.prepare("BEGIN IMMEDIATE")
-        commit = try connection.prepare("COMMIT")
         pool = try ReadingPool(database, count: Self.readers)
         reader = SQLiteJobReader(pool, damage, directory)
         checkpointer = try Checkpointer(database, pool, report: reportLog)
-        logLength = .allocate(capacity: 1)
-        logLength.initialize(to: 0)
         // Replaces SQLite's own hook, which would write the log into the database before a commit returns.
         sqlite3_wal_hook(
             connection.pointer,
-            { logLength, _, _, pages in
-                logLength?.assumingMemoryBound(to: Int32.self).pointee = pages
+            { store, _, _, pages in
+                if let store { Unmanaged<SQLiteStore>.fromOpaque(store).takeUnretainedValue().pages = pages }
                 return SQLITE_OK
-            }, logLength)
+            }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    deinit {
-        sqlite3_wal_hook(connection.pointer, nil, nil)
-        logLength.deallocate()
-    }
+    deinit { sqlite3_wal_hook(connection.pointer, nil, nil) }
 
     // MARK: Rounds
 
@@ -96,12 +87,11 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         guard !isClosed else { return .undone(.closed) }
         let end = checkpointer.duringRound { carryOut(body) }
         switch end {
-        case .committed: room.committed()
+        case .committed: break
         case .undone(let error), .unknown(let error):
             room.failed(error)
             if error.isLackOfRoom { checkpointer.reclaimRoom() }
         }
-        let pages = logLength.pointee
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
         // On a full disk, the log must not need more room than it has.
         let isFull = room.isShort && pages >= Checkpointer.fewPages
@@ -114,13 +104,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         transaction.begin()
         do {
             try settleFate()
-            try beginning.run()
-        } catch {
-            transaction.end(isCommitted: false)
-            return .undone(error)
-        }
-        do {
-            try room.begin()
+            try connection.statement("BEGIN IMMEDIATE").run()
             try body(transaction)
             try transaction.flush()
             try room.have()
@@ -129,7 +113,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
             return .undone(error)
         }
         do {
-            try commit.run()
+            try connection.statement("COMMIT").run()
         } catch {
             undo()
             guard error.leavesFateUnknown else { return .undone(error) }
@@ -163,7 +147,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         if let anchor = state.anchor, state.boot == boot { return anchor }
         isAfterBoot = state.anchor != nil
         let anchor = max(fresh, state.anchor ?? fresh)
-        try connection.statement("UPDATE state SET anchor = ?1, boot = ?2", anchor, boot).run()
+        try connection.statement("UPDATE state SET anchor = ?1, boot = ?2", [anchor, boot]).run()
         return anchor
     }
 
@@ -196,7 +180,7 @@ struct StateRow {
             SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), \
             max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot FROM state
             """)
-        let found = try select.row { row throws(StoreError) in
+        let found = try select.row { row in
             StateRow(
                 lastJob: row.integer(0), lastNumber: row.integer(1), life: row.integer(2),
                 anchor: row.optionalInteger(3), boot: row.text(4) ?? "")

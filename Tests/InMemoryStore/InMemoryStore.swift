@@ -133,7 +133,7 @@ package final class InMemoryStore: JobStore {
 
     package var changes: [RowChange<JobID, JobRow>] { changes(\.jobs) { $0.jobs[$1]?.row } }
     package var workChanges: [RowChange<Int64, WorkRow>] { changes(\.work) { $0.work[$1] } }
-    package var scheduleChanges: [RowChange<ScheduleKey, ScheduleRow>] { changes(\.schedules) { $0.schedules[$1] } }
+    package var scheduleChanges: [RowChange<ScheduleKey, Schedule>] { changes(\.schedules) { $0.schedules[$1] } }
 
     private func changes<Key: Comparable, Row>(
         _ keys: KeyPath<StoreTables.Touched, Set<Key>>, _ row: (StoredRows, Key) -> Row?

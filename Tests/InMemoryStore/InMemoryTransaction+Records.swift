@@ -4,15 +4,15 @@ import JobModel
 extension InMemoryTransaction {
     // MARK: Schedules
 
-    func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow? {
+    func schedule(_ key: ScheduleKey) throws(StoreError) -> Schedule? {
         try check()
         return tables.rows.schedules[key]
     }
 
-    func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
+    func put(_ schedule: Schedule, spec: [UInt8]?) throws(StoreError) {
         try check()
-        tables.setSchedule(schedule.schedule.key, schedule)
-        if let spec { tables.rows.specs.place(schedule.schedule.key, spec) }
+        tables.setSchedule(schedule.key, schedule)
+        if let spec { tables.rows.specs.place(schedule.key, spec) }
     }
 
     func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
@@ -21,19 +21,19 @@ extension InMemoryTransaction {
         tables.rows.specs.place(key, nil)
     }
 
-    func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {
+    func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [Schedule] {
         try check()
         return tables.schedulesDue.rows().lazy.map(\.key).prefix { $0.number <= time.milliseconds }
             .prefix(max(0, limit)).compactMap { tables.rows.schedules[$0.key] }
     }
 
-    func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow] {
+    func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [Schedule] {
         try check()
         let behind = tables.rows.schedules.rows(from: key).lazy.drop { $0.key == key }
         return behind.prefix(max(0, limit)).map(\.value)
     }
 
-    func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow? {
+    func schedule(ofLastJob job: JobID) throws(StoreError) -> Schedule? {
         try check()
         let start = NumberedSchedule(number: job, key: ScheduleKey(owner: 0, name: ""))
         let first = tables.schedulesByJob.rows(from: start).first { _ in true }
@@ -45,7 +45,7 @@ extension InMemoryTransaction {
         var counts: [UInt32: CountValue] = [:]
         for (key, row) in tables.rows.schedules.rows() {
             counts[key.owner, default: CountValue()].jobs += 1
-            counts[key.owner, default: CountValue()].bytes += row.schedule.storedSize
+            counts[key.owner, default: CountValue()].bytes += row.storedSize
         }
         return counts
     }

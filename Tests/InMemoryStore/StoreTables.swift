@@ -40,7 +40,7 @@ struct StoreTables {
         rows.dependencies.place(NumberedID(number: key.id, id: key.number), isOne ? () : nil)
     }
 
-    mutating func setSchedule(_ key: ScheduleKey, _ schedule: ScheduleRow?) {
+    mutating func setSchedule(_ key: ScheduleKey, _ schedule: Schedule?) {
         touched.schedules.insert(key)
         let old = rows.schedules[key]
         schedulesDue.change(from: old?.dueKey, to: schedule?.dueKey)
@@ -67,13 +67,13 @@ struct StoreTables {
     }
 }
 
-extension ScheduleRow {
+extension Schedule {
     fileprivate var dueKey: NumberedSchedule? {
-        next.map { NumberedSchedule(number: $0.milliseconds, key: schedule.key) }
+        next.map { NumberedSchedule(number: $0.milliseconds, key: key) }
     }
 
     fileprivate var jobKey: NumberedSchedule? {
-        schedule.lastJob.map { NumberedSchedule(number: $0, key: schedule.key) }
+        lastJob.map { NumberedSchedule(number: $0, key: key) }
     }
 }
 

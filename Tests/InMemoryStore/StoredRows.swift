@@ -13,7 +13,7 @@ package struct StoredRows: Sendable {
     /// By job and target.
     var dependencies = SortedKeys<NumberedID>()
     var downloads = SortedRows<Name, [UInt8]>()
-    var schedules = SortedRows<ScheduleKey, ScheduleRow>()
+    var schedules = SortedRows<ScheduleKey, Schedule>()
     /// The specs of schedules.
     var specs = SortedRows<ScheduleKey, [UInt8]>()
     var queues = SortedRows<Name, QueueOverrides>()
@@ -70,7 +70,7 @@ extension StoredRows {
     }
     package func download(to path: String) -> [UInt8]? { downloads[Name(path)] }
     /// By key.
-    package var allSchedules: some Sequence<ScheduleRow> { schedules.rows().lazy.map(\.value) }
+    package var allSchedules: some Sequence<Schedule> { schedules.rows().lazy.map(\.value) }
     package func spec(of schedule: ScheduleKey) -> [UInt8]? { specs[schedule] }
     package var allQueues: [String: QueueOverrides] {
         Dictionary(uniqueKeysWithValues: queues.rows().lazy.map { ($0.key.text, $0.value) })

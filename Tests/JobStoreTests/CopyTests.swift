@@ -181,7 +181,7 @@ import Testing
         let schedule = Schedule(
             key: ScheduleKey(owner: 1000, name: "nightly"), timing: .every(60_000), setAt: Timestamp(milliseconds: 0),
             specSize: 2)
-        try rounds.round { try $0.put(ScheduleRow(schedule, next: nil), spec: Array("{}".utf8)) }
+        try rounds.round { try $0.put(schedule, spec: Array("{}".utf8)) }
         let locked = #expect(throws: StoreError.self) { try StateVerification(of: directory.path) }
         #expect(locked?.code == .locked)
         store.close(isClean: true)

@@ -159,9 +159,7 @@ import Testing
             // What runs is looked at once, at a start.
             for sql in connection.statements.keys
             where (sql.hasPrefix("SELECT") || sql.hasPrefix("WITH")) && !sql.contains("jobs_by_life") {
-                let plan = try connection.prepare("EXPLAIN QUERY PLAN \(sql)").rows { row throws(StoreError) in
-                    row.text(3)
-                }
+                let plan = try connection.prepare("EXPLAIN QUERY PLAN \(sql)").rows { $0.text(3) }
                 if sql.contains("jobs_by_parent"), sql.contains(" id >") || sql.contains(" id <") {
                     #expect(plan.contains { $0.contains("parent_index") }, "It passes over children: \(sql): \(plan)")
                 }
@@ -200,12 +198,12 @@ import Testing
     @Test(arguments: StoreKind.readable) func givesSchedulesWithoutLongSpecs(_ kind: StoreKind) throws {
         let (rounds, reader) = try kind.makeReadable()
         let job = try #require(try rounds.insert([.sample(state: .failed)]).first)
-        func schedule(_ name: String, owner: UInt32, size: Int) -> ScheduleRow {
+        func schedule(_ name: String, owner: UInt32, size: Int) -> Schedule {
             var schedule = Schedule(
                 key: ScheduleKey(owner: owner, name: name), timing: .every(1_000),
                 setAt: Timestamp(milliseconds: 0), specSize: size)
             schedule.lastJob = job
-            return ScheduleRow(schedule, next: nil)
+            return schedule
         }
         let rows = [
             schedule("a", owner: 1, size: 2), schedule("b", owner: 1, size: 5_000), schedule("a", owner: 2, size: 2),
@@ -214,20 +212,20 @@ import Testing
             for row in rows { try transaction.put(row, spec: Array("{}".utf8)) }
         }
         let all = try reader.schedules(after: nil, owner: nil, limit: 10)
-        #expect(all.map(\.row) == rows)
+        #expect(all.map(\.schedule) == rows)
         #expect(all.map { $0.spec == nil } == [false, true, false])
         #expect(all.map(\.lastState) == [.failed, .failed, .failed])
-        #expect(try reader.schedules(after: rows[0].schedule.key, owner: 1, limit: 10).map(\.row) == [rows[1]])
-        #expect(try reader.schedule(rows[1].schedule.key)?.spec == Array("{}".utf8))
+        #expect(try reader.schedules(after: rows[0].key, owner: 1, limit: 10).map(\.schedule) == [rows[1]])
+        #expect(try reader.schedule(rows[1].key)?.spec == Array("{}".utf8))
         #expect(try reader.schedule(ScheduleKey(owner: 9, name: "a")) == nil)
         // A schedule that is stored again keeps its spec, and one that is removed leaves none behind.
         try rounds.round { transaction in
             try transaction.put(rows[0], spec: nil)
-            try transaction.removeSchedule(rows[2].schedule.key)
+            try transaction.removeSchedule(rows[2].key)
             try transaction.put(rows[2], spec: nil)
         }
-        #expect(try reader.schedule(rows[0].schedule.key)?.spec == Array("{}".utf8))
-        #expect(try reader.schedule(rows[2].schedule.key)?.spec == nil)
+        #expect(try reader.schedule(rows[0].key)?.spec == Array("{}".utf8))
+        #expect(try reader.schedule(rows[2].key)?.spec == nil)
     }
 
     @Test(arguments: StoreKind.readable) func givesTransfersDownloadsAndBlobs(_ kind: StoreKind) throws {

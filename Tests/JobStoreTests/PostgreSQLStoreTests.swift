@@ -1,6 +1,7 @@
 #if canImport(PostgreSQLStore)
     import Glibc
     import JobModel
+    import JobStore
     import PostgreSQLStore
     import TestSupport
     import Testing

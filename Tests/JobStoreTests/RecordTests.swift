@@ -69,7 +69,7 @@ import Testing
         let store = try kind.make()
         let time = Timestamp(milliseconds: 1_700_000_000_000)
         let calendar = try CalendarExpression("0 4 * * *")
-        func schedule(_ owner: UInt32, _ name: String, next: Timestamp?) -> ScheduleRow {
+        func schedule(_ owner: UInt32, _ name: String, next: Timestamp?) -> Schedule {
             var schedule = Schedule(
                 key: ScheduleKey(owner: owner, name: name),
                 timing: name == "c" ? .calendar("0 4 * * *", calendar, zone: "Europe/Berlin") : .every(60_000),
@@ -79,34 +79,35 @@ import Testing
             schedule.lastJob = JobID(owner) * 10
             (schedule.submitted, schedule.skipped) = (3, 4)
             schedule.waiting = [time, time.adding(seconds: 1)]
-            return ScheduleRow(schedule, next: next)
+            schedule.next = next
+            return schedule
         }
         var first = schedule(1, "c", next: time)
         let second = schedule(1, "b", next: time.adding(seconds: -5))
         let third = schedule(2, "a", next: nil)
         try store.round { transaction throws in
             for row in [first, second, third] { try transaction.put(row, spec: Array("{}".utf8)) }
-            #expect(try transaction.schedule(first.schedule.key) == first)
+            #expect(try transaction.schedule(first.key) == first)
         }
         try store.round { transaction throws in
             #expect(try transaction.schedules(after: nil, limit: 10) == [second, first, third])
-            #expect(try transaction.schedules(after: second.schedule.key, limit: 1) == [first])
+            #expect(try transaction.schedules(after: second.key, limit: 1) == [first])
             #expect(try transaction.dueSchedules(at: time, limit: 10) == [second, first])
             #expect(try transaction.dueSchedules(at: time, limit: 1) == [second])
             #expect(try transaction.dueSchedules(at: time.adding(seconds: -1), limit: 10) == [second])
             #expect(try transaction.dueTimes().wall == second.next)
             #expect(try transaction.schedule(ofLastJob: 20) == third)
             #expect(try transaction.schedule(ofLastJob: 21) == nil)
-            let size = first.schedule.storedSize + second.schedule.storedSize
+            let size = first.storedSize + second.storedSize
             #expect(
                 try transaction.scheduleCounts() == [
-                    1: CountValue(jobs: 2, bytes: size), 2: CountValue(jobs: 1, bytes: third.schedule.storedSize),
+                    1: CountValue(jobs: 2, bytes: size), 2: CountValue(jobs: 1, bytes: third.storedSize),
                 ])
             (first.next, first.version) = (nil, 2)
             try transaction.put(first, spec: nil)
-            #expect(try transaction.schedule(first.schedule.key) == first)
-            try transaction.removeSchedule(first.schedule.key)
-            #expect(try transaction.schedule(first.schedule.key) == nil)
+            #expect(try transaction.schedule(first.key) == first)
+            try transaction.removeSchedule(first.key)
+            #expect(try transaction.schedule(first.key) == nil)
         }
     }
 

@@ -11,14 +11,14 @@ extension Core {
         schedule.specSize = new.spec.count
         // Groups of an administrator do not apply to another user's schedule.
         schedule.groups = caller.uid == schedule.key.owner ? caller.groups : nil
-        if let old = old?.schedule {
+        if let old {
             schedule.lastTime = old.lastTime
             schedule.lastJob = old.lastJob
             schedule.submitted = old.submitted
             // Waiting times belonged to the replaced spec.
             schedule.skipped = old.skipped + old.waiting.count
         }
-        if let refusal = try refusal(of: new, schedule, old?.schedule, round) { return fail(id, refusal) }
+        if let refusal = try refusal(of: new, schedule, old, round) { return fail(id, refusal) }
         if let zone = schedule.timing.zone { schedules.use(new.zone, of: zone) }
         try store(schedule, was: old, spec: new.spec, round)
         answer(id, .done)
@@ -47,7 +47,7 @@ extension Core {
 
     private func find(
         _ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round
-    ) throws(StoreError) -> ScheduleRow? {
+    ) throws(StoreError) -> Schedule? {
         if caller.isAdmin || caller.uid == key.owner, let row = try round.transaction.schedule(key) { return row }
         fail(id, .noSchedule(key))
         return nil
@@ -56,7 +56,7 @@ extension Core {
     func removeSchedule(_ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
         guard let row = try find(key, id, caller, round) else { return }
         try round.transaction.removeSchedule(key)
-        quotas.moved(key.owner, from: row.schedule, to: nil)
+        quotas.moved(key.owner, from: row, to: nil)
         answer(id, .done)
     }
 
@@ -64,8 +64,8 @@ extension Core {
         _ key: ScheduleKey, _ isSuspended: Bool, _ id: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
         guard let old = try find(key, id, caller, round) else { return }
-        if old.schedule.isSuspended != isSuspended {
-            var schedule = old.schedule
+        if old.isSuspended != isSuspended {
+            var schedule = old
             schedule.isSuspended = isSuspended
             // Missed and waiting times are dropped: a late surprise would serve no user.
             schedule.doneUntil = round.now.wall
@@ -85,13 +85,14 @@ extension Core {
 
     /// Stores a schedule with the time of its next check.
     private func store(
-        _ schedule: Schedule, was old: ScheduleRow?, spec: [UInt8]? = nil, _ round: Round
+        _ schedule: Schedule, was old: Schedule?, spec: [UInt8]? = nil, _ round: Round
     ) throws(StoreError) {
-        var row = ScheduleRow(schedule, next: try next(of: schedule, round))
-        row.version = (old?.version ?? 0) + 1
-        try round.transaction.put(row, spec: spec)
-        quotas.moved(schedule.key.owner, from: old?.schedule, to: schedule)
-        if let next = row.next { agenda.note(next) }
+        var schedule = schedule
+        schedule.next = try next(of: schedule, round)
+        schedule.version = (old?.version ?? 0) + 1
+        try round.transaction.put(schedule, spec: spec)
+        quotas.moved(schedule.key.owner, from: old, to: schedule)
+        if let next = schedule.next { agenda.note(next) }
     }
 
     /// Returns the time of a schedule's next check.
@@ -130,12 +131,12 @@ extension Core {
         guard case .after(let key) = schedules.rescan else { return }
         let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
         for row in rows {
-            var schedule = row.schedule
+            var schedule = row
             // After the wall clock was set back, times are due again unless they were submitted or wait.
             schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
             try store(schedule, was: row, round)
         }
-        schedules.rescan = rows.count == Self.atOnce ? .after(rows.last?.schedule.key) : .none
+        schedules.rescan = rows.count == Self.atOnce ? .after(rows.last?.key) : .none
     }
 
     private func plan(_ schedule: Schedule, _ round: Round) throws(StoreError) -> SchedulePlan? {
@@ -146,14 +147,14 @@ extension Core {
     }
 
     /// Requests the next job of a schedule, or skips times without a job.
-    private func advance(_ row: ScheduleRow, _ round: Round) throws(StoreError) {
+    private func advance(_ row: Schedule, _ round: Round) throws(StoreError) {
         // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
-        guard let plan = try plan(row.schedule, round) else { return try round.transaction.put(waiting, spec: nil) }
+        guard let plan = try plan(row, round) else { return try round.transaction.put(waiting, spec: nil) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
-        pending.emit(.prepare(SchedulePreparation(key: row.schedule.key, time: time, request: nil)))
+        pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, request: nil)))
     }
 
     /// Submits the job made from a schedule's spec, or reports why it could not be made.
@@ -166,17 +167,17 @@ extension Core {
             guard let row else { return fail(request, .noSchedule(key)) }
             guard phase == .serving else { return fail(request, .stopping) }
             let place = pending.hold()
-            let answer = try submit(made, by: row.schedule, round)
+            let answer = try submit(made, by: row, round)
             return pending.emit(.answer(request, .submitted([answer])), at: place)
         }
-        guard let row, phase == .serving, let plan = try plan(row.schedule, round), let time = plan.time,
+        guard let row, phase == .serving, let plan = try plan(row, round), let time = plan.time,
             time == preparation.time
         else {
             // The schedule changed meanwhile; check it again.
-            if let row { try store(row.schedule, was: row, round) }
+            if let row { try store(row, was: row, round) }
             return
         }
-        switch try submit(made, by: row.schedule, round) {
+        switch try submit(made, by: row, round) {
         case .success(let job):
             var schedule = plan.row
             schedule.lastJob = job.job
@@ -208,8 +209,8 @@ extension Core {
     func recheckSchedule(of job: JobRow, _ round: Round) throws(StoreError) {
         guard job.key?.utf8.starts(with: ScheduleKey.jobKeyPrefix.utf8) == true,
             let row = try round.transaction.schedule(ofLastJob: job.id),
-            !job.state.isTerminal || !row.schedule.waiting.isEmpty
+            !job.state.isTerminal || !row.waiting.isEmpty
         else { return }
-        try store(row.schedule, was: row, round)
+        try store(row, was: row, round)
     }
 }

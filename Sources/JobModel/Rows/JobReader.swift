@@ -17,9 +17,9 @@ package protocol JobReader: AnyObject, Sendable {
     func outcomes(of job: JobID, list: Int64, from index: Int, limit: Int) throws(StoreError) -> [ChildOutcome]
 
     /// A schedule with its spec; nil if there is none.
-    func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow?
+    func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredSchedule?
     /// The schedules after a key, by key, of one owner or of all, without long specs.
-    func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) throws(StoreError) -> [StoredScheduleRow]
+    func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) throws(StoreError) -> [StoredSchedule]
 
     func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]?
     /// The checkpoints with which unfinished jobs will continue their present links.
@@ -73,18 +73,18 @@ package struct JobStanding: Sendable, Hashable {
 package typealias ChildOutcome = (job: JobID, index: Int, state: JobState, carried: Carried?)
 
 /// A schedule as a reader returns it.
-package struct StoredScheduleRow: Sendable {
+package struct StoredSchedule: Sendable {
     /// The longest spec in a list of schedules, in bytes.
     package static let longestShownSpec = 4096
 
-    package let row: ScheduleRow
+    package let schedule: Schedule
     /// The JSON text of its spec; nil if it is too long for a list.
     package let spec: [UInt8]?
     /// The state of its last job; nil if that is gone.
     package let lastState: JobState?
 
-    package init(row: ScheduleRow, spec: [UInt8]?, lastState: JobState?) {
-        self.row = row
+    package init(_ schedule: Schedule, spec: [UInt8]?, lastState: JobState?) {
+        self.schedule = schedule
         self.spec = spec
         self.lastState = lastState
     }

@@ -85,14 +85,14 @@ package protocol JobTransaction: AnyObject {
 
     // MARK: Schedules
 
-    func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow?
+    func schedule(_ key: ScheduleKey) throws(StoreError) -> Schedule?
     /// Stores a schedule, new or not; without `spec`, it keeps its spec.
-    func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError)
+    func put(_ schedule: Schedule, spec: [UInt8]?) throws(StoreError)
     func removeSchedule(_ key: ScheduleKey) throws(StoreError)
     /// Schedules whose `next` has come, by that time.
-    func dueSchedules(at: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow]
-    func schedules(after: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow]
-    func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow?
+    func dueSchedules(at: Timestamp, limit: Int) throws(StoreError) -> [Schedule]
+    func schedules(after: ScheduleKey?, limit: Int) throws(StoreError) -> [Schedule]
+    func schedule(ofLastJob job: JobID) throws(StoreError) -> Schedule?
     /// The number of each owner's schedules, and their bytes on disk.
     func scheduleCounts() throws(StoreError) -> [UInt32: CountValue]
 

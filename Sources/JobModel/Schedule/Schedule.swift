@@ -130,6 +130,11 @@ package struct Schedule: Sendable, Hashable {
     package var waiting: [Timestamp] = []
     /// The size of its spec, in bytes.
     package var specSize: Int
+    /// The wall-clock time of the next check; nil if it has no next time, is suspended, or waits for a job's end.
+    /// The check comes at the next time, or at once if a time waits for the preceding job.
+    package var next: Timestamp?
+    /// Grows by one with each stored change.
+    package var version: Int64 = 1
 
     package init(
         key: ScheduleKey, timing: ScheduleTiming, catchUp: ScheduleCatchUp = .last, overlap: ScheduleOverlap = .skip,

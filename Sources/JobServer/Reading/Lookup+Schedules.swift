@@ -22,7 +22,7 @@ extension Lookup {
         let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
         var (text, last) = ([UInt8](), ScheduleKey?.none)
         for stored in rows.prefix(limit) {
-            let element = json(of: stored, longestSpec: StoredScheduleRow.longestShownSpec).utf8
+            let element = json(of: stored, longestSpec: StoredSchedule.longestShownSpec).utf8
             guard text.count + element.count + 512 <= room else {
                 // It comes with the next page.
                 guard let last else { throw Batch.full }
@@ -30,7 +30,7 @@ extension Lookup {
             }
             if last != nil { text.append(UInt8(ascii: ",")) }
             text += element
-            last = stored.row.schedule.key
+            last = stored.schedule.key
         }
         return (text, rows.count > limit ? last : nil)
     }
@@ -49,8 +49,8 @@ extension Lookup {
     }
 
     /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
-    private func json(of stored: StoredScheduleRow, longestSpec: Int = .max) -> JSON {
-        let schedule = stored.row.schedule
+    private func json(of stored: StoredSchedule, longestSpec: Int = .max) -> JSON {
+        let schedule = stored.schedule
         var (calendar, every): (JSON?, JSON?)
         switch schedule.timing {
         case .calendar(let text, _, _): calendar = text.json

@@ -55,24 +55,24 @@ package final class PreparedStatement: StoredColumns {
 
     /// What `read` makes of each row, at most `limit` of them.
     func rows<Value>(
-        atMost limit: Int = .max, _ read: (PreparedStatement) throws(StoreError) -> Value?
+        atMost limit: Int = .max, _ read: (PreparedStatement) -> Value?
     ) throws(StoreError) -> [Value] {
         defer { reset() }
         var values: [Value] = []
         while values.count < limit, try step() {
-            if let value = try read(self) { values.append(value) }
+            if let value = read(self) { values.append(value) }
         }
         return values
     }
 
     /// What `read` makes of the first row, or nil where there is none.
-    func row<Value>(_ read: (PreparedStatement) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
+    func row<Value>(_ read: (PreparedStatement) -> Value?) throws(StoreError) -> Value? {
         defer { reset() }
-        return try step() ? try read(self) : nil
+        return try step() ? read(self) : nil
     }
 
     /// The number in the first row; nil where there is none.
-    func number() throws(StoreError) -> Int64? { try row { row throws(StoreError) in row.optionalInteger(0) } }
+    func number() throws(StoreError) -> Int64? { try row { $0.optionalInteger(0) } }
 
     // MARK: Columns
 
@@ -101,20 +101,12 @@ extension PreparedStatement: Bindings {
     package func bind(integer: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, integer) }
 
     package func bind(text: String, at index: Int32) {
-        var text = text
-        text.withUTF8 { utf8 in
-            let count = UInt64(utf8.count)
-            utf8.withMemoryRebound(to: CChar.self) { text in
-                _ = sqlite3_bind_text64(pointer, index, text.baseAddress, count, Self.copied, UInt8(SQLITE_UTF8))
-            }
-        }
+        sqlite3_bind_text64(pointer, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
     }
 
     package func bind(bytes: [UInt8], at index: Int32) {
         // SQLite takes a null pointer for NULL.
         if bytes.isEmpty { return _ = sqlite3_bind_zeroblob(pointer, index, 0) }
-        bytes.withUnsafeBytes { bytes in
-            _ = sqlite3_bind_blob64(pointer, index, bytes.baseAddress, UInt64(bytes.count), Self.copied)
-        }
+        sqlite3_bind_blob64(pointer, index, bytes, UInt64(bytes.count), Self.copied)
     }
 }

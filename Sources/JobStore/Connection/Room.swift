@@ -14,22 +14,15 @@ final class Room {
     private static let few: Int64 = 16
 
     private let connection: SQLiteConnection
-    private let countPages: PreparedStatement
-    private let countFreePages: PreparedStatement
     private let pageSize: Int64
-    private var pages: Int64 = 0
     /// Free pages at the end of the last round.
     private(set) var freePages: Int64 = 0
-    /// Whether a round failed for lack of room, and no later one has shown that there is some.
+    /// Whether a round failed for lack of room, and there was none since.
     private(set) var isShort = false
-    /// Whether this round will show that there is room, if it is committed.
-    private var showsRoom = false
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
         try Self.keepInChunks(connection)
-        countPages = try connection.prepare("PRAGMA page_count")
-        countFreePages = try connection.prepare("PRAGMA freelist_count")
         pageSize = try connection.number("PRAGMA page_size")
         deferd_reserve(connection.path + "-wal", Self.log)
     }
@@ -49,35 +42,25 @@ final class Room {
         throw connection.failed(StoreError(.write, failure, database: connection.path))
     }
 
-    /// Called inside a transaction, before it writes.
-    func begin() throws(StoreError) {
-        showsRoom = false
-        pages = try count(countPages)
-    }
-
     /// Called before the commit of a transaction.
     func have() throws(StoreError) {
-        freePages = try count(countFreePages)
-        let grown = try count(countPages)
-        if grown > pages { try have(grown) }
+        freePages = try connection.number("PRAGMA freelist_count")
+        try have(0)
     }
 
-    private func have(_ pages: Int64) throws(StoreError) {
-        // It does nothing if the file is that long already, and fails if it cannot be.
-        var size = pages * pageSize
+    /// Lets the file have its present pages and some more. It does nothing if the file is that long already, and fails if it
+    /// cannot be.
+    private func have(_ more: Int64) throws(StoreError) {
+        var size = (try connection.number("PRAGMA page_count") + more) * pageSize
         try Self.control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
     }
-
-    private func count(_ statement: PreparedStatement) throws(StoreError) -> Int64 { try statement.number() ?? 0 }
 
     /// Throws if the last jobs found no room and there is none for a few more: what is left is for removals.
     func check() throws(StoreError) {
         guard isShort else { return }
-        if try count(countFreePages) < Self.few { try have(try count(countPages) + Self.few) }
-        showsRoom = true
+        if try connection.number("PRAGMA freelist_count") < Self.few { try have(Self.few) }
+        isShort = false
     }
-
-    func committed() { if showsRoom { isShort = false } }
 
     func failed(_ error: StoreError) { if error.isLackOfRoom { isShort = true } }
 }

@@ -26,7 +26,6 @@ final class SQLiteConnection: @unchecked Sendable {
         }
         pointer = opened
         guard code == SQLITE_OK else { throw failure() }
-        sqlite3_extended_result_codes(opened, 1)
         sqlite3_busy_timeout(opened, 10_000)
     }
 
@@ -38,7 +37,7 @@ final class SQLiteConnection: @unchecked Sendable {
     /// The error of the last call, which it remembers.
     func failure() -> StoreError {
         let failure = SQLiteFailure(
-            code: sqlite3_extended_errcode(pointer), description: String(cString: sqlite3_errmsg(pointer)))
+            code: sqlite3_errcode(pointer), description: String(cString: sqlite3_errmsg(pointer)))
         return failed(StoreError(errors, failure, database: path))
     }
 
@@ -52,16 +51,12 @@ final class SQLiteConnection: @unchecked Sendable {
         guard sqlite3_exec(pointer, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
 
-    func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
-
     private static let mostStatements = 256
 
-    /// The statement for `sql`, prepared once, with these values bound to its parameters.
-    func statement(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PreparedStatement {
-        try statement(sql, values)
-    }
+    func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
 
-    func statement(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PreparedStatement {
+    /// The statement for `sql`, prepared once, with these values bound to its parameters.
+    func statement(_ sql: String, _ values: [(any Bindable)?] = []) throws(StoreError) -> PreparedStatement {
         let known = statements[sql]
         let statement = if let known { known } else { try prepare(sql) }
         if known == nil {
@@ -73,13 +68,13 @@ final class SQLiteConnection: @unchecked Sendable {
         return statement
     }
 
-    /// The number that a query returns; 0 if it returns none.
-    func number(_ sql: String) throws(StoreError) -> Int64 { try prepare(sql).number() ?? 0 }
+    /// The number in the first row of a query; 0 if there is none.
+    func number(_ sql: String) throws(StoreError) -> Int64 { try statement(sql).number() ?? 0 }
 
     /// All numbers in order, of a query for the next one above ?1, which takes one step in an index.
     func distinct(_ sql: String) throws(StoreError) -> [Int64] {
         var found: [Int64] = []
-        while let next = try statement(sql, found.last ?? -1).number() { found.append(next) }
+        while let next = try statement(sql, [found.last ?? -1]).number() { found.append(next) }
         return found
     }
 
@@ -89,6 +84,6 @@ final class SQLiteConnection: @unchecked Sendable {
     func checkpoint(_ mode: Int32) throws(StoreError) {
         let code = sqlite3_wal_checkpoint_v2(pointer, "main", mode, nil, nil)
         // It is busy if another checkpoint runs, or if a reader prevents a complete one.
-        guard code == SQLITE_OK || code & 0xFF == SQLITE_BUSY else { throw failure() }
+        guard code == SQLITE_OK || code == SQLITE_BUSY else { throw failure() }
     }
 }

@@ -4,18 +4,15 @@ package import JobModel
 
 /// The error of a call of SQLite.
 struct SQLiteFailure: Error, CustomStringConvertible {
-    /// An extended result code.
+    /// A result code without its extension.
     let code: Int32
     let description: String
-
-    /// The result code without its extension.
-    var primary: Int32 { code & 0xFF }
 }
 
 extension StoreError {
     /// The store's error for a failure of SQLite at the database `path`.
     init(_ code: Code, _ failure: SQLiteFailure, database path: String) {
-        switch failure.primary {
+        switch failure.code {
         case SQLITE_CORRUPT, SQLITE_NOTADB: self = .damaged(path, failure.description, underlying: failure)
         case SQLITE_FULL:
             self.init(
@@ -25,7 +22,7 @@ extension StoreError {
             self.init(
                 code, "The database \(path) \(failed) (\(failure.description)); check its file system and permissions.",
                 underlying: failure,
-                isLasting: [SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH].contains(failure.primary))
+                isLasting: [SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH].contains(failure.code))
         }
     }
 
@@ -56,8 +53,8 @@ extension StoreError {
     private var failure: SQLiteFailure? { underlying as? SQLiteFailure }
 
     /// Whether the disk, a quota or a limit may leave no room.
-    var isLackOfRoom: Bool { failure.map { [SQLITE_FULL, SQLITE_IOERR].contains($0.primary) } ?? false }
+    var isLackOfRoom: Bool { failure.map { [SQLITE_FULL, SQLITE_IOERR].contains($0.code) } ?? false }
 
     /// Whether a commit that failed with this error may have left complete frames in the log.
-    var leavesFateUnknown: Bool { failure?.primary == SQLITE_IOERR }
+    var leavesFateUnknown: Bool { failure?.code == SQLITE_IOERR }
 }

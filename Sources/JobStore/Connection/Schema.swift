@@ -13,38 +13,13 @@ enum Schema {
 
     static let tables = """
         CREATE TABLE jobs (
-            id INTEGER PRIMARY KEY,
-            owner INTEGER NOT NULL,
-            queue TEXT NOT NULL,
-            source INTEGER NOT NULL,
-            priority INTEGER NOT NULL,
-            key TEXT,
-            digest INTEGER,
-            parent INTEGER,
-            parent_link INTEGER,
-            list INTEGER,
-            parent_index INTEGER,
-            created_at INTEGER NOT NULL,
-            keeps_key INTEGER NOT NULL,
-            label TEXT,
-            submitted BLOB NOT NULL,
-            state INTEGER NOT NULL,
-            waiting INTEGER NOT NULL,
-            removing INTEGER NOT NULL,
-            awaited INTEGER NOT NULL,
-            crashes INTEGER NOT NULL,
-            version INTEGER NOT NULL,
-            link INTEGER NOT NULL,
-            host TEXT,
-            run_life INTEGER,
-            due INTEGER,
-            not_before INTEGER,
-            deadline INTEGER,
-            finished_at INTEGER,
-            life BLOB NOT NULL,
-            carried BLOB,
-            is_item INTEGER NOT NULL,
-            text BLOB
+            id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, queue TEXT NOT NULL, source INTEGER NOT NULL,
+            priority INTEGER NOT NULL, key TEXT, digest INTEGER, parent INTEGER, parent_link INTEGER, list INTEGER,
+            parent_index INTEGER, created_at INTEGER NOT NULL, keeps_key INTEGER NOT NULL, label TEXT,
+            submitted BLOB NOT NULL, state INTEGER NOT NULL, waiting INTEGER NOT NULL, removing INTEGER NOT NULL,
+            awaited INTEGER NOT NULL, crashes INTEGER NOT NULL, version INTEGER NOT NULL, link INTEGER NOT NULL,
+            host TEXT, run_life INTEGER, due INTEGER, not_before INTEGER, deadline INTEGER, finished_at INTEGER,
+            life BLOB NOT NULL, carried BLOB, is_item INTEGER NOT NULL, text BLOB
         ) STRICT;
         CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source, parent, removing)
             WHERE parent IS NULL AND removing = 0;

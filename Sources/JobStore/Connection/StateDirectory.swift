@@ -1,7 +1,6 @@
 import SystemPackage
 package import JobModel
 import Glibc
-import Synchronization
 
 /// The directory of the database, locked for one daemon. The kernel's lock ends with the process, however that ends.
 ///
@@ -11,8 +10,8 @@ package final class StateDirectory: Sendable {
     package let path: String
     /// The last life that ended cleanly; 0 if none did.
     let lastCleanLife: Int64
-    /// The open lock file; nil once it is unlocked.
-    private let lock: Mutex<Int32?>
+    /// The open lock file.
+    private let lock: Int32
 
     var database: String { path + "/deferd.db" }
     /// A copy of the state that is being made.
@@ -25,7 +24,7 @@ package final class StateDirectory: Sendable {
         self.path = path
         try Self.make(path)
         let file = path + "/deferd.lock"
-        let lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { throw StoreError.unwritable(file) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             let failure =
@@ -37,35 +36,26 @@ package final class StateDirectory: Sendable {
             Glibc.close(lock)
             throw failure
         }
-        self.lock = Mutex(lock)
         var life: Int64 = 0
-        let count = withUnsafeMutableBytes(of: &life) { pread(lock, $0.baseAddress, $0.count, 0) }
+        let count = pread(lock, &life, 8, 0)
         lastCleanLife = count == 8 ? Int64(littleEndian: life) : 0
         if count < 8 { recordCleanStop(of: 0) }
     }
 
-    deinit { unlock() }
+    deinit {
+        unlock()
+        Glibc.close(lock)
+    }
 
     /// Records the end of a life. Without the record, it counts as a crash.
     func recordCleanStop(of life: Int64) {
-        lock.withLock { lock in
-            guard let lock else { return }
-            withUnsafeBytes(of: life.littleEndian) { _ = pwrite(lock, $0.baseAddress, $0.count, 0) }
-            fsync(lock)
-        }
+        var life = life.littleEndian
+        _ = pwrite(lock, &life, 8, 0)
+        fsync(lock)
     }
 
-    /// Lets another daemon use the directory.
-    package func unlock() {
-        lock.withLock { lock in
-            if let open = lock {
-                // A program that is being started shares the open file, and with it the lock.
-                flock(open, LOCK_UN)
-                Glibc.close(open)
-            }
-            lock = nil
-        }
-    }
+    /// Lets another daemon use the directory, even while a program that is being started shares the open file.
+    package func unlock() { flock(lock, LOCK_UN) }
 
     /// Makes a directory and its missing parents, for the owner only.
     private static func make(_ path: String) throws(StoreError) {

@@ -33,7 +33,7 @@ enum CopiedBlobs {
                 try check()
                 let part = try read(file, name, from: offset, atMost: partSize)
                 if part.isEmpty { break }
-                try copy.statement(insert, blob.life, blob.number, offset, part).run()
+                try copy.statement(insert, [blob.life, blob.number, offset, part]).run()
                 offset += Int64(part.count)
             }
         }
@@ -58,7 +58,7 @@ enum CopiedBlobs {
         for blob in try connection.prepare("SELECT DISTINCT life, number, 0 FROM \(table)").rows(BlobReference.init) {
             let name = directory + "/" + blob.name
             let parts = try connection.statement(
-                "SELECT data FROM \(table) WHERE life = ?1 AND number = ?2 ORDER BY part", blob.life, blob.number)
+                "SELECT data FROM \(table) WHERE life = ?1 AND number = ?2 ORDER BY part", [blob.life, blob.number])
             defer { parts.reset() }
             guard
                 let file = try? FileDescriptor.open(
@@ -85,6 +85,6 @@ enum CopiedBlobs {
     static func size(of blob: BlobReference, in connection: SQLiteConnection) throws(StoreError) -> Int64? {
         guard try isCopy(connection) else { return nil }
         let select = "SELECT coalesce(sum(length(data)), 0) FROM \(table) WHERE life = ?1 AND number = ?2"
-        return try connection.statement(select, blob.life, blob.number).number()
+        return try connection.statement(select, [blob.life, blob.number]).number()
     }
 }

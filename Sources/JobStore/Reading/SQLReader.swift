@@ -1,9 +1,127 @@
 package import JobModel
 
-/// The reads that are the same in both databases, each in one snapshot.
-package protocol SQLReader: JobReader, SQLRows {}
+/// The reads that are the same in both databases.
+package protocol SQLReader: JobReader, SQLRows where Row == Snapshot.Row {
+    associatedtype Snapshot: SQLSnapshot
+    /// Runs `body` in one snapshot, on a connection that no other thread uses.
+    func read<Value>(_ body: (Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value
+}
+
+/// Answers questions about jobs inside one snapshot.
+package protocol SQLSnapshot: SQLRows {
+    /// Selects the columns of ``JobColumns/selected``, the document, and the template of its list.
+    static var selectJobs: String { get }
+    /// Compares a number with those of the parameter ?1.
+    static var isAmong: String { get }
+    static func parameter(_ numbers: [Int64]) -> any Bindable
+    /// The first jobs that a filter selects, and the last one that was tested; nil if there are no more.
+    func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?)
+}
+
+extension SQLSnapshot {
+    /// Jobs that are read together, as their texts may be long.
+    private static var step: Int { 16 }
+    /// Whether no job above a row of `jobs` is being removed or gone, and neither is that itself.
+    package static var isVisible: String {
+        """
+        jobs.removing = 0 AND (jobs.parent IS NULL OR NOT EXISTS (
+            WITH RECURSIVE above (job) AS (
+                SELECT jobs.parent UNION
+                SELECT upper.parent FROM above JOIN jobs AS upper ON upper.id = job WHERE upper.parent IS NOT NULL
+            )
+            SELECT 1 FROM above LEFT JOIN jobs AS upper ON upper.id = job WHERE upper.removing IS DISTINCT FROM 0
+        ))
+        """
+    }
+
+    package func isVisible(_ job: JobID) throws(StoreError) -> Bool {
+        let select = "SELECT 1 FROM jobs WHERE id = ?1 AND \(Self.isVisible)"
+        return try !rows(select, [job], atMost: 1) { _ in true }.isEmpty
+    }
+
+    /// Adds the existing jobs until the page is full.
+    func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
+        var rest = ids[...]
+        while !rest.isEmpty, !page.isFull {
+            let part = Array(rest.prefix(Self.step))
+            rest = rest.dropFirst(Self.step)
+            let select = "\(Self.selectJobs) WHERE id \(Self.isAmong) AND \(Self.isVisible)"
+            let found = try rows(
+                select, [Self.parameter(part)], atMost: part.count, named: { "Job \(JobColumns.id($0))" }
+            ) { row throws(DamagedRow) in
+                (job: try StoredJob(row), size: StoredJob.size(row))
+            }
+            for id in part where !page.isFull {
+                if let (job, size) = found.first(where: { $0.job.row.id == id }) { page.append(job, size: size) }
+            }
+        }
+    }
+}
 
 extension SQLReader {
+    package static func name(_ text: String) -> any Bindable { Snapshot.name(text) }
+
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try self.read { snapshot throws(StoreError) in try snapshot.rows(sql, values, atMost: limit, read) }
+    }
+
+    package func job(_ id: JobID) throws(StoreError) -> StoredJob? { try jobs([id]).first }
+
+    package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
+        try read { snapshot throws(StoreError) in
+            var page = SnapshotPage()
+            try snapshot.add(ids, to: &page)
+            return page.jobs
+        }
+    }
+
+    package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
+        var page = SnapshotPage()
+        try forEach(filter) { snapshot, ids throws(StoreError) in
+            try snapshot.add(ids, to: &page)
+            return page.isFull ? 0 : filter.limit - page.jobs.count
+        }
+        return (page.jobs, page.isFull)
+    }
+
+    package func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
+        var all: [JobID] = []
+        try forEach(filter) { _, ids in
+            all += ids
+            return filter.limit - all.count
+        }
+        return all
+    }
+
+    /// Passes the jobs that a filter selects to `body`, some in each snapshot, as long as it returns how many more it wants.
+    private func forEach(
+        _ filter: JobFilter, _ body: (Snapshot, [JobID]) throws(StoreError) -> Int
+    ) throws(StoreError) {
+        var (filter, wanted) = (filter, filter.limit)
+        while wanted > 0 {
+            filter.after = try read { snapshot throws(StoreError) -> JobID? in
+                let (ids, end) = try snapshot.ids(filter, atMost: wanted)
+                wanted = try body(snapshot, ids)
+                return end
+            }
+            if filter.after == nil { return }
+        }
+    }
+
+    package func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
+        let condition = "id \(Snapshot.isAmong) AND \(Snapshot.isVisible)"
+        let select = "SELECT id, owner, state, version FROM jobs WHERE \(condition)"
+        let found = try rows(
+            select, [Snapshot.parameter(ids)], atMost: ids.count, named: { "Job \($0.integer(0))" }
+        ) { row throws(DamagedRow) in
+            let standing = JobStanding(owner: try row.owner(1), state: try row.state(2), version: row.integer(3))
+            return (row.integer(0), standing)
+        }
+        return Dictionary(found) { $1 }
+    }
+
     package func outcomes(
         of job: JobID, list: Int64, from index: Int, limit: Int
     ) throws(StoreError) -> [ChildOutcome] {
@@ -11,48 +129,61 @@ extension SQLReader {
             SELECT id, parent_index, state, carried FROM jobs \
             WHERE parent = ?1 AND list = ?2 AND parent_index >= ?3 ORDER BY parent_index
             """
-        return try rows(select, [job, list, index], atMost: limit) { row throws(StoreError) in
-            damage.legible(
-                "Job \(row.integer(0))",
-                (
-                    job: row.integer(0), index: Int(row.integer(1)), state: try row.state(2),
-                    carried: try row.carried(3)
-                ))
+        return try rows(select, [job, list, index], atMost: limit, named: { "Job \($0.integer(0))" }) {
+            row throws(DamagedRow) in
+            let (job, index) = (row.integer(0), Int(row.integer(1)))
+            return (job: job, index: index, state: try row.state(2), carried: try row.carried(3))
         }
     }
 
-    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredScheduleRow? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, name(key.name)], atMost: 1, longestSpec: .max).first
+    package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredSchedule? {
+        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)], atMost: 1, longestSpec: .max).first
     }
 
     package func schedules(
         after key: ScheduleKey?, owner: UInt32?, limit: Int
-    ) throws(StoreError) -> [StoredScheduleRow] {
+    ) throws(StoreError) -> [StoredSchedule] {
         let condition = "(owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name"
-        let start: [(any Bindable)?] = [key?.owner ?? owner ?? 0, name(key?.name ?? "")]
+        let start: [(any Bindable)?] = [key?.owner ?? owner ?? 0, Self.name(key?.name ?? "")]
         return try schedules(
             condition, start + (owner.map { [$0] } ?? []), atMost: limit,
-            longestSpec: StoredScheduleRow.longestShownSpec)
+            longestSpec: StoredSchedule.longestShownSpec)
     }
 
     /// The schedules that fit a condition except damaged ones, without specs longer than `longestSpec`.
     private func schedules(
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int, longestSpec: Int
-    ) throws(StoreError) -> [StoredScheduleRow] {
+    ) throws(StoreError) -> [StoredSchedule] {
         let select = "\(ScheduleColumns.selectWhole) WHERE \(condition)"
-        return try rows(select, values, atMost: limit) { row throws(StoreError) in
-            damage.legible(ScheduleColumns.name(row), try ScheduleColumns.whole(row, longestSpec: longestSpec))
+        return try rows(select, values, atMost: limit, named: ScheduleColumns.name) { row throws(DamagedRow) in
+            try ScheduleColumns.whole(row, longestSpec: longestSpec)
         }
     }
 
     package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {
         let select = "SELECT text FROM checkpoints WHERE job = ?1 AND link = ?2"
-        return try rows(select, [job, link], atMost: 1) { row throws(StoreError) in row.bytes(0) }.first
+        return try rows(select, [job, link], atMost: 1) { $0.bytes(0) }.first
+    }
+
+    /// Leaves out damaged checkpoints, with which no transfer can continue.
+    package func unfinishedTransfers(limit: Int) throws(StoreError) -> [UnfinishedTransfer] {
+        // The sum keeps SQLite from beginning with the jobs.
+        let select = """
+            SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text FROM checkpoints \
+            JOIN jobs ON jobs.id = checkpoints.job + 0 \
+            WHERE state < 4 AND jobs.link = checkpoints.link AND \(Snapshot.isVisible) ORDER BY checkpoints.job
+            """
+        return try rows(select, [], atMost: limit) { row in
+            let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
+            guard let owner = try? row.owner(1), let checkpoint else { return nil }
+            return UnfinishedTransfer(
+                job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
+        }
     }
 
     package func download(to path: String) throws(StoreError) -> [UInt8]? {
         let select = "SELECT record FROM downloads WHERE path = ?1"
-        return try rows(select, [name(path)], atMost: 1) { row throws(StoreError) in row.bytes(0) }.first
+        return try rows(select, [Self.name(path)], atMost: 1) { $0.bytes(0) }.first
     }
 
     package func blobs(
@@ -62,27 +193,21 @@ extension SQLReader {
             SELECT DISTINCT life, number, size FROM blobs WHERE life < ?1 AND (life, number) > (?2, ?3) \
             ORDER BY life, number
             """
-        return try rows(select, [life, blob?.life ?? 0, blob?.number ?? 0], atMost: limit) { row throws(StoreError) in
-            BlobReference(row)
-        }
+        return try rows(
+            select, [life, blob?.life ?? 0, blob?.number ?? 0], atMost: limit, BlobReference.init)
     }
 }
 
 /// Jobs that are in memory together, within a bound.
-package struct SnapshotPage {
+struct SnapshotPage {
     private static let largest = 2 << 20
 
-    package private(set) var jobs: [StoredJob] = []
+    private(set) var jobs: [StoredJob] = []
     private var size = 0
-    private let limit: Int
 
-    package init(limit: Int) { self.limit = limit }
+    var isFull: Bool { size >= Self.largest }
 
-    package var isFull: Bool { size >= Self.largest }
-    package var left: Int { limit - jobs.count }
-    package var mayGrow: Bool { left > 0 && !isFull }
-
-    package mutating func append(_ job: StoredJob, size: Int) {
+    mutating func append(_ job: StoredJob, size: Int) {
         jobs.append(job)
         self.size += size
     }

@@ -1,4 +1,4 @@
-import JobModel
+package import JobModel
 
 /// A list merges selections, each in the order of ids in its index: the children of a job, the root jobs of each owner with
 /// a tag, or those of each owner in each state.
@@ -6,28 +6,20 @@ extension Snapshot {
     /// Jobs of one selection that are tested in one snapshot.
     private static let mostLookedAt = 4_000
 
-    /// The first jobs that a filter selects, and the last one that was tested; nil if there are no more.
-    mutating func ids(
-        _ filter: JobFilter, atMost limit: Int
-    ) throws(StoreError) -> (ids: [JobID], end: JobID?) {
-        if let parent = filter.parent, try isHidden(parent) { return ([], nil) }
+    package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
+        if let parent = filter.parent, try !isVisible(parent) { return ([], nil) }
         var found: [JobID] = []
         var end: JobID?
-        func comesBefore(_ left: JobID, _ right: JobID) -> Bool {
-            filter.order == .oldest ? left < right : left > right
-        }
         for var selection in try selections(filter) {
             // Jobs behind it are for the next snapshot.
             if let end { selection.limit(to: end) }
             let (ids, last) = try look(selection, limit)
-            if let last { end = last }
-            found += ids
-            found.sort(by: comesBefore)
-            if let end { found.removeAll { comesBefore(end, $0) } }
-            if found.count > limit {
-                found.removeLast(found.count - limit)
-                end = found.last
-            }
+            end = last ?? end
+            found = (found + ids).sorted(by: selection.comesBefore)
+            if let end { found.removeAll { selection.comesBefore(end, $0) } }
+            guard found.count > limit else { continue }
+            found.removeLast(found.count - limit)
+            end = found.last
         }
         return (found, end)
     }
@@ -39,11 +31,9 @@ extension Snapshot {
             if let owner = filter.owner { [Int64(owner)] } else {
                 try connection.distinct("SELECT min(owner) FROM \(table) owner > ?1")
             }
-        return owners.flatMap { owner in
-            if filter.tag != nil { return [Selection(filter, owner: owner)] }
-            let states = JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
-            return states.map { Selection(filter, owner: owner, state: $0) }
-        }
+        if filter.tag != nil { return owners.map { Selection(filter, owner: $0) } }
+        let states = JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
+        return owners.flatMap { owner in states.map { Selection(filter, owner: owner, state: $0) } }
     }
 
     /// The first `limit` jobs that fit, and the last one that was tested if there may be more.
@@ -51,13 +41,12 @@ extension Snapshot {
         let select = try connection.statement(selection.sql, selection.values)
         defer { select.reset() }
         var ids: [JobID] = []
-        var count = 0
-        while try select.step() {
+        for _ in 0..<Self.mostLookedAt {
+            guard try select.step() else { return (ids, nil) }
             if select.integer(1) != 0 { ids.append(select.integer(0)) }
-            count += 1
-            if ids.count == limit || count == Self.mostLookedAt { return (ids, select.integer(0)) }
+            if ids.count == limit { break }
         }
-        return (ids, nil)
+        return (ids, select.integer(0))
     }
 }
 
@@ -132,6 +121,8 @@ private struct Selection {
     mutating func limit(to job: JobID) {
         conditions.append("\(id) \(isOldestFirst ? "<=" : ">=") \(parameter(job))")
     }
+
+    func comesBefore(_ left: JobID, _ right: JobID) -> Bool { isOldestFirst ? left < right : left > right }
 
     private var isOldestFirst: Bool { order == .oldest }
     private var isBehind: String { isOldestFirst ? ">" : "<" }

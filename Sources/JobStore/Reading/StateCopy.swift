@@ -19,7 +19,7 @@ enum StateCopy {
                 // The copy is not synced: the client that keeps it writes it again.
                 try source.execute("PRAGMA synchronous = OFF")
                 try pool.checkOpen()
-                do throws(StoreError) { try source.statement("VACUUM INTO ?1", path).run() } catch {
+                do throws(StoreError) { try source.statement("VACUUM INTO ?1", [path]).run() } catch {
                     guard error.code == .read, let failure = error.underlying as? SQLiteFailure else { throw error }
                     throw StoreError(.write, failure, database: path)
                 }
@@ -75,7 +75,7 @@ extension SQLiteJobReader {
 extension SQLiteConnection {
     /// The flaws that one of SQLite's checks finds.
     func flaws(by check: String) throws(StoreError) -> [String] {
-        try prepare("PRAGMA \(check)").rows { row throws(StoreError) in
+        try prepare("PRAGMA \(check)").rows { row in
             row.text(0).flatMap { $0 == "ok" ? nil : "The database \(path) is damaged: \($0)." }
         }
     }

@@ -75,7 +75,7 @@ package struct StateVerification {
 
     private mutating func look(_ connection: SQLiteConnection) throws(StoreError) {
         _ = try StateRow.read(connection)
-        let rows = try connection.prepare("\(Snapshot.select) ORDER BY id")
+        let rows = try connection.prepare("\(Snapshot.selectJobs) ORDER BY id")
         while try rows.step() {
             guard let job = try? StoredJob(rows) else {
                 add("Job \(JobColumns.id(rows)) makes no sense.")
@@ -88,15 +88,13 @@ package struct StateVerification {
             }
         }
         for (sentence, condition) in Self.rules {
-            let found = try connection.prepare("SELECT DISTINCT \(condition) LIMIT 10").rows {
-                row throws(StoreError) in "Job \(row.integer(0)) \(sentence)."
-            }
-            for flaw in found { add(flaw) }
+            let found = try connection.prepare("SELECT DISTINCT \(condition) LIMIT 10").rows { $0.integer(0) }
+            for job in found { add("Job \(job) \(sentence).") }
         }
         let schedules = try connection.prepare(ScheduleColumns.selectWhole)
         while try schedules.step() {
             let name = ScheduleColumns.name(schedules)
-            guard let found = try? ScheduleColumns.row(schedules).schedule else {
+            guard let found = try? ScheduleColumns.row(schedules) else {
                 add("\(name) makes no sense.")
                 continue
             }

@@ -36,9 +36,6 @@ package enum JobColumns {
     /// Stores the terms in the row ?1.
     static let replaceTerms = "UPDATE jobs SET queue = ?2, priority = ?3, label = ?4, submitted = ?5 WHERE id = ?1"
 
-    /// The form of the blobs.
-    private static let form: UInt8 = 1
-
     // MARK: Writing
 
     /// Binds values of the row whose parameters follow `start`. It is called for each column of each job, so it is not generic.
@@ -100,58 +97,15 @@ package enum JobColumns {
         binder.bind(row.notBefore?.milliseconds, .notBefore)
         binder.bind(row.deadline, .deadline)
         binder.bind(row.finishedAt?.milliseconds, .finishedAt)
-        binder.bind(life(row), .life)
+        var passed = row
+        binder.bind(
+            ByteCoder.bytes { coder throws(DamagedRow) in try life(of: &passed, by: &coder) }, .life)
         binder.bind(row.carried?.encoded, .carried)
     }
 
+    /// The blob with the parts of the submitted values that no query asks for.
     package static func submitted(_ row: JobRow) -> [UInt8] {
-        var writer = ByteWriter(reserving: 64)
-        writer.byte(form)
-        writer.number(row.specSize)
-        writer.number(row.storedSpecSize)
-        writer.number(row.parent?.depth ?? 0)
-        writer.optional(row.groups) { $0.text($1.text) }
-        writer.list(row.tags) { $0.text($1) }
-        writer.plan(row.plan)
-        return writer.bytes
-    }
-
-    private static func life(_ row: JobRow) -> [UInt8] {
-        var writer = ByteWriter(reserving: 64)
-        writer.byte(form)
-        writer.number(row.run?.number ?? 0)
-        writer.optional(row.stop) { $0.text($1.rawValue) }
-        writer.optional(row.awaits) { $0.number($1) }
-        writer.byte(row.notifies ? 1 : 0)
-        writer.optional(row.rate) { $0.number($1) }
-        writer.optional(row.url) { $0.text($1) }
-        writer.optional(row.startedAt) { $0.time($1) }
-        writer.optional(row.linkStartedAt) { $0.time($1) }
-        writer.number(row.attempt)
-        writer.number(row.restarts)
-        writer.number(row.checkpointSize)
-        writer.number(row.children)
-        writer.list(row.outcomes) { writer, outcome in
-            writer.number(outcome.link)
-            writer.time(outcome.startedAt)
-            writer.time(outcome.finishedAt)
-            writer.number(outcome.attempts)
-            writer.optional(outcome.error) { $0.error($1) }
-            writer.optional(outcome.url) { $0.text($1) }
-        }
-        writer.optional(row.failedLink) { writer, failed in
-            writer.number(failed.link)
-            writer.optional(failed.incoming) { $0.carried($1) }
-        }
-        writer.optional(row.lastFailure) { $0.error($1) }
-        writer.list(row.blobs) { writer, blob in
-            writer.number(blob.link)
-            writer.blob(blob.blob)
-            writer.number(blob.attempt)
-        }
-        // Most jobs have none.
-        if let node = row.node { writer.text(node) }
-        return writer.bytes
+        ByteCoder.bytes { coder throws(DamagedRow) in _ = try submitted(row, by: &coder) }
     }
 
     // MARK: Reading
@@ -184,76 +138,96 @@ package enum JobColumns {
         job.notBefore = row.time(Column.notBefore.rawValue)
         job.deadline = row.optionalInteger(Column.deadline.rawValue)
         job.finishedAt = row.time(Column.finishedAt.rawValue)
-        let runLife = row.optionalInteger(Column.runLife.rawValue)
-        try row.decoded(Column.life.rawValue) { reader throws(DamagedRow) in
-            try read(&reader, runLife: runLife, into: &job)
-        }
+        job.run = row.optionalInteger(Column.runLife.rawValue).map { RunID(life: $0, number: 0) }
+        try row.decoded(Column.life.rawValue) { coder throws(DamagedRow) in try life(of: &job, by: &coder) }
         job.carried = try row.carried(Column.carried.rawValue)
         return job
     }
 
     /// The job with what never changes, and its state.
     private static func submitted(_ row: some StoredColumns) throws(DamagedRow) -> JobRow {
-        guard let queue = row.text(Column.queue.rawValue) else { throw DamagedRow() }
-        let (owner, state) = (try row.owner(Column.owner.rawValue), try row.state(Column.state.rawValue))
-        let (link, index) = (try row.count(Column.parentLink.rawValue), try row.count(Column.parentIndex.rawValue))
-        return try row.decoded(Column.submitted.rawValue) { reader throws(DamagedRow) in
-            guard try reader.byte() == form else { throw DamagedRow() }
-            guard let createdAt = row.time(Column.createdAt.rawValue) else { throw DamagedRow() }
-            let (specSize, storedSpecSize, depth) = (try reader.count(), try reader.count(), try reader.count())
-            let groups = try reader.hasValue() ? CallerGroups(stored: reader.text()) : nil
-            let tags = try reader.texts()
-            let terms = JobTerms(
-                plan: try reader.plan(), queue: queue, priority: Int(row.integer(Column.priority.rawValue)),
-                key: row.text(Column.key.rawValue), keepsKey: row.integer(Column.keepsKey.rawValue) != 0, tags: tags,
-                label: row.text(Column.label.rawValue))
-            let parent = row.optionalInteger(Column.parent.rawValue).map {
-                JobRow.Parent(
-                    job: $0, link: link, list: row.integer(Column.list.rawValue), index: index, depth: depth)
-            }
-            return JobRow(
-                id: id(row), owner: owner, groups: groups, parent: parent, terms: terms, specSize: specSize,
-                storedSpecSize: storedSpecSize, createdAt: createdAt, state: state)
+        guard let queue = row.text(Column.queue.rawValue), let createdAt = row.time(Column.createdAt.rawValue) else {
+            throw DamagedRow()
         }
+        let (link, index) = (try row.count(Column.parentLink.rawValue), try row.count(Column.parentIndex.rawValue))
+        let rest = try row.decoded(Column.submitted.rawValue) { coder throws(DamagedRow) in
+            try submitted(nil, by: &coder)
+        }
+        let parent = row.optionalInteger(Column.parent.rawValue).map {
+            JobRow.Parent(
+                job: $0, link: link, list: row.integer(Column.list.rawValue), index: index, depth: rest.depth)
+        }
+        let terms = JobTerms(
+            plan: rest.plan, queue: queue, priority: Int(row.integer(Column.priority.rawValue)),
+            key: row.text(Column.key.rawValue), keepsKey: row.integer(Column.keepsKey.rawValue) != 0, tags: rest.tags,
+            label: row.text(Column.label.rawValue))
+        return JobRow(
+            id: id(row), owner: try row.owner(Column.owner.rawValue), groups: rest.groups, parent: parent,
+            terms: terms, specSize: rest.specSize, storedSpecSize: rest.storedSpecSize, createdAt: createdAt,
+            state: try row.state(Column.state.rawValue))
     }
 
-    private static func read(
-        _ reader: inout ByteReader, runLife: Int64?, into job: inout JobRow
-    ) throws(DamagedRow) {
-        guard try reader.byte() == form else { throw DamagedRow() }
-        let number = try reader.number()
-        job.run = runLife.map { RunID(life: $0, number: number) }
-        if try reader.hasValue() {
-            guard let stop = JobRow.Stop(rawValue: try reader.text()) else { throw DamagedRow() }
-            job.stop = stop
+    // MARK: The blobs
+
+    private typealias Submitted = (
+        specSize: Int, storedSpecSize: Int, depth: Int, groups: CallerGroups?, tags: [String], plan: JobPlan
+    )
+
+    private static func submitted(_ row: JobRow?, by coder: inout ByteCoder) throws(DamagedRow) -> Submitted {
+        try passForm(by: &coder)
+        return (
+            specSize: try coder.count(row?.specSize), storedSpecSize: try coder.count(row?.storedSpecSize),
+            depth: try coder.count(row?.parent?.depth ?? 0),
+            groups: try coder.has(row?.groups) ? CallerGroups(stored: coder.text(row?.groups?.text)) : nil,
+            tags: try coder.texts(row?.tags), plan: try coder.plan(row?.plan)
+        )
+    }
+
+    /// Passes the parts of a job that change and that no query asks for.
+    private static func life(of job: inout JobRow, by coder: inout ByteCoder) throws(DamagedRow) {
+        try passForm(by: &coder)
+        let run = try coder.number(job.run?.number ?? 0)
+        job.run = job.run.map { RunID(life: $0.life, number: run) }
+        if try coder.has(job.stop) {
+            job.stop = JobRow.Stop(rawValue: try coder.text(job.stop?.rawValue))
+            if job.stop == nil { throw DamagedRow() }
         }
-        job.awaits = try reader.hasValue() ? reader.number() : nil
-        job.notifies = try reader.byte() != 0
-        job.rate = try reader.hasValue() ? reader.count() : nil
-        job.url = try reader.hasValue() ? reader.text() : nil
-        job.startedAt = try reader.hasValue() ? reader.time() : nil
-        job.linkStartedAt = try reader.hasValue() ? reader.time() : nil
-        job.attempt = try reader.count()
-        job.restarts = try reader.count()
-        job.checkpointSize = try reader.count()
-        job.children = try reader.count()
-        job.outcomes = try reader.list { reader throws(DamagedRow) in
-            let link = try reader.count()
-            let (startedAt, finishedAt, attempts) = (try reader.time(), try reader.time(), try reader.count())
-            let error = try reader.hasValue() ? reader.error() : nil
-            let url = try reader.hasValue() ? reader.text() : nil
+        job.awaits = try coder.has(job.awaits) ? coder.number(job.awaits) : nil
+        job.notifies = try coder.flag(job.notifies)
+        job.rate = try coder.has(job.rate) ? coder.count(job.rate) : nil
+        job.url = try coder.has(job.url) ? coder.text(job.url) : nil
+        job.startedAt = try coder.has(job.startedAt) ? coder.time(job.startedAt) : nil
+        job.linkStartedAt = try coder.has(job.linkStartedAt) ? coder.time(job.linkStartedAt) : nil
+        job.attempt = try coder.count(job.attempt)
+        job.restarts = try coder.count(job.restarts)
+        job.checkpointSize = try coder.count(job.checkpointSize)
+        job.children = try coder.count(job.children)
+        job.outcomes = try coder.list(job.outcomes) { coder, outcome throws(DamagedRow) in
+            let (link, startedAt) = (try coder.count(outcome?.link), try coder.time(outcome?.startedAt))
+            let (finishedAt, attempts) = (try coder.time(outcome?.finishedAt), try coder.count(outcome?.attempts))
+            let error = try coder.has(outcome?.error) ? coder.error(outcome?.error) : nil
+            let url = try coder.has(outcome?.url) ? coder.text(outcome?.url) : nil
             return LinkOutcome(
                 link: link, error: error, startedAt: startedAt, finishedAt: finishedAt, attempts: attempts, url: url)
         }
-        if try reader.hasValue() {
+        if try coder.has(job.failedLink) {
+            let (link, incoming) = (try coder.count(job.failedLink?.link), job.failedLink?.incoming)
             job.failedLink = JobRow.FailedLink(
-                link: try reader.count(), incoming: try reader.hasValue() ? reader.carried() : nil)
+                link: link, incoming: try coder.has(incoming) ? coder.carried(incoming) : nil)
         }
-        job.lastFailure = try reader.hasValue() ? reader.error() : nil
-        job.blobs = try reader.list { reader throws(DamagedRow) in
-            LinkBlob(link: try reader.count(), blob: try reader.blob(), attempt: try reader.count())
+        job.lastFailure = try coder.has(job.lastFailure) ? coder.error(job.lastFailure) : nil
+        job.blobs = try coder.list(job.blobs) { coder, blob throws(DamagedRow) in
+            LinkBlob(
+                link: try coder.count(blob?.link), blob: try coder.blob(blob?.blob),
+                attempt: try coder.count(blob?.attempt))
         }
-        if !reader.isAtEnd { job.node = try reader.text() }
+        // Most jobs have none.
+        if coder.isReading ? !coder.isAtEnd : job.node != nil { job.node = try coder.text(job.node) }
+    }
+
+    /// Passes the form of the blobs.
+    private static func passForm(by coder: inout ByteCoder) throws(DamagedRow) {
+        guard try coder.byte(1) == 1 else { throw DamagedRow() }
     }
 }
 

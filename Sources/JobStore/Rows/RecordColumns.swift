@@ -1,23 +1,15 @@
 package import JobModel
 
 extension JobState {
-    /// Its number in the database, which never changes.
-    package var code: Int64 {
-        switch self {
-        case .scheduled: 0
-        case .queued: 1
-        case .running: 2
-        case .held: 3
-        case .succeeded: 4
-        case .failed: 5
-        case .cancelled: 6
-        }
-    }
+    /// In the order of their numbers in the database, which never change.
+    private static let byCode: [JobState] = [.scheduled, .queued, .running, .held, .succeeded, .failed, .cancelled]
+
+    package var code: Int64 { Int64(Self.byCode.firstIndex(of: self) ?? 0) }
 
     /// The state of this number; nil if there is none.
     package init?(code: Int64) {
-        guard let state = Self.allCases.first(where: { $0.code == code }) else { return nil }
-        self = state
+        guard let index = Int(exactly: code), Self.byCode.indices.contains(index) else { return nil }
+        self = Self.byCode[index]
     }
 }
 
@@ -73,23 +65,6 @@ extension BlobReference {
     /// The file in the present row of a statement that selects its life, number and size.
     package init(_ row: some StoredColumns) {
         self.init(life: row.integer(0), number: row.integer(1), size: row.integer(2))
-    }
-}
-
-extension UnfinishedTransfer {
-    /// The transfer in the present row of a statement that selects its job, owner, link and checkpoint; nil if no transfer
-    /// can continue with that.
-    package init?(_ row: some StoredColumns) {
-        let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
-        guard let owner = UInt32(exactly: row.integer(1)), let checkpoint else { return nil }
-        self.init(job: row.integer(0), owner: owner, link: Int(row.integer(2)), checkpoint: checkpoint)
-    }
-}
-
-extension JobStanding {
-    /// The standing in the present row of a statement that selects owner, state and version.
-    package init(_ row: some StoredColumns) throws(DamagedRow) {
-        self.init(owner: try row.owner(0), state: try row.state(1), version: row.integer(2))
     }
 }
 

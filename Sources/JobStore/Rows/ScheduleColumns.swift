@@ -21,19 +21,19 @@ enum ScheduleColumns {
         \("\(columns), size".split(separator: ", ").dropFirst(2).map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
         """
 
-    static func values(_ row: ScheduleRow, spec: [UInt8]?) -> [(any Bindable)?] {
-        let schedule = row.schedule
+    static func values(_ schedule: Schedule, spec: [UInt8]?) -> [(any Bindable)?] {
         var timing: [(any Bindable)?]
         switch schedule.timing {
         case .calendar(let text, _, let zone): timing = [text, zone, nil]
         case .every(let period): timing = [nil, nil, period]
         }
-        var waiting = ByteWriter(reserving: 8 * schedule.waiting.count)
-        for time in schedule.waiting { waiting.time(time) }
+        let waiting = ByteCoder.bytes { coder throws(DamagedRow) in
+            for time in schedule.waiting { _ = try coder.time(time) }
+        }
         return [schedule.key.owner, schedule.key.name, schedule.groups?.text] + timing + [
             schedule.catchUp.rawValue, schedule.overlap.rawValue, schedule.isSuspended, schedule.setAt,
             schedule.doneUntil, schedule.lastTime, schedule.lastJob, schedule.submitted, schedule.skipped,
-            waiting.bytes, schedule.specSize, row.next, row.version, schedule.storedSize, spec,
+            waiting, schedule.specSize, schedule.next, schedule.version, schedule.storedSize, spec,
         ]
     }
 
@@ -43,15 +43,15 @@ enum ScheduleColumns {
     }
 
     /// The schedule in the present row of a statement that selects ``selectWhole``, without a spec longer than `longestSpec`.
-    static func whole(_ row: some StoredColumns, longestSpec: Int) throws(DamagedRow) -> StoredScheduleRow {
+    static func whole(_ row: some StoredColumns, longestSpec: Int) throws(DamagedRow) -> StoredSchedule {
         let schedule = try self.row(row)
-        return StoredScheduleRow(
-            row: schedule, spec: schedule.schedule.specSize <= longestSpec ? row.bytes(count) : nil,
+        return StoredSchedule(
+            schedule, spec: schedule.specSize <= longestSpec ? row.bytes(count) : nil,
             lastState: row.optionalInteger(count + 1).flatMap { JobState(code: $0) })
     }
 
     /// The schedule in the present row of a statement that begins with ``select``.
-    static func row(_ row: some StoredColumns) throws(DamagedRow) -> ScheduleRow {
+    static func row(_ row: some StoredColumns) throws(DamagedRow) -> Schedule {
         guard let name = row.text(1), ScheduleKey.flaw(in: name) == nil,
             let catchUp = row.text(6).flatMap(ScheduleCatchUp.init(rawValue:)),
             let overlap = row.text(7).flatMap(ScheduleOverlap.init(rawValue:)), let timing = timing(row),
@@ -68,14 +68,13 @@ enum ScheduleColumns {
         schedule.submitted = Int(max(0, min(row.integer(13), 1 << 53)))
         schedule.skipped = Int(max(0, min(row.integer(14), 1 << 53)))
         schedule.waiting = row.withBytes(15) { bytes in
-            var reader = ByteReader(bytes)
+            var coder = ByteCoder(reading: bytes)
             var times: [Timestamp] = []
-            while !reader.isAtEnd, let time = try? reader.time() { times.append(time) }
+            while !coder.isAtEnd, let time = try? coder.time(nil) { times.append(time) }
             return times
         }
-        var found = ScheduleRow(schedule, next: row.time(17))
-        found.version = row.integer(18)
-        return found
+        (schedule.next, schedule.version) = (row.time(17), row.integer(18))
+        return schedule
     }
 
     private static func timing(_ row: some StoredColumns) -> ScheduleTiming? {

@@ -1,5 +1,10 @@
 package import JobModel
 
+/// A row, or the bytes in one, make no sense.
+package struct DamagedRow: Error {
+    package init() {}
+}
+
 /// The columns of the present row of a statement's result.
 package protocol StoredColumns {
     func isNull(_ column: Int32) -> Bool
@@ -19,6 +24,46 @@ extension StoredColumns {
     package func time(_ column: Int32) -> Timestamp? { optionalInteger(column).map(Timestamp.init(milliseconds:)) }
 
     package func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
+}
+
+/// Values that may be damaged.
+extension StoredColumns {
+    package func owner(_ column: Int32) throws(DamagedRow) -> UInt32 {
+        guard let owner = UInt32(exactly: integer(column)) else { throw DamagedRow() }
+        return owner
+    }
+
+    package func state(_ column: Int32) throws(DamagedRow) -> JobState {
+        guard let state = JobState(code: integer(column)) else { throw DamagedRow() }
+        return state
+    }
+
+    package func count(_ column: Int32) throws(DamagedRow) -> Int { try integer(column).asCount() }
+
+    /// The result of `read` for all bytes of a column.
+    func decoded<Value>(
+        _ column: Int32, _ read: (inout ByteCoder) throws(DamagedRow) -> Value
+    ) throws(DamagedRow) -> Value {
+        try withBytes(column) { bytes throws(DamagedRow) in
+            var coder = ByteCoder(reading: bytes)
+            let value = try read(&coder)
+            guard coder.isAtEnd else { throw DamagedRow() }
+            return value
+        }
+    }
+
+    package func carried(_ column: Int32) throws(DamagedRow) -> Carried? {
+        if isNull(column) { return nil }
+        return try decoded(column) { coder throws(DamagedRow) in try coder.carried(nil) }
+    }
+
+    package func value(_ column: Int32) throws(DamagedRow) -> StoredValue? {
+        switch try carried(column) {
+        case nil: nil
+        case .success(let value): value
+        case .failure: throw DamagedRow()
+        }
+    }
 }
 
 /// Takes the values of parameters; one that is not bound is NULL.

@@ -11,9 +11,7 @@ extension SQLTransaction {
     package func list(of job: JobID) throws(StoreError) -> ListRow? {
         try check()
         if let known = lists[job] { return known }
-        let found = try rows("\(Self.selectLists) WHERE job = ?1", [job], atMost: 1) { row throws(StoreError) in
-            list(in: row)
-        }
+        let found = try rows("\(Self.selectLists) WHERE job = ?1", [job], atMost: 1, list(in:))
         lists[job] = .some(found.first)
         return found.first
     }
@@ -36,11 +34,15 @@ extension SQLTransaction {
             INSERT INTO templates (job, list, link, template) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (job, list) \
             DO UPDATE SET link = excluded.link, template = excluded.template
             """, [list.job, list.id, list.link, template.encoded])
-        guard case .file(let blob) = template else { return }
+        if case .file(let blob) = template { try keep(blob, of: list.job, link: list.link) }
+    }
+
+    /// Remembers that a job needs a file, until it is deleted, or the list of a link.
+    func keep(_ blob: BlobReference, of job: JobID, link: Int) throws(StoreError) {
         try write(
             """
             INSERT INTO blobs (life, number, size, job, list_link) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING
-            """, [blob.life, blob.number, blob.size, list.job, list.link])
+            """, [blob.life, blob.number, blob.size, job, link])
     }
 
     package func closeList(of job: JobID) throws(StoreError) {

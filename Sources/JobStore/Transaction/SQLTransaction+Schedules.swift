@@ -1,39 +1,39 @@
 package import JobModel
 
 extension SQLTransaction {
-    package func schedule(_ key: ScheduleKey) throws(StoreError) -> ScheduleRow? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, name(key.name)]).first
+    package func schedule(_ key: ScheduleKey) throws(StoreError) -> Schedule? {
+        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)]).first
     }
 
     /// Keeps the stored spec if it is given none.
-    package func put(_ schedule: ScheduleRow, spec: [UInt8]?) throws(StoreError) {
+    package func put(_ schedule: Schedule, spec: [UInt8]?) throws(StoreError) {
         willChange(.schedules)
         var values = ScheduleColumns.values(schedule, spec: spec)
-        values[1] = name(schedule.schedule.key.name)
+        values[1] = Self.name(schedule.key.name)
         try write(ScheduleColumns.insert, values)
     }
 
     package func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
         willChange(.schedules)
-        try write("DELETE FROM schedules WHERE owner = ?1 AND name = ?2", [key.owner, name(key.name)])
+        try write("DELETE FROM schedules WHERE owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)])
     }
 
-    package func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [ScheduleRow] {
+    package func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [Schedule] {
         try schedules("next IS NOT NULL AND next <= ?1 ORDER BY next, owner, name", [time], atMost: limit)
     }
 
-    package func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [ScheduleRow] {
-        let start: [(any Bindable)?] = [key?.owner ?? 0, name(key?.name ?? "")]
+    package func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [Schedule] {
+        let start: [(any Bindable)?] = [key?.owner ?? 0, Self.name(key?.name ?? "")]
         return try schedules("(owner, name) > (?1, ?2) ORDER BY owner, name", start, atMost: limit)
     }
 
-    package func schedule(ofLastJob job: JobID) throws(StoreError) -> ScheduleRow? {
+    package func schedule(ofLastJob job: JobID) throws(StoreError) -> Schedule? {
         try schedules("last_job = ?1 ORDER BY owner, name", [job]).first
     }
 
     package func scheduleCounts() throws(StoreError) -> [UInt32: CountValue] {
         let select = "SELECT owner, count(*), CAST(sum(size) AS bigint) FROM schedules GROUP BY owner"
-        let counts = try rows(select, [], atMost: .max) { row throws(StoreError) in
+        let counts = try rows(select, [], atMost: .max) { row in
             UInt32(exactly: row.integer(0)).map { ($0, CountValue(jobs: Int(row.integer(1)), bytes: row.integer(2))) }
         }
         return Dictionary(counts) { $1 }
@@ -42,9 +42,9 @@ extension SQLTransaction {
     /// The schedules that fit a condition, without damaged ones.
     private func schedules(
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int = 1
-    ) throws(StoreError) -> [ScheduleRow] {
-        try rows("\(ScheduleColumns.select) WHERE \(condition)", values, atMost: limit) { row throws(StoreError) in
-            damage.legible(ScheduleColumns.name(row), try ScheduleColumns.row(row))
-        }
+    ) throws(StoreError) -> [Schedule] {
+        try rows(
+            "\(ScheduleColumns.select) WHERE \(condition)", values, atMost: limit, named: ScheduleColumns.name,
+            ScheduleColumns.row)
     }
 }

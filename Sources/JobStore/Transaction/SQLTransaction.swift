@@ -1,19 +1,31 @@
 package import JobModel
 
 /// Reads rows with SQL that SQLite and PostgreSQL both understand. Its parameters are `?1`, `?2` and so on.
-package protocol SQLRows: AnyObject {
+package protocol SQLRows {
     associatedtype Row: StoredColumns
     var damage: DamageReport { get }
     /// Returns the results of `read` for the rows of a query, at most `limit`, without nil.
     func rows<Value>(
-        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) throws(StoreError) -> Value?
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) -> Value?
     ) throws(StoreError) -> [Value]
     /// A name that a user chose, as the database keeps it.
-    func name(_ text: String) -> any Bindable
+    static func name(_ text: String) -> any Bindable
 }
 
-/// The reads and writes of a round that are the same in both databases: all but those of jobs and their counts.
+extension SQLRows {
+    /// The same without damaged rows, which are reported. The name of a row is the subject of a sentence.
+    func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, named name: (Row) -> String,
+        _ read: (Row) throws(DamagedRow) -> Value
+    ) throws(StoreError) -> [Value] {
+        func legible(_ row: Row) -> Value? { damage.legible(name(row), try read(row)) }
+        return try rows(sql, values, atMost: limit, legible)
+    }
+}
+
+/// The reads and writes of a round that are the same in both databases.
 package protocol SQLTransaction: JobTransaction, SQLRows {
+    var jobs: JobBuffer { get set }
     /// The open lists that the round has read or changed; nil where there is none.
     var lists: [JobID: ListRow?] { get set }
     /// Those whose change is not in the database.
@@ -22,11 +34,24 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     /// Throws where the round has failed or is over.
     func check() throws(StoreError)
     func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError)
-    /// To be called before a query for jobs.
-    func flushJobs() throws(StoreError)
+    /// Writes the changes in ``jobs`` into the database.
+    func writeJobs() throws(StoreError)
+    /// A new, higher id.
+    func nextJob() throws(StoreError) -> JobID
+    /// The job that has a key in the database.
+    func stored(_ key: String, owner: UInt32) throws(StoreError) -> KeyHolder?
+    /// The table of jobs, with the index that a query uses where that must be told.
+    func jobs(_ index: String) -> String
+    /// Selects what ``NewJobRow/Document/init(_:from:)`` reads for the job ?1.
+    static var selectDocument: String { get }
+    /// Selects what ``CountKey/count(_:)`` reads.
+    static var selectCounts: String { get }
     /// To be called where a round changes what other nodes keep in memory.
     func willChange(_ settings: SharedSettings)
 }
+
+/// A job with a key, and the digest of its spec.
+package typealias KeyHolder = (job: JobID, digest: UInt64)
 
 /// The settings that each node keeps in memory, by their numbers in the news.
 package enum SharedSettings: Int64 {
@@ -47,12 +72,12 @@ extension SQLTransaction {
 
     package func dependents(of target: JobID, after: JobID, limit: Int) throws(StoreError) -> [JobID] {
         let select = "SELECT job FROM dependencies WHERE target = ?1 AND job > ?2 ORDER BY job"
-        return try rows(select, [target, after], atMost: limit) { row throws(StoreError) in row.integer(0) }
+        return try rows(select, [target, after], atMost: limit) { $0.integer(0) }
     }
 
     package func dependencies(of job: JobID, limit: Int) throws(StoreError) -> [JobID] {
         let select = "SELECT target FROM dependencies WHERE job = ?1 ORDER BY target"
-        return try rows(select, [job], atMost: limit) { row throws(StoreError) in row.integer(0) }
+        return try rows(select, [job], atMost: limit) { $0.integer(0) }
     }
 }
 
@@ -74,9 +99,7 @@ extension SQLTransaction {
         // A job that was deleted in this round has no checkpoints.
         try flushJobs()
         let select = "SELECT link, text FROM checkpoints WHERE job = ?1 AND link >= ?2 ORDER BY link"
-        return try rows(select, [job, link], atMost: .max) { row throws(StoreError) in
-            (Int(row.integer(0)), row.bytes(1) ?? [])
-        }
+        return try rows(select, [job, link], atMost: .max) { (Int($0.integer(0)), $0.bytes(1) ?? []) }
     }
 
     package func save(download: [UInt8], to path: String) throws(StoreError) {
@@ -86,19 +109,17 @@ extension SQLTransaction {
             INSERT INTO downloads (path, number, record) \
             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM downloads), ?2) \
             ON CONFLICT (path) DO UPDATE SET number = excluded.number, record = excluded.record
-            """, [name(path), download])
+            """, [Self.name(path), download])
         try write("DELETE FROM downloads WHERE number <= (SELECT max(number) FROM downloads) - 100000", [])
     }
 }
 
-// MARK: Queues and work
+// MARK: Queues, counts and work
 
 extension SQLTransaction {
     package func queues() throws(StoreError) -> [String: QueueOverrides] {
         let select = "SELECT \(QueueOverrides.columns) FROM queues"
-        let found = try rows(select, [], atMost: .max) { row throws(StoreError) in
-            (row.text(0) ?? "", QueueOverrides(row))
-        }
+        let found = try rows(select, [], atMost: .max) { ($0.text(0) ?? "", QueueOverrides($0)) }
         return Dictionary(found) { $1 }
     }
 
@@ -109,6 +130,12 @@ extension SQLTransaction {
         try write(
             "INSERT INTO queues (\(QueueOverrides.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             [name] + overrides.values)
+    }
+
+    package func counts() throws(StoreError) -> [CountKey: CountValue] {
+        let counts = try rows(
+            Self.selectCounts, [], atMost: .max, named: { _ in "A count of jobs" }, CountKey.count)
+        return Dictionary(counts) { $1 }
     }
 
     package func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow] {
@@ -124,14 +151,13 @@ extension SQLTransaction {
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int
     ) throws(StoreError) -> [WorkRow] {
         let select = "SELECT \(WorkRow.columns) FROM work WHERE \(condition)"
-        return try rows(select, values, atMost: limit) { row throws(StoreError) in
-            damage.legible("The piece of work \(row.integer(0))", try WorkRow(row))
-        }
+        return try rows(
+            select, values, atMost: limit, named: { "The piece of work \($0.integer(0))" }, WorkRow.init)
     }
 
     package func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool {
         let select = "SELECT 1 FROM work WHERE job = ?1 AND kind = ?2"
-        return try !rows(select, [job, kind.rawValue], atMost: 1) { row throws(StoreError) in true }.isEmpty
+        return try !rows(select, [job, kind.rawValue], atMost: 1) { _ in true }.isEmpty
     }
 
     package func add(_ work: WorkRow) throws(StoreError) -> Int64 {

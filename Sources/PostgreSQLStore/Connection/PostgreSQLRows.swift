@@ -20,13 +20,7 @@ final class PostgreSQLRows {
     var first: PostgreSQLRow? { count > 0 ? self[0] : nil }
 
     /// What `read` makes of each row.
-    func map<Value>(_ read: (PostgreSQLRow) throws(StoreError) -> Value?) throws(StoreError) -> [Value] {
-        var values: [Value] = []
-        for row in 0..<count {
-            if let value = try read(self[row]) { values.append(value) }
-        }
-        return values
-    }
+    func map<Value>(_ read: (PostgreSQLRow) -> Value?) -> [Value] { (0..<count).compactMap { read(self[$0]) } }
 
     /// The number in the first row; nil where there is none.
     var number: Int64? { first?.optionalInteger(0) }

@@ -51,7 +51,7 @@ struct Turn {
             throw StoreError(.read, "\(connection.name) did not answer the start of a round; it is tried again.")
         }
         self.number = number
-        let rows = try found[1].map { row in
+        let rows = found[1].map { row in
             Lives.Row(
                 life: row.integer(0), beat: row.integer(1), lease: row.integer(2), isOver: row.integer(3) != 0,
                 node: row.text(4) ?? "", programs: row.bytes(5) ?? [])

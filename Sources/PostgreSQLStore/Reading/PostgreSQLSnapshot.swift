@@ -1,105 +1,45 @@
-import JobModel
-import JobStore
+package import JobModel
+package import JobStore
 
-/// Answers questions about jobs inside one snapshot of a connection.
-struct PostgreSQLSnapshot {
-    /// Jobs that are read together, as their texts may be long.
-    private static let step = 16
+/// A snapshot of one connection.
+package struct PostgreSQLSnapshot: SQLSnapshot {
+    let connection: PostgreSQLConnection
+    package let damage: DamageReport
 
-    private let connection: PostgreSQLConnection
-    private let damage: DamageReport
-    /// Whether the children of a job are hidden, as it or a job above it is being removed or gone.
-    private var hidden: [JobID: Bool] = [:]
+    package static let selectJobs = """
+        SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), is_item, text, \
+        (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) \
+        FROM jobs JOIN documents ON documents.job = id
+        """
+    package static let isAmong = "= ANY (?1)"
 
-    init(_ connection: PostgreSQLConnection, _ damage: DamageReport) {
-        (self.connection, self.damage) = (connection, damage)
-    }
+    package static func parameter(_ numbers: [Int64]) -> any Bindable { PostgreSQLParameter.array(numbers) }
 
-    func rows(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> PostgreSQLRows {
-        try query(sql, values)
-    }
+    package static func name(_ text: String) -> any Bindable { Array(text.utf8) }
 
-    func query(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) -> PostgreSQLRows {
-        try connection.rows(sql, values)
-    }
-
-    /// Adds the existing jobs while the page may grow.
-    mutating func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
-        var start = 0
-        while start < ids.count, page.mayGrow {
-            let part = ids[start..<min(ids.count, start + Self.step)]
-            start += Self.step
-            let rows = try connection.rows(
-                """
-                SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), is_item, text, \
-                CASE WHEN is_item = 1 THEN \
-                (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) END \
-                FROM jobs JOIN documents ON documents.job = id WHERE id = ANY ($1) AND removing = 0
-                """, [PostgreSQLParameter.array(Array(part))])
-            var found: [JobID: (job: StoredJob, size: Int)] = [:]
-            for row in 0..<rows.count {
-                let (row, id) = (rows[row], JobColumns.id(rows[row]))
-                found[id] = damage.legible("Job \(id)", (job: try StoredJob(row), size: StoredJob.size(row)))
-            }
-            try learn(Set(found.values.compactMap(\.job.row.parent?.job)))
-            for id in part where page.mayGrow {
-                guard let (job, size) = found[id], !(job.row.parent.map { isHidden($0.job) } ?? false) else { continue }
-                page.append(job, size: size)
-            }
-        }
-    }
-
-    mutating func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
-        let rows = try connection.rows(
-            "SELECT owner, state, version, parent, id FROM jobs WHERE id = ANY ($1) AND removing = 0",
-            [PostgreSQLParameter.array(ids)])
-        try learn(Set((0..<rows.count).compactMap { rows[$0].optionalInteger(3) }))
-        let standings = try rows.map { row throws(StoreError) -> (JobID, JobStanding)? in
-            if let parent = row.optionalInteger(3), isHidden(parent) { return nil }
-            return damage.legible("Job \(row.integer(4))", (row.integer(4), try JobStanding(row)))
-        }
-        return Dictionary(standings) { $1 }
-    }
-
-    /// Whether the children of a job that it has learned of are hidden.
-    func isHidden(_ job: JobID) -> Bool { hidden[job] ?? true }
-
-    /// Finds out whether the children of these jobs are hidden.
-    mutating func learn(_ jobs: Set<JobID>) throws(StoreError) {
-        let unknown = jobs.filter { hidden[$0] == nil }
-        guard !unknown.isEmpty else { return }
-        for job in unknown { hidden[job] = false }
-        let found = try connection.rows(
-            """
-            WITH RECURSIVE above (first, job) AS (
-                SELECT id, id FROM unnest($1::bigint[]) AS ids (id)
-                UNION SELECT first, parent FROM above JOIN jobs ON id = job WHERE parent IS NOT NULL
-            )
-            SELECT DISTINCT first FROM above LEFT JOIN jobs ON id = job WHERE removing IS DISTINCT FROM 0
-            """, [PostgreSQLParameter.array(unknown.sorted())])
-        for job in found.numbers { hidden[job] = true }
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (PostgreSQLRow) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try connection.rows("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
     }
 
     // MARK: Lists
 
-    /// The first jobs that a filter selects.
-    mutating func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
-        if let parent = filter.parent {
-            try learn([parent])
-            if isHidden(parent) { return [] }
-        }
+    /// Selects all at once.
+    package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
+        if let parent = filter.parent, try !isVisible(parent) { return ([], nil) }
         var selection = Selection(filter)
         if filter.parent == nil {
             selection.owners =
                 if let owner = filter.owner { [Int64(owner)] } else { try owners(filter.tag) }
         }
-        return try connection.rows(selection.sql, selection.parameters).numbers
+        return (try connection.rows(selection.sql, selection.parameters).numbers, nil)
     }
 
     /// The owners of listed jobs, or of those with a tag, each with one step in the index.
     private func owners(_ tag: String?) throws(StoreError) -> [Int64] {
         let table = tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
-        return try rows(
+        return try connection.rows(
             """
             WITH RECURSIVE found (owner) AS (
                 SELECT min(owner) FROM \(table) owner >= 0

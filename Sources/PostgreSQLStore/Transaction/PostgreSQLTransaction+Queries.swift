@@ -32,17 +32,19 @@ extension PostgreSQLTransaction {
     }
 
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
+        // It lowers the start.
         try flushJobs()
         let (rest, end) = ("removing = 0", "LIMIT $3")
         return try jobs(
+            by: "jobs_due",
             """
-            SELECT \(JobColumns.selected) FROM jobs WHERE id IN (\
+            id IN (\
             (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND due BETWEEN $4 AND $1 ORDER BY due \(end)) UNION \
             (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND deadline BETWEEN $4 AND $1 \
             ORDER BY deadline \(end)) UNION \
             (SELECT id FROM jobs WHERE state = 0 AND due IS NULL AND \(rest) AND not_before <= $2 \
-            ORDER BY not_before \(end))) ORDER BY id \(end)
-            """, steady, wall, limit, starts.due ?? .min)
+            ORDER BY not_before \(end))) ORDER BY id
+            """, [steady, wall, limit, starts.due ?? .min], atMost: limit)
     }
 
     func dueTimes() throws(StoreError) -> DueTimes {
@@ -63,12 +65,11 @@ extension PostgreSQLTransaction {
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
-        return try jobs(
+        try jobs(
+            by: "jobs_by_life",
             """
-            SELECT \(JobColumns.selected) FROM jobs WHERE run_life IS NOT NULL \
-            AND run_life NOT IN (SELECT life FROM deferd_lives WHERE NOT is_over) ORDER BY id LIMIT $1
-            """, limit)
+            run_life IS NOT NULL AND run_life NOT IN (SELECT life FROM deferd_lives WHERE NOT is_over) ORDER BY id
+            """, [], atMost: limit)
     }
 
     func wasStopped(life: Int64) throws(StoreError) -> Bool? {
@@ -79,67 +80,14 @@ extension PostgreSQLTransaction {
         try write("UPDATE deferd_lives SET is_taken = true WHERE is_over AND NOT is_taken")
     }
 
-    func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
-        return try jobs(
-            "SELECT \(JobColumns.selected) FROM jobs WHERE crashes > 0 AND state < 4 AND id > $1 ORDER BY id LIMIT $2",
-            after, limit)
-    }
-
-    func children(
-        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
-    ) throws(StoreError) -> [JobRow] {
-        try flushJobs()
-        // The ids of children are in the order of their indexes.
-        let condition =
-            switch which {
-            case .all:
-                """
-                AND parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = $3), 0) ORDER BY parent_index, id
-                """
-            case .unfinished: "AND state < 4 ORDER BY id"
-            case .gated: "AND state < 4 AND waiting = 1 ORDER BY id"
-            }
-        return try jobs(
-            "SELECT \(JobColumns.selected) FROM jobs WHERE parent = $1 AND list = $2 AND id > $3 \(condition) LIMIT $4",
-            job, list, after, limit)
-    }
-
-    func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
-        return try jobs(
-            "SELECT \(JobColumns.selected) FROM jobs WHERE parent = $1 AND parent_link >= $2 ORDER BY list, parent_index, id LIMIT $3",
-            job, link,
-            limit)
-    }
-
-    /// The condition of the index on finished root jobs.
-    private static let isFinished = "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0"
-
     func finished(owner: UInt32?, before: Timestamp, limit: Int) throws(StoreError) -> [JobRow] {
-        try flushJobs()
-        let select = "SELECT \(JobColumns.selected) FROM jobs WHERE \(Self.isFinished) AND finished_at < $1"
-        let order = "ORDER BY finished_at, id LIMIT $2"
-        guard let owner else { return try jobs("\(select) \(order)", before, limit) }
-        return try jobs("\(select) AND owner = $3 \(order)", before, limit, owner)
+        let condition = "\(Self.isFinished) AND finished_at < ?1\(owner == nil ? "" : " AND owner = ?2")"
+        return try jobs(
+            by: owner == nil ? "jobs_finished" : "jobs_finished_by_owner", "\(condition) ORDER BY finished_at, id",
+            [before] + (owner.map { [$0] } ?? []), atMost: limit)
     }
 
-    /// The jobs that a query finds, in its order, without damaged ones. The round keeps them.
-    private func jobs(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) -> [JobRow] {
-        try query(sql, values).map { row in
-            if let entry = jobs.entries[JobColumns.id(row)] { return entry.row }
-            let job = self.row(row)
-            if let job { jobs.keep(job) }
-            return job
-        }
-    }
-
-    func counts() throws(StoreError) -> [CountKey: CountValue] {
-        let counts = try rows(CountChanges.latest).map { row throws(StoreError) in
-            damage.legible("A count of jobs", try CountKey.count(row))
-        }
-        return Dictionary(counts) { $1 }
-    }
+    static var selectCounts: String { CountChanges.latest }
 
     func put(_ counts: [CountKey: CountValue]) throws(StoreError) {
         guard !counts.isEmpty else { return }

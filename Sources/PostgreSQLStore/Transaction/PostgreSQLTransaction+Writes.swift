@@ -29,6 +29,8 @@ extension PostgreSQLTransaction {
         try delete(entries.filter { $0.change == .delete }.map(\.row))
         try inParts(entries.filter { $0.change == .insert }, insert)
         try inParts(entries.filter { $0.change == .update }.map(\.row), update)
+        for entry in entries where entry.change == .delete { missing.insert(entry.row.id) }
+        holders.removeAll()
     }
 
     /// The rows of a statement: the server begins with some while others are written.

@@ -4,22 +4,14 @@ import JobStore
 /// A round's transaction. What is written is kept in buffers, and sent, sorted and many rows to a statement, before a query
 /// that it may concern, and before the commit. The server's answers are awaited only when something is read.
 final class PostgreSQLTransaction: SQLTransaction {
-    /// A job with a key in the database.
-    struct Holder {
-        let job: JobID
-        let digest: UInt64
-    }
-
     let damage: DamageReport
     private var connection: PostgreSQLConnection?
     var jobs = JobBuffer()
     /// Jobs that are not there.
-    private var missing: Set<JobID> = []
+    var missing: Set<JobID> = []
     /// The jobs with keys that the round has asked for; nil where there is none.
-    private var holders: [RowKey: Holder?] = [:]
-    /// The open lists that the round has read or changed; nil where there is none.
+    var holders: [RowKey: KeyHolder?] = [:]
     var lists: [JobID: ListRow?] = [:]
-    /// Those whose change was not sent.
     var changedLists: Set<JobID> = []
     private var ids = NumberBlock("job_ids")
     private var numbers = NumberBlock("numbers")
@@ -104,7 +96,6 @@ final class PostgreSQLTransaction: SQLTransaction {
         starts.lower(to: job.position)
     }
 
-    /// Throws where the round has failed or is over.
     func check() throws(StoreError) {
         if let failure { throw failure }
         guard connection != nil else { throw StoreError.closed }
@@ -132,7 +123,7 @@ final class PostgreSQLTransaction: SQLTransaction {
 
     func rows<Value>(
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
-        _ read: (PostgreSQLRow) throws(StoreError) -> Value?
+        _ read: (PostgreSQLRow) -> Value?
     ) throws(StoreError) -> [Value] {
         try query("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
     }
@@ -143,7 +134,9 @@ final class PostgreSQLTransaction: SQLTransaction {
         try write(sql, values, changes: nil)
     }
 
-    func name(_ text: String) -> any Bindable { Array(text.utf8) }
+    static func name(_ text: String) -> any Bindable { Array(text.utf8) }
+
+    func jobs(_ index: String) -> String { "jobs" }
 
     func willChange(_ settings: SharedSettings) { flags |= settings.rawValue }
 
@@ -187,18 +180,14 @@ final class PostgreSQLTransaction: SQLTransaction {
         guard found.count == 3 else { return }
         var known = wanted
         for rows in found[0...1] {
-            known += try rows.map { row throws(StoreError) in
-                if let job = self.row(row), jobs.entries[job.id] == nil { jobs.keep(job) }
+            known += rows.map { row in
+                if let job = legible(row), jobs.entries[job.id] == nil { jobs.keep(job) }
                 return JobColumns.id(row)
             }
         }
         for id in wanted where jobs.entries[id] == nil { missing.insert(id) }
         for id in known where lists[id] == nil { lists[id] = .some(nil) }
-        _ = try found[2].map { row throws(StoreError) -> Bool? in
-            guard let list = list(in: row), !changedLists.contains(list.job) else { return nil }
-            lists[list.job] = list
-            return nil
-        }
+        for list in found[2].map(list(in:)) where !changedLists.contains(list.job) { lists[list.job] = list }
     }
 
     private static let above = """
@@ -212,7 +201,8 @@ final class PostgreSQLTransaction: SQLTransaction {
         try check()
         if let entry = jobs.entries[id] { return entry.change == .delete ? nil : entry.row }
         if missing.contains(id) { return nil }
-        guard let row = try rows("SELECT \(JobColumns.selected) FROM jobs WHERE id = $1", id).first.flatMap(row) else {
+        guard let row = try rows("SELECT \(JobColumns.selected) FROM jobs WHERE id = $1", id).first.flatMap(legible)
+        else {
             missing.insert(id)
             return nil
         }
@@ -220,26 +210,12 @@ final class PostgreSQLTransaction: SQLTransaction {
         return row
     }
 
-    func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
-        try check()
-        if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
-        guard let row = try rows("SELECT is_item, text FROM documents WHERE job = $1", job).first else { return nil }
-        return damage.legible("The spec of job \(job)", try NewJobRow.Document(row, from: 0))
-    }
+    static let selectDocument = "SELECT is_item, text FROM documents WHERE job = ?1"
 
-    func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
-        if let key = new.row.key, let taken = try holder(of: key, owner: new.row.owner) {
-            return .taken(taken.job, isSame: taken.digest == new.digest)
-        }
+    func nextJob() throws(StoreError) -> JobID {
         let id = try call { connection throws(StoreError) in try ids.next(connection) }
-        jobs.insert(new, as: id)
         missing.remove(id)
-        return .created(id)
-    }
-
-    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
-        try find([(owner, key)])
-        return try holder(of: key, owner: owner)?.job
+        return id
     }
 
     /// Finds the jobs that have these keys.
@@ -263,30 +239,13 @@ final class PostgreSQLTransaction: SQLTransaction {
         for row in 0..<found.count {
             let row = found[row]
             guard let owner = UInt32(exactly: row.integer(2)) else { continue }
-            holders[.key(owner: owner, row.text(3) ?? "")] = Holder(
-                job: row.integer(0), digest: UInt64(bitPattern: row.integer(1)))
+            holders[.key(owner: owner, row.text(3) ?? "")] = (row.integer(0), UInt64(bitPattern: row.integer(1)))
         }
     }
 
-    private func holder(of key: String, owner: UInt32) throws(StoreError) -> Holder? {
-        if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey {
-            return Holder(job: entry.row.id, digest: entry.digest)
-        }
-        // A flush forgets what was found.
+    func stored(_ key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
         try find([(owner, key)])
-        guard let found = holders[.key(owner: owner, key)] ?? nil else { return nil }
-        if jobs.holdsKey(found.job) { return found }
-        // The index must not have two jobs with the key, not even for a moment.
-        try flushJobs()
-        return nil
-    }
-
-    func update(_ job: JobRow) throws(StoreError) {
-        try check()
-        // A later insert with the key must find it taken.
-        let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
-        jobs.update(job)
-        if takesKey { try flushJobs() }
+        return holders[.key(owner: owner, key)] ?? nil
     }
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
@@ -310,22 +269,5 @@ final class PostgreSQLTransaction: SQLTransaction {
         // A round that only takes a number is to try a commit.
         hasWritten = true
         return try call { connection throws(StoreError) in try numbers.next(connection) }
-    }
-
-    // MARK: For queries
-
-    /// To be called before a query for jobs.
-    func flushJobs() throws(StoreError) {
-        try check()
-        guard !jobs.changed.isEmpty else { return }
-        try writeJobs()
-        for entry in jobs.changed where entry.change == .delete { missing.insert(entry.row.id) }
-        jobs.flushed()
-        holders.removeAll()
-    }
-
-    /// The job in a row; nil, after a report, if that is damaged.
-    func row(_ row: PostgreSQLRow) -> JobRow? {
-        damage.legible("Job \(JobColumns.id(row))", try JobColumns.row(row))
     }
 }

@@ -74,7 +74,7 @@ package final class StateBody: Sendable {
         let list = ListRow(
             job: 3, id: 1, link: 0, phase: .open, mode: .settled, concurrency: 10, total: Int(children),
             template: .inline(template.utf8))
-        let schedule = Schedule(
+        var schedule = Schedule(
             key: ScheduleKey(owner: 1000, name: "nightly"), timing: .every(60_000), setAt: now, specSize: 40)
         try round(store) { (transaction) throws(StoreError) in
             for job in jobs { _ = try transaction.insert(job) }
@@ -101,8 +101,8 @@ package final class StateBody: Sendable {
                     document: .item(.inline((["n": JSON(index)] as JSON).utf8)))
             }
             for row in rows { _ = try transaction.insert(row) }
-            try transaction.put(
-                ScheduleRow(schedule, next: now), spec: Array(#"{"source":{"type":"value","value":1}}"#.utf8))
+            schedule.next = now
+            try transaction.put(schedule, spec: Array(#"{"source":{"type":"value","value":1}}"#.utf8))
         }
     }
 

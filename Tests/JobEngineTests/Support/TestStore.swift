@@ -139,14 +139,14 @@ extension TestStore: JobReader {
         }
     }
 
-    func schedule(_ key: ScheduleKey) -> StoredScheduleRow? {
+    func schedule(_ key: ScheduleKey) -> StoredSchedule? {
         let rows = rows
-        return rows.allSchedules.first { $0.schedule.key == key }.map {
-            StoredScheduleRow(row: $0, spec: rows.spec(of: key), lastState: nil)
+        return rows.allSchedules.first { $0.key == key }.map {
+            StoredSchedule($0, spec: rows.spec(of: key), lastState: nil)
         }
     }
 
-    func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) -> [StoredScheduleRow] { [] }
+    func schedules(after: ScheduleKey?, owner: UInt32?, limit: Int) -> [StoredSchedule] { [] }
     func checkpoint(of job: JobID, link: Int) -> [UInt8]? { rows.checkpoint(of: job, link: link) }
     func unfinishedTransfers(limit: Int) -> [UnfinishedTransfer] { [] }
     func download(to path: String) -> [UInt8]? { rows.download(to: path) }

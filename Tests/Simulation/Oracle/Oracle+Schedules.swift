@@ -20,7 +20,7 @@ extension Oracle {
             }
         }
         for change in world.store.scheduleChanges {
-            guard let old = change.before?.schedule, let new = change.after?.schedule, !set.contains(change.id) else {
+            guard let old = change.before, let new = change.after, !set.contains(change.id) else {
                 continue
             }
             check(old, new, world)
@@ -30,8 +30,8 @@ extension Oracle {
             world.figures.scheduled += 1
             let name = key.split(separator: ":", maxSplits: 2).dropFirst().first.map(String.init) ?? ""
             let schedule = world.store.rows.allSchedules.first {
-                $0.schedule.key == ScheduleKey(owner: row.owner, name: name)
-            }?.schedule
+                $0.key == ScheduleKey(owner: row.owner, name: name)
+            }
             // It may have been removed since.
             guard let schedule, !set.contains(schedule.key) else { continue }
             world.expect(
@@ -103,8 +103,7 @@ extension Oracle {
 
     /// Checks that every time that passed was handled.
     func lookForPassedTimes(_ world: World) {
-        for row in world.store.rows.allSchedules where !row.schedule.isSuspended {
-            let schedule = row.schedule
+        for schedule in world.store.rows.allSchedules where !schedule.isSuspended {
             guard let next = schedule.timing.next(after: floor(of: schedule), since: schedule.setAt, in: .utc) else {
                 continue
             }

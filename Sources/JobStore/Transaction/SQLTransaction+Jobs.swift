@@ -1,0 +1,126 @@
+package import JobModel
+
+extension SQLTransaction {
+    package func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
+        try check()
+        if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
+        return try rows(
+            Self.selectDocument, [job], atMost: 1, named: { _ in "The spec of job \(job)" }, NewJobRow.Document.init
+        ).first
+    }
+
+    package func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
+        try check()
+        if let key = new.row.key, let taken = try holder(of: key, owner: new.row.owner) {
+            return .taken(taken.job, isSame: taken.digest == new.digest)
+        }
+        let id = try nextJob()
+        jobs.insert(new, as: id)
+        return .created(id)
+    }
+
+    package func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
+        try check()
+        return try holder(of: key, owner: owner)?.job
+    }
+
+    private func holder(of key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
+        if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey { return (entry.row.id, entry.digest) }
+        guard let found = try stored(key, owner: owner) else { return nil }
+        if jobs.holdsKey(found.job) { return found }
+        // The index must not have two jobs with the key, not even for a moment.
+        try flushJobs()
+        return nil
+    }
+
+    package func update(_ job: JobRow) throws(StoreError) {
+        try check()
+        // A later insert with the key must find it taken.
+        let takesKey = job.holdsKey && jobs.entries[job.id]?.row.holdsKey == false
+        jobs.update(job)
+        if takesKey { try flushJobs() }
+    }
+
+    /// To be called before a query for jobs.
+    package func flushJobs() throws(StoreError) {
+        try check()
+        guard !jobs.changed.isEmpty else { return }
+        try writeJobs()
+        jobs.flushed()
+    }
+
+    // MARK: Queries
+
+    package func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try jobs(by: "jobs_suspected", "crashes > 0 AND state < 4 AND id > ?1 ORDER BY id", [after], atMost: limit)
+    }
+
+    package func children(
+        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        let (index, rest) =
+            switch which {
+            case .all:
+                // The ids of children are in the order of their indexes.
+                (
+                    "jobs_by_parent",
+                    "parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = ?3), 0) ORDER BY parent_index, id"
+                )
+            case .unfinished: ("jobs_unfinished_children", "state < 4 ORDER BY id")
+            case .gated: ("jobs_gated", "state < 4 AND waiting = 1 ORDER BY id")
+            }
+        return try jobs(
+            by: index, "parent = ?1 AND list = ?2 AND id > ?3 AND \(rest)", [job, list, after], atMost: limit)
+    }
+
+    package func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
+        try jobs(
+            by: "jobs_by_parent", "parent = ?1 AND parent_link >= ?2 ORDER BY list, parent_index, id", [job, link],
+            atMost: limit)
+    }
+
+    /// The condition of the index on finished root jobs.
+    package static var isFinished: String { "state >= 4 AND parent IS NULL AND removing = 0 AND awaited = 0" }
+
+    /// The jobs of an index that fit a condition, without damaged ones. The round keeps them.
+    package func jobs(
+        by index: String, _ condition: String, _ values: [(any Bindable)?], atMost limit: Int
+    ) throws(StoreError) -> [JobRow] {
+        try flushJobs()
+        let select = "SELECT \(JobColumns.selected) FROM \(jobs(index)) WHERE \(condition)"
+        return try rows(select, values, atMost: limit) { row in
+            if let entry = jobs.entries[JobColumns.id(row)] { return entry.row }
+            let job = legible(row)
+            if let job { jobs.keep(job) }
+            return job
+        }
+    }
+
+    /// The job in a row; nil, after a report, if that is damaged.
+    package func legible(_ row: Row) -> JobRow? {
+        damage.legible("Job \(JobColumns.id(row))", try JobColumns.row(row))
+    }
+}
+
+extension NewJobRow.Document {
+    /// What the columns `is_item` and `text` hold.
+    package var stored: (isItem: Bool, text: [UInt8]) {
+        switch self {
+        case .spec(let text): (false, text)
+        case .item(let value): (true, value.encoded)
+        }
+    }
+
+    init(_ row: some StoredColumns) throws(DamagedRow) { try self.init(row, from: 0) }
+
+    init(_ row: some StoredColumns, from column: Int32) throws(DamagedRow) {
+        if row.integer(column) == 0 {
+            guard let text = row.bytes(column + 1) else { throw DamagedRow() }
+            self = .spec(text)
+        } else if let item = try row.value(column + 1) {
+            self = .item(item)
+        } else {
+            throw DamagedRow()
+        }
+    }
+}
