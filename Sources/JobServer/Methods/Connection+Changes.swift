@@ -15,7 +15,9 @@ enum JobTarget: Sendable {
     static let members = ["job", "jobs", "select"]
 
     init(_ params: MemberReader, _ caller: Caller, atMost most: Int = most) throws(SpecError) {
-        guard let given = try params.only(Self.members) else { throw params.missing("job") }
+        guard let given = try params.only(Self.members) else {
+            throw params.fault("job", "Say which jobs: \"job\", \"jobs\" or \"select\".")
+        }
         if let select = params.value("select") {
             let members = try MemberReader(select, at: params.pointer(to: "select"))
             try members.allow(JobFilter.selectMembers)

@@ -180,7 +180,7 @@ final class Lookup {
     func result(of id: JobID) throws -> StoredValue {
         let row = try job(id).row
         guard row.state == .succeeded, case .success(let value) = row.carried else {
-            throw ProtocolError.wrongState(row.state, "Job \(id) has no result; it is \(row.state.rawValue).")
+            throw ProtocolError.wrongState(row.state, "Job \(id) has no result; its state is \(row.state.rawValue).")
         }
         guard case .inline(let text) = value else { return value }
         let link = row.outcomes.last { !row.plan.isFinally($0.link) }?.link ?? 0
