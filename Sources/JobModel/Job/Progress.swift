@@ -38,10 +38,14 @@ package struct Progress: Sendable, Hashable {
         return total <= 0 ? 1 : min(1, Double(completed) / Double(total))
     }
 
-    /// The remaining seconds at the current rate; nil while total or rate is unknown.
+    /// The longest ``eta``, a year: at a rate of almost 0, it says nothing.
+    private static let longest = 31_536_000.0
+
+    /// The remaining seconds at the current rate; nil while total or rate is unknown, or if they are too many.
     package var eta: Double? {
         guard let total, let rate, rate > 0 else { return nil }
-        return (Double(max(0, total.saturatingSubtracting(completed))) / rate * 10).rounded() / 10
+        let seconds = Double(max(0, total.saturatingSubtracting(completed))) / rate
+        return seconds <= Self.longest ? (seconds * 10).rounded() / 10 : nil
     }
 
     /// The `progress` of the wire contract; unknown values are `null`.

@@ -134,6 +134,10 @@ import Testing
             #"{"completed":11,"total":10,"unit":"bytes","fraction":1,"rate":1,"eta":0}"#
         ),
         (
+            Progress(completed: 0, total: 10, rate: 1e-9),
+            #"{"completed":0,"total":10,"unit":"bytes","fraction":0,"rate":0,"eta":null}"#
+        ),
+        (
             Progress(completed: 0, total: 10, rate: 0),
             #"{"completed":0,"total":10,"unit":"bytes","fraction":0,"rate":0,"eta":null}"#
         ),
