@@ -93,7 +93,7 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "JobStore",
-            dependencies: ["CSQLite", "JobModel", system],
+            dependencies: ["CLinux", "CSQLite", "JobModel", system],
             swiftSettings: ours
         ),
         .target(

@@ -64,3 +64,10 @@ int deferd_set_access_list(int file, int is_default, const void *entries, size_t
 int deferd_accept(int listener) {
     return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
+
+void deferd_reserve(const char *path, long bytes) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0) return;
+    while (fallocate(file, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 && errno == EINTR) {}
+    close(file);
+}

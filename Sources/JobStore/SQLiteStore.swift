@@ -23,7 +23,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     let connection: SQLiteConnection
     private let room: Room
     private let transaction: SQLiteTransaction
-    let pool: ReadingPool
+    private let pool: ReadingPool
     private let checkpointer: Checkpointer
     /// The pages of the log after the last commit.
     private var pages: Int32 = 0
@@ -45,11 +45,11 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         deferd_settle_database()
         directory = try StateDirectory(path)
         let database = directory.database
-        try NewDatabase.makeIfMissing(database)
+        try Schema.makeIfMissing(database)
         let hasLog = StateDirectory.size(database + "-wal") > 0
         StateDirectory.removeDatabase(directory.backup)
         connection = try SQLiteConnection(database, errors: .write)
-        try NewDatabase.inspect(connection)
+        try Schema.inspect(connection)
         try connection.execute(
             """
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;

@@ -155,7 +155,7 @@ import Testing
             _ = try transaction.hasWork(.removeParts, of: 1)
             _ = try transaction.nextWork(ofOwnerAbove: nil)
         }
-        for connection in [store.connection] + store.pool.idle {
+        for connection in [store.connection, try reader.read { $0.connection }] {
             // What runs is looked at once, at a start.
             for sql in connection.statements.keys
             where (sql.hasPrefix("SELECT") || sql.hasPrefix("WITH")) && !sql.contains("jobs_by_life") {

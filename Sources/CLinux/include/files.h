@@ -47,3 +47,7 @@ int deferd_set_access_list(int file, int is_default, const void *entries, size_t
 
 /// Accepts a connection as nonblocking and close-on-exec: accept4(2), which Swift's Glibc module lacks.
 int deferd_accept(int listener);
+
+/// Has the file system keep room for the first bytes of a file, if it can; the file stays as long as it is: fallocate(2) with
+/// FALLOC_FL_KEEP_SIZE. glibc declares this call for GNU sources only, which excludes Swift's importer.
+void deferd_reserve(const char *path, long bytes);

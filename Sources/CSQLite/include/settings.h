@@ -8,10 +8,6 @@
 /// it does nothing.
 void deferd_settle_database(void);
 
-/// Has the file system keep room for the first bytes of a file, if it can; the file stays as long as it is. It is C as Swift
-/// does not see fallocate(2).
-void deferd_reserve(const char *path, long bytes);
-
 /// Has the log of a connection that has read it written in few pieces: all that comes before a sync with one system call,
 /// where SQLite makes two for each page. With DEFERD_TUNING=off it does nothing. Returns SQLITE_OK or the reason why not.
 int deferd_gather_log(sqlite3 *database);

@@ -98,13 +98,17 @@ package final class PreparedStatement: StoredColumns {
 }
 
 extension PreparedStatement: Bindings {
-    package func bind(integer: Int64, at index: Int32) { sqlite3_bind_int64(pointer, index, integer) }
+    package func bind(_ integer: Int64?, at index: Int32) {
+        if let integer { sqlite3_bind_int64(pointer, index, integer) }
+    }
 
-    package func bind(text: String, at index: Int32) {
+    package func bind(_ text: String?, at index: Int32) {
+        guard let text else { return }
         sqlite3_bind_text64(pointer, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
     }
 
-    package func bind(bytes: [UInt8], at index: Int32) {
+    package func bind(_ bytes: [UInt8]?, at index: Int32) {
+        guard let bytes else { return }
         // SQLite takes a null pointer for NULL.
         if bytes.isEmpty { return _ = sqlite3_bind_zeroblob(pointer, index, 0) }
         sqlite3_bind_blob64(pointer, index, bytes, UInt64(bytes.count), Self.copied)

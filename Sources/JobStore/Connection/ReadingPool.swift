@@ -65,8 +65,6 @@ final class ReadingPool: Sendable {
     /// Whether a long read keeps the log from starting again.
     var isReadForLong: Bool { state.withLock { !$0.long.isEmpty } }
 
-    var idle: [SQLiteConnection] { state.withLock(\.free) }
-
     /// Runs `body` while no connection reads a page. One thread at a time calls it.
     func withGateClosed(_ body: () -> Void) {
         for _ in 0..<count { permits.wait() }

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import JobModel
 
@@ -48,10 +49,10 @@ final class Room {
         try have(0)
     }
 
-    /// Lets the file have its present pages and some more. It does nothing if the file is that long already, and fails if it
-    /// cannot be.
+    /// Lets the file have its present pages and some more; fails if it cannot be that long.
     private func have(_ more: Int64) throws(StoreError) {
         var size = (try connection.number("PRAGMA page_count") + more) * pageSize
+        guard StateDirectory.size(connection.path) < size else { return }
         try Self.control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
     }
 

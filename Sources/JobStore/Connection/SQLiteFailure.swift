@@ -1,6 +1,7 @@
 import CSQLite
 import Glibc
 package import JobModel
+import SystemPackage
 
 /// The error of a call of SQLite.
 struct SQLiteFailure: Error, CustomStringConvertible {
@@ -33,6 +34,14 @@ extension StoreError {
             "The database \(path) is damaged: \(reason). It was left as it is; restore it and the files named "
                 + "\(path)-* from a backup, or move them all away to start with an empty state.",
             underlying: underlying)
+    }
+
+    /// The file cannot be written, for the reason in `errno`.
+    package static func unwritable(_ path: String) -> StoreError {
+        StoreError(
+            .write,
+            "The file \(path) cannot be written (\(Errno(rawValue: errno))); check its directory and file system.",
+            isLasting: isLasting(errno))
     }
 
     static func otherVersion(_ path: String, _ version: Int64) -> StoreError {

@@ -1,3 +1,6 @@
+import Glibc
+import JobModel
+
 /// The tables of the database.
 ///
 /// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
@@ -11,7 +14,41 @@ enum Schema {
     static let applicationID: Int64 = 0x4446_5244
     static let version: Int64 = 7
 
-    static let tables = """
+    /// Makes the database at `path` unless it exists, under another name until it is complete.
+    static func makeIfMissing(_ path: String) throws(StoreError) {
+        guard access(path, F_OK) != 0, errno == ENOENT else { return }
+        // SQLite never leaves a log without its database, and would drop this one.
+        guard StateDirectory.size(path + "-wal") == 0 else {
+            throw StoreError.damaged(path, "it is missing, but its log is there")
+        }
+        let draft = path + ".new"
+        // SQLite gives the files beside a database the same permissions.
+        try StateDirectory.createFile(draft)
+        // No daemon uses an incomplete draft, so it needs no journal, and is synced once. The first of the other settings
+        // already writes.
+        try SQLiteConnection(draft, errors: .write).execute(
+            """
+            PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+            PRAGMA auto_vacuum = INCREMENTAL; PRAGMA secure_delete = FAST;
+            BEGIN; \(tables)
+            PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version); COMMIT;
+            PRAGMA journal_mode = WAL
+            """)
+        guard StateDirectory.sync(draft), rename(draft, path) == 0, StateDirectory.sync(directoryOf: path) else {
+            throw StoreError.unwritable(path)
+        }
+    }
+
+    /// Throws unless the database is deferd's and of a known version.
+    static func inspect(_ connection: SQLiteConnection) throws(StoreError) {
+        guard try connection.number("PRAGMA application_id") == applicationID else {
+            throw StoreError.damaged(connection.path, "it is of another program")
+        }
+        let found = try connection.number("PRAGMA user_version")
+        guard found == version else { throw StoreError.otherVersion(connection.path, found) }
+    }
+
+    private static let tables = """
         CREATE TABLE jobs (
             id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, queue TEXT NOT NULL, source INTEGER NOT NULL,
             priority INTEGER NOT NULL, key TEXT, digest INTEGER, parent INTEGER, parent_link INTEGER, list INTEGER,

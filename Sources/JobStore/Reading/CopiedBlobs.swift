@@ -6,7 +6,7 @@ import SystemPackage
 /// table writes the files again.
 enum CopiedBlobs {
     private static let table = "copied_blobs"
-    private static let partSize: Int64 = 256 << 10
+    private static let partSize = 256 << 10
 
     /// Puts the files of `directory` that rows name into a copy. `check` throws to end this.
     static func putIn(
@@ -27,24 +27,20 @@ enum CopiedBlobs {
                 continue
             }
             defer { try? file.close() }
-            var offset: Int64 = 0
             // The size of a program's output may not be known yet.
-            while true {
+            for number in 0... {
                 try check()
-                let part = try read(file, name, from: offset, atMost: partSize)
+                let part = try read(file, name)
                 if part.isEmpty { break }
-                try copy.statement(insert, [blob.life, blob.number, offset, part]).run()
-                offset += Int64(part.count)
+                try copy.statement(insert, [blob.life, blob.number, number, part]).run()
             }
         }
     }
 
-    private static func read(
-        _ file: FileDescriptor, _ name: String, from offset: Int64, atMost size: Int64
-    ) throws(StoreError) -> [UInt8] {
+    private static func read(_ file: FileDescriptor, _ name: String) throws(StoreError) -> [UInt8] {
         do {
-            return try [UInt8](unsafeUninitializedCapacity: Int(size)) {
-                $1 = try file.read(fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer($0))
+            return try [UInt8](unsafeUninitializedCapacity: partSize) {
+                $1 = try file.read(into: UnsafeMutableRawBufferPointer($0))
             }
         } catch {
             throw StoreError(.read, "The file \(name) cannot be read (\(error)); check its disk and permissions.")

@@ -11,16 +11,15 @@ package protocol SQLReader: JobReader, SQLRows where Row == Snapshot.Row {
 package protocol SQLSnapshot: SQLRows {
     /// Selects the columns of ``JobColumns/selected``, the document, and the template of its list.
     static var selectJobs: String { get }
-    /// Compares a number with those of the parameter ?1.
-    static var isAmong: String { get }
-    static func parameter(_ numbers: [Int64]) -> any Bindable
-    /// The first jobs that a filter selects, and the last one that was tested; nil if there are no more.
+    /// Jobs that are read together, as their texts may be long.
+    static var step: Int { get }
+    /// Compares an id with the parameter ?1, which has the value `ids`.
+    static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable)
+    /// The first jobs that a filter selects, below a visible parent, and the last one that was tested; nil if there are no more.
     func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?)
 }
 
 extension SQLSnapshot {
-    /// Jobs that are read together, as their texts may be long.
-    private static var step: Int { 16 }
     /// Whether no job above a row of `jobs` is being removed or gone, and neither is that itself.
     package static var isVisible: String {
         """
@@ -34,31 +33,35 @@ extension SQLSnapshot {
         """
     }
 
-    package func isVisible(_ job: JobID) throws(StoreError) -> Bool {
+    func isVisible(_ job: JobID) throws(StoreError) -> Bool {
         let select = "SELECT 1 FROM jobs WHERE id = ?1 AND \(Self.isVisible)"
         return try !rows(select, [job], atMost: 1) { _ in true }.isEmpty
     }
 
-    /// Adds the existing jobs until the page is full.
-    func add(_ ids: [JobID], to page: inout SnapshotPage) throws(StoreError) {
-        var rest = ids[...]
-        while !rest.isEmpty, !page.isFull {
-            let part = Array(rest.prefix(Self.step))
-            rest = rest.dropFirst(Self.step)
-            let select = "\(Self.selectJobs) WHERE id \(Self.isAmong) AND \(Self.isVisible)"
+    /// The existing ones of these jobs, in the same order, until their texts take all of `room`.
+    func jobs(_ ids: [JobID], _ room: inout Int) throws(StoreError) -> [StoredJob] {
+        var jobs: [StoredJob] = []
+        for start in stride(from: 0, to: ids.count, by: Self.step) where room > 0 {
+            let part = Array(ids[start..<min(ids.count, start + Self.step)])
+            let (isAmong, parameter) = Self.isAmong(part)
+            let select = "\(Self.selectJobs) WHERE id \(isAmong) AND \(Self.isVisible)"
             let found = try rows(
-                select, [Self.parameter(part)], atMost: part.count, named: { "Job \(JobColumns.id($0))" }
-            ) { row throws(DamagedRow) in
-                (job: try StoredJob(row), size: StoredJob.size(row))
-            }
-            for id in part where !page.isFull {
-                if let (job, size) = found.first(where: { $0.job.row.id == id }) { page.append(job, size: size) }
+                select, [parameter], atMost: part.count, named: { "Job \(JobColumns.id($0))" }
+            ) { row throws(DamagedRow) in (job: try StoredJob(row), size: JobColumns.size(row)) }
+            for id in part where room > 0 {
+                guard let (job, size) = found.first(where: { $0.job.row.id == id }) else { continue }
+                jobs.append(job)
+                room -= size
             }
         }
+        return jobs
     }
 }
 
 extension SQLReader {
+    /// The bytes of the texts that are in memory together; the last job may exceed it.
+    private static var pageSize: Int { 2 << 20 }
+
     package static func name(_ text: String) -> any Bindable { Snapshot.name(text) }
 
     package func rows<Value>(
@@ -70,20 +73,17 @@ extension SQLReader {
     package func job(_ id: JobID) throws(StoreError) -> StoredJob? { try jobs([id]).first }
 
     package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
-        try read { snapshot throws(StoreError) in
-            var page = SnapshotPage()
-            try snapshot.add(ids, to: &page)
-            return page.jobs
-        }
+        var room = Self.pageSize
+        return try read { snapshot throws(StoreError) in try snapshot.jobs(ids, &room) }
     }
 
     package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
-        var page = SnapshotPage()
+        var (jobs, room): ([StoredJob], Int) = ([], Self.pageSize)
         try forEach(filter) { snapshot, ids throws(StoreError) in
-            try snapshot.add(ids, to: &page)
-            return page.isFull ? 0 : filter.limit - page.jobs.count
+            jobs += try snapshot.jobs(ids, &room)
+            return room > 0 ? filter.limit - jobs.count : 0
         }
-        return (page.jobs, page.isFull)
+        return (jobs, room <= 0)
     }
 
     package func ids(_ filter: JobFilter) throws(StoreError) -> [JobID] {
@@ -102,6 +102,7 @@ extension SQLReader {
         var (filter, wanted) = (filter, filter.limit)
         while wanted > 0 {
             filter.after = try read { snapshot throws(StoreError) -> JobID? in
+                if let parent = filter.parent, try !snapshot.isVisible(parent) { return nil }
                 let (ids, end) = try snapshot.ids(filter, atMost: wanted)
                 wanted = try body(snapshot, ids)
                 return end
@@ -111,10 +112,10 @@ extension SQLReader {
     }
 
     package func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
-        let condition = "id \(Snapshot.isAmong) AND \(Snapshot.isVisible)"
-        let select = "SELECT id, owner, state, version FROM jobs WHERE \(condition)"
+        let (isAmong, parameter) = Snapshot.isAmong(ids)
+        let select = "SELECT id, owner, state, version FROM jobs WHERE id \(isAmong) AND \(Snapshot.isVisible)"
         let found = try rows(
-            select, [Snapshot.parameter(ids)], atMost: ids.count, named: { "Job \($0.integer(0))" }
+            select, [parameter], atMost: ids.count, named: { "Job \($0.integer(0))" }
         ) { row throws(DamagedRow) in
             let standing = JobStanding(owner: try row.owner(1), state: try row.state(2), version: row.integer(3))
             return (row.integer(0), standing)
@@ -155,8 +156,11 @@ extension SQLReader {
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int, longestSpec: Int
     ) throws(StoreError) -> [StoredSchedule] {
         let select = "\(ScheduleColumns.selectWhole) WHERE \(condition)"
-        return try rows(select, values, atMost: limit, named: ScheduleColumns.name) { row throws(DamagedRow) in
-            try ScheduleColumns.whole(row, longestSpec: longestSpec)
+        return try rows(select, values, atMost: limit, named: { ScheduleColumns.name($0) }) { row throws(DamagedRow) in
+            let schedule = try ScheduleColumns.row(row)
+            let spec = schedule.specSize <= longestSpec ? row.bytes(ScheduleColumns.count) : nil
+            let state = row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) }
+            return StoredSchedule(schedule, spec: spec, lastState: state)
         }
     }
 
@@ -195,20 +199,5 @@ extension SQLReader {
             """
         return try rows(
             select, [life, blob?.life ?? 0, blob?.number ?? 0], atMost: limit, BlobReference.init)
-    }
-}
-
-/// Jobs that are in memory together, within a bound.
-struct SnapshotPage {
-    private static let largest = 2 << 20
-
-    private(set) var jobs: [StoredJob] = []
-    private var size = 0
-
-    var isFull: Bool { size >= Self.largest }
-
-    mutating func append(_ job: StoredJob, size: Int) {
-        jobs.append(job)
-        self.size += size
     }
 }

@@ -18,7 +18,7 @@ package final class SQLiteJobReader: SQLReader {
                 try body(Snapshot(connection: connection, damage: damage))
             }
         } catch {
-            if error.code == .damaged { damage.tell(error) }
+            if error.code == .damaged { damage.tell(error, once: error.message) }
             throw error
         }
     }

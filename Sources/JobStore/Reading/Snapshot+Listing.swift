@@ -7,7 +7,6 @@ extension Snapshot {
     private static let mostLookedAt = 4_000
 
     package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
-        if let parent = filter.parent, try !isVisible(parent) { return ([], nil) }
         var found: [JobID] = []
         var end: JobID?
         for var selection in try selections(filter) {

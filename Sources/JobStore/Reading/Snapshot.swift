@@ -9,9 +9,12 @@ package struct Snapshot: SQLSnapshot {
         SELECT \(JobColumns.selected), \(JobColumns.document), \
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) FROM jobs
         """
-    package static let isAmong = "IN (SELECT value FROM json_each(?1))"
+    package static let step = 1
 
-    package static func parameter(_ numbers: [Int64]) -> any Bindable { "\(numbers)" }
+    package static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable) {
+        // The other form takes a third more time.
+        ids.count == 1 ? ("= ?1", ids[0]) : ("IN (SELECT value FROM json_each(?1))", "\(ids)")
+    }
 
     package static func name(_ text: String) -> any Bindable { text }
 

@@ -45,7 +45,7 @@ package struct StateVerification {
         defer { if !hasIndex { unlink(database + "-shm") } }
         do {
             let connection = try SQLiteConnection(try name(), errors: .read, isReadOnly: true)
-            try NewDatabase.inspect(connection)
+            try Schema.inspect(connection)
             for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
             try look(connection)
         } catch {

@@ -24,10 +24,8 @@ package final class DamageReport: Sendable {
         }
     }
 
-    /// Reports that SQLite cannot read pages of the database.
-    func tell(_ error: StoreError) { tell(error, once: error.message) }
-
-    private func tell(_ error: StoreError, once name: String) {
+    /// Reports an error, such as that of pages that SQLite cannot read, once for each name.
+    func tell(_ error: StoreError, once name: String) {
         if known.withLock({ $0.insert(name).inserted && $0.count <= Self.most }) { report(error) }
     }
 

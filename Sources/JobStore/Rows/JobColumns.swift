@@ -34,73 +34,56 @@ package enum JobColumns {
         .map { "\($0.name) = ?\($0.rawValue + 1)" }.joined(separator: ", ") + " WHERE id = ?1"
 
     /// Stores the terms in the row ?1.
-    static let replaceTerms = "UPDATE jobs SET queue = ?2, priority = ?3, label = ?4, submitted = ?5 WHERE id = ?1"
+    package static let replaceTerms =
+        "UPDATE jobs SET queue = ?2, priority = ?3, label = ?4, submitted = ?5 WHERE id = ?1"
 
     // MARK: Writing
 
-    /// Binds values of the row whose parameters follow `start`. It is called for each column of each job, so it is not generic.
-    private struct Binder {
-        let statement: any Bindings
-        let start: Int32
-
-        func bind(_ value: Int64?, _ column: Column) {
-            if let value { statement.bind(integer: value, at: start + column.rawValue + 1) }
-        }
-
-        func bind(_ value: String?, _ column: Column) {
-            if let value { statement.bind(text: value, at: start + column.rawValue + 1) }
-        }
-
-        func bind(_ value: [UInt8]?, _ column: Column) {
-            if let value { statement.bind(bytes: value, at: start + column.rawValue + 1) }
-        }
-    }
-
-    /// Binds a new row from the parameter behind `start` on.
+    /// Binds a new row from the parameter behind `start` on. It is called for each job, so it boxes no value.
     package static func bind(_ row: JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
-        let binder = Binder(statement: statement, start: start)
-        binder.bind(Int64(row.owner), .owner)
-        binder.bind(row.queue, .queue)
-        binder.bind(row.plan.source.source.map { Int64($0.code) } ?? -1, .source)
-        binder.bind(Int64(row.priority), .priority)
+        func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
+        statement.bind(Int64(row.owner), at: at(.owner))
+        statement.bind(row.queue, at: at(.queue))
+        statement.bind(row.plan.source.source.map { Int64($0.code) } ?? -1, at: at(.source))
+        statement.bind(Int64(row.priority), at: at(.priority))
         if let key = row.key {
-            binder.bind(key, .key)
-            binder.bind(Int64(bitPattern: digest), .digest)
+            statement.bind(key, at: at(.key))
+            statement.bind(Int64(bitPattern: digest), at: at(.digest))
         }
         if let parent = row.parent {
-            binder.bind(parent.job, .parent)
-            binder.bind(Int64(parent.link), .parentLink)
-            binder.bind(parent.list, .list)
-            binder.bind(Int64(parent.index), .parentIndex)
+            statement.bind(parent.job, at: at(.parent))
+            statement.bind(Int64(parent.link), at: at(.parentLink))
+            statement.bind(parent.list, at: at(.list))
+            statement.bind(Int64(parent.index), at: at(.parentIndex))
         }
-        binder.bind(row.createdAt.milliseconds, .createdAt)
-        binder.bind(row.terms.keepsKey ? 1 : 0, .keepsKey)
-        binder.bind(row.label, .label)
-        binder.bind(submitted(row), .submitted)
+        statement.bind(row.createdAt.milliseconds, at: at(.createdAt))
+        statement.bind(row.terms.keepsKey ? 1 : 0, at: at(.keepsKey))
+        statement.bind(row.label, at: at(.label))
+        statement.bind(submitted(row), at: at(.submitted))
         bindChanging(row, to: statement, behind: start)
     }
 
     /// Binds the id and what changes.
     package static func bindChanging(_ row: JobRow, to statement: any Bindings, behind start: Int32 = 0) {
-        let binder = Binder(statement: statement, start: start)
-        binder.bind(row.id, .id)
-        binder.bind(Int64(row.state.code), .state)
-        binder.bind(Int64(row.waiting.rawValue), .waiting)
-        binder.bind(row.isRemoving ? 1 : 0, .removing)
-        binder.bind(row.hasDependents ? 1 : 0, .awaited)
-        binder.bind(Int64(row.crashes), .crashes)
-        binder.bind(row.version, .version)
-        binder.bind(Int64(row.link), .link)
-        binder.bind(row.host, .host)
-        binder.bind(row.run?.life, .runLife)
-        binder.bind(row.due, .due)
-        binder.bind(row.notBefore?.milliseconds, .notBefore)
-        binder.bind(row.deadline, .deadline)
-        binder.bind(row.finishedAt?.milliseconds, .finishedAt)
+        func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
+        statement.bind(row.id, at: at(.id))
+        statement.bind(Int64(row.state.code), at: at(.state))
+        statement.bind(Int64(row.waiting.rawValue), at: at(.waiting))
+        statement.bind(row.isRemoving ? 1 : 0, at: at(.removing))
+        statement.bind(row.hasDependents ? 1 : 0, at: at(.awaited))
+        statement.bind(Int64(row.crashes), at: at(.crashes))
+        statement.bind(row.version, at: at(.version))
+        statement.bind(Int64(row.link), at: at(.link))
+        statement.bind(row.host, at: at(.host))
+        statement.bind(row.run?.life, at: at(.runLife))
+        statement.bind(row.due, at: at(.due))
+        statement.bind(row.notBefore?.milliseconds, at: at(.notBefore))
+        statement.bind(row.deadline, at: at(.deadline))
+        statement.bind(row.finishedAt?.milliseconds, at: at(.finishedAt))
         var passed = row
-        binder.bind(
-            ByteCoder.bytes { coder throws(DamagedRow) in try life(of: &passed, by: &coder) }, .life)
-        binder.bind(row.carried?.encoded, .carried)
+        let life = ByteCoder.bytes { coder throws(DamagedRow) in try Self.life(of: &passed, by: &coder) }
+        statement.bind(life, at: at(.life))
+        statement.bind(row.carried?.encoded, at: at(.carried))
     }
 
     /// The blob with the parts of the submitted values that no query asks for.
@@ -113,9 +96,10 @@ package enum JobColumns {
     /// The id in the present row of a statement that selects ``selected``.
     package static func id(_ row: some StoredColumns) -> JobID { row.integer(Column.id.rawValue) }
 
-    /// The bytes of its blobs.
-    package static func size(_ row: some StoredColumns) -> Int {
-        [Column.submitted, .life, .carried].reduce(0) { $0 + row.size($1.rawValue) }
+    /// The bytes of the blobs in the row of a ``StoredJob``.
+    static func size(_ row: some StoredColumns) -> Int {
+        let blobs = [Column.submitted, .life, .carried].map(\.rawValue) + [selectedCount + 1, selectedCount + 2]
+        return blobs.reduce(0) { $0 + row.size($1) }
     }
 
     /// The job in the present row of a statement that selects ``selected``.

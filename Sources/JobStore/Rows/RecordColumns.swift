@@ -75,9 +75,4 @@ extension StoredJob {
             row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: JobColumns.selectedCount),
             template: try row.value(JobColumns.selectedCount + 2))
     }
-
-    /// The bytes of its texts in that row.
-    package static func size(_ row: some StoredColumns) -> Int {
-        JobColumns.size(row) + row.size(JobColumns.selectedCount + 1) + row.size(JobColumns.selectedCount + 2)
-    }
 }

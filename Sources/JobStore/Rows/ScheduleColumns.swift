@@ -21,7 +21,7 @@ enum ScheduleColumns {
         \("\(columns), size".split(separator: ", ").dropFirst(2).map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
         """
 
-    static func values(_ schedule: Schedule, spec: [UInt8]?) -> [(any Bindable)?] {
+    static func values(_ schedule: Schedule, name: any Bindable, spec: [UInt8]?) -> [(any Bindable)?] {
         var timing: [(any Bindable)?]
         switch schedule.timing {
         case .calendar(let text, _, let zone): timing = [text, zone, nil]
@@ -30,7 +30,7 @@ enum ScheduleColumns {
         let waiting = ByteCoder.bytes { coder throws(DamagedRow) in
             for time in schedule.waiting { _ = try coder.time(time) }
         }
-        return [schedule.key.owner, schedule.key.name, schedule.groups?.text] + timing + [
+        return [schedule.key.owner, name, schedule.groups?.text] + timing + [
             schedule.catchUp.rawValue, schedule.overlap.rawValue, schedule.isSuspended, schedule.setAt,
             schedule.doneUntil, schedule.lastTime, schedule.lastJob, schedule.submitted, schedule.skipped,
             waiting, schedule.specSize, schedule.next, schedule.version, schedule.storedSize, spec,
@@ -40,14 +40,6 @@ enum ScheduleColumns {
     /// The subject of a sentence about the schedule in the present row.
     static func name(_ row: some StoredColumns) -> String {
         "The schedule \"\((row.text(1) ?? "").echoed)\" of user \(row.integer(0))"
-    }
-
-    /// The schedule in the present row of a statement that selects ``selectWhole``, without a spec longer than `longestSpec`.
-    static func whole(_ row: some StoredColumns, longestSpec: Int) throws(DamagedRow) -> StoredSchedule {
-        let schedule = try self.row(row)
-        return StoredSchedule(
-            schedule, spec: schedule.specSize <= longestSpec ? row.bytes(count) : nil,
-            lastState: row.optionalInteger(count + 1).flatMap { JobState(code: $0) })
     }
 
     /// The schedule in the present row of a statement that begins with ``select``.

@@ -66,15 +66,11 @@ extension StoredColumns {
     }
 }
 
-/// Takes the values of parameters; one that is not bound is NULL.
+/// Takes the values of parameters; one that is not bound is NULL, as is nil.
 package protocol Bindings: AnyObject {
-    func bind(integer: Int64, at index: Int32)
-    func bind(text: String, at index: Int32)
-    func bind(bytes: [UInt8], at index: Int32)
-}
-
-extension Bindings {
-    package func bind(_ value: (some Bindable)?, at index: Int32) { value?.bind(to: self, at: index) }
+    func bind(_ integer: Int64?, at index: Int32)
+    func bind(_ text: String?, at index: Int32)
+    func bind(_ bytes: [UInt8]?, at index: Int32)
 }
 
 /// What can be bound to a parameter.
@@ -83,9 +79,7 @@ package protocol Bindable {
 }
 
 extension Bindable where Self: BinaryInteger {
-    package func bind(to parameters: some Bindings, at index: Int32) {
-        parameters.bind(integer: Int64(self), at: index)
-    }
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(Int64(self), at: index) }
 }
 
 extension Int64: Bindable {}
@@ -93,21 +87,17 @@ extension Int: Bindable {}
 extension UInt32: Bindable {}
 
 extension Bool: Bindable {
-    package func bind(to parameters: some Bindings, at index: Int32) {
-        parameters.bind(integer: self ? 1 : 0, at: index)
-    }
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(self ? 1 : 0, at: index) }
 }
 
 extension Timestamp: Bindable {
-    package func bind(to parameters: some Bindings, at index: Int32) {
-        parameters.bind(integer: milliseconds, at: index)
-    }
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(milliseconds, at: index) }
 }
 
 extension String: Bindable {
-    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(text: self, at: index) }
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(self, at: index) }
 }
 
 extension [UInt8]: Bindable {
-    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(bytes: self, at: index) }
+    package func bind(to parameters: some Bindings, at index: Int32) { parameters.bind(self, at: index) }
 }

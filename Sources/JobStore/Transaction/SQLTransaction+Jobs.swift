@@ -4,9 +4,10 @@ extension SQLTransaction {
     package func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
         try check()
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
-        return try rows(
-            Self.selectDocument, [job], atMost: 1, named: { _ in "The spec of job \(job)" }, NewJobRow.Document.init
-        ).first
+        let found = try rows(Self.selectDocument, [job], atMost: 1, named: { _ in "The spec of job \(job)" }) {
+            row throws(DamagedRow) in try NewJobRow.Document(row, from: 0)
+        }
+        return found.first
     }
 
     package func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
@@ -110,8 +111,6 @@ extension NewJobRow.Document {
         case .item(let value): (true, value.encoded)
         }
     }
-
-    init(_ row: some StoredColumns) throws(DamagedRow) { try self.init(row, from: 0) }
 
     init(_ row: some StoredColumns, from column: Int32) throws(DamagedRow) {
         if row.integer(column) == 0 {

@@ -8,9 +8,8 @@ extension SQLTransaction {
     /// Keeps the stored spec if it is given none.
     package func put(_ schedule: Schedule, spec: [UInt8]?) throws(StoreError) {
         willChange(.schedules)
-        var values = ScheduleColumns.values(schedule, spec: spec)
-        values[1] = Self.name(schedule.key.name)
-        try write(ScheduleColumns.insert, values)
+        let name = Self.name(schedule.key.name)
+        try write(ScheduleColumns.insert, ScheduleColumns.values(schedule, name: name, spec: spec))
     }
 
     package func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
@@ -43,8 +42,9 @@ extension SQLTransaction {
     private func schedules(
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int = 1
     ) throws(StoreError) -> [Schedule] {
-        try rows(
-            "\(ScheduleColumns.select) WHERE \(condition)", values, atMost: limit, named: ScheduleColumns.name,
-            ScheduleColumns.row)
+        let select = "\(ScheduleColumns.select) WHERE \(condition)"
+        return try rows(select, values, atMost: limit, named: { ScheduleColumns.name($0) }) {
+            row throws(DamagedRow) in try ScheduleColumns.row(row)
+        }
     }
 }

@@ -133,8 +133,9 @@ extension SQLTransaction {
     }
 
     package func counts() throws(StoreError) -> [CountKey: CountValue] {
-        let counts = try rows(
-            Self.selectCounts, [], atMost: .max, named: { _ in "A count of jobs" }, CountKey.count)
+        let counts = try rows(Self.selectCounts, [], atMost: .max, named: { _ in "A count of jobs" }) {
+            row throws(DamagedRow) in try CountKey.count(row)
+        }
         return Dictionary(counts) { $1 }
     }
 
@@ -151,8 +152,9 @@ extension SQLTransaction {
         _ condition: String, _ values: [(any Bindable)?], atMost limit: Int
     ) throws(StoreError) -> [WorkRow] {
         let select = "SELECT \(WorkRow.columns) FROM work WHERE \(condition)"
-        return try rows(
-            select, values, atMost: limit, named: { "The piece of work \($0.integer(0))" }, WorkRow.init)
+        return try rows(select, values, atMost: limit, named: { "The piece of work \($0.integer(0))" }) {
+            row throws(DamagedRow) in try WorkRow(row)
+        }
     }
 
     package func hasWork(_ kind: WorkRow.Kind, of job: JobID) throws(StoreError) -> Bool {

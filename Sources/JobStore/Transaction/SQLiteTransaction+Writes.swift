@@ -18,7 +18,7 @@ extension SQLiteTransaction {
             let isLong = text.count > JobColumns.longestText
             if isLong { long.append((entry.row.id, text)) }
             JobColumns.bind(entry.row, digest: entry.digest, to: statement, behind: start)
-            statement.bind(isItem, at: start + JobColumns.selectedCount + 1)
+            statement.bind(isItem ? 1 : 0, at: start + JobColumns.selectedCount + 1)
             statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 2)
         }
         for (job, text) in long { try write("INSERT INTO documents (job, text) VALUES (?1, ?2)", [job, text]) }
@@ -38,7 +38,7 @@ extension SQLiteTransaction {
         }
         tagged.sort { ($0.owner, $0.tag, $0.job) < ($1.owner, $1.tag, $1.job) }
         try insertTags.insert(tagged) { row, statement, start in
-            statement.bind(row.owner, at: start + 1)
+            statement.bind(Int64(row.owner), at: start + 1)
             statement.bind(row.tag, at: start + 2)
             statement.bind(row.job, at: start + 3)
         }

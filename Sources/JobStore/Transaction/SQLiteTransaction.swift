@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// A round's transaction. What is written is kept in buffers, sorted and written before a query that it may concern, and
 /// at the commit; so a job that is submitted and started in one round is one row written once.

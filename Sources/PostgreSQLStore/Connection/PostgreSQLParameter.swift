@@ -56,13 +56,13 @@ final class PostgreSQLParameters: Bindings {
         for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index) + 1) }
     }
 
-    private func set(_ kind: PostgreSQLParameter.Kind, _ bytes: [UInt8], _ index: Int32) {
-        values[Int(index) - 1] = PostgreSQLParameter(type: kind.rawValue, bytes: bytes)
+    private func set(_ kind: PostgreSQLParameter.Kind, _ bytes: [UInt8]?, _ index: Int32) {
+        if let bytes { values[Int(index) - 1] = PostgreSQLParameter(type: kind.rawValue, bytes: bytes) }
     }
 
-    func bind(integer: Int64, at index: Int32) { set(.integer, integer.bigEndianBytes, index) }
-    func bind(text: String, at index: Int32) { set(.text, Array(text.utf8), index) }
-    func bind(bytes: [UInt8], at index: Int32) { set(.bytes, bytes, index) }
+    func bind(_ integer: Int64?, at index: Int32) { set(.integer, integer?.bigEndianBytes, index) }
+    func bind(_ text: String?, at index: Int32) { set(.text, text.map { Array($0.utf8) }, index) }
+    func bind(_ bytes: [UInt8]?, at index: Int32) { set(.bytes, bytes, index) }
 }
 
 /// The values of many rows in one column, as an array that `unnest` makes rows of.
@@ -122,9 +122,9 @@ final class PostgreSQLRowArrays: Bindings {
         }
     }
 
-    func bind(integer: Int64, at index: Int32) { columns[Int(index) - 1].append(integer) }
-    func bind(text: String, at index: Int32) { columns[Int(index) - 1].append(text.utf8) }
-    func bind(bytes: [UInt8], at index: Int32) { columns[Int(index) - 1].append(bytes) }
+    func bind(_ integer: Int64?, at index: Int32) { if let integer { columns[Int(index) - 1].append(integer) } }
+    func bind(_ text: String?, at index: Int32) { if let text { columns[Int(index) - 1].append(text.utf8) } }
+    func bind(_ bytes: [UInt8]?, at index: Int32) { if let bytes { columns[Int(index) - 1].append(bytes) } }
 
     /// What the row did not bind is NULL.
     func endRow() {

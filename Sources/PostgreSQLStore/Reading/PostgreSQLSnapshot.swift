@@ -11,9 +11,11 @@ package struct PostgreSQLSnapshot: SQLSnapshot {
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) \
         FROM jobs JOIN documents ON documents.job = id
         """
-    package static let isAmong = "= ANY (?1)"
+    package static let step = 16
 
-    package static func parameter(_ numbers: [Int64]) -> any Bindable { PostgreSQLParameter.array(numbers) }
+    package static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable) {
+        ("= ANY (?1)", PostgreSQLParameter.array(ids))
+    }
 
     package static func name(_ text: String) -> any Bindable { Array(text.utf8) }
 
@@ -27,7 +29,6 @@ package struct PostgreSQLSnapshot: SQLSnapshot {
 
     /// Selects all at once.
     package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
-        if let parent = filter.parent, try !isVisible(parent) { return ([], nil) }
         var selection = Selection(filter)
         if filter.parent == nil {
             selection.owners =

@@ -48,12 +48,12 @@ extension PostgreSQLTransaction {
         var files: [(blob: BlobReference, job: JobID)] = []
         for entry in new {
             JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
-            rows.bind(text: entry.row.node ?? "", at: Self.node)
+            rows.bind(entry.row.node ?? "", at: Self.node)
             rows.endRow()
             let (isItem, text) = entry.document?.stored ?? (false, [])
-            documents.bind(integer: entry.row.id, at: 1)
-            documents.bind(integer: isItem ? 1 : 0, at: 2)
-            documents.bind(bytes: text, at: 3)
+            documents.bind(entry.row.id, at: 1)
+            documents.bind(isItem ? 1 : 0, at: 2)
+            documents.bind(text, at: 3)
             documents.endRow()
             if case .item(.file(let blob)) = entry.document { files.append((blob, entry.row.id)) }
             files += entry.row.references.map { ($0, entry.row.id) }
@@ -79,7 +79,7 @@ extension PostgreSQLTransaction {
         let rows = PostgreSQLRowArrays(Self.kinds + [.text])
         for row in changed {
             JobColumns.bindChanging(row, to: rows, behind: 0)
-            rows.bind(text: row.node ?? "", at: Self.node)
+            rows.bind(row.node ?? "", at: Self.node)
             rows.endRow()
         }
         let used = [rows.columns[0]] + rows.columns[Self.changing] + rows.columns.suffix(1)
@@ -95,8 +95,8 @@ extension PostgreSQLTransaction {
     /// Replaces the terms of a job that is in the database, with these tags.
     func replaceTerms(of row: JobRow, tags old: [String]) throws(StoreError) {
         try write(
-            "UPDATE jobs SET queue = $2, priority = $3, label = $4, submitted = $5 WHERE id = $1", row.id, row.queue,
-            row.priority, row.label.map { Array($0.utf8) }, JobColumns.submitted(row))
+            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label.map(Self.name),
+            JobColumns.submitted(row))
         guard old != row.tags else { return }
         try delete(tags: old.map { (row, $0) })
         try insertTags(of: [row])

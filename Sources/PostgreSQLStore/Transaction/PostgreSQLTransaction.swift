@@ -224,7 +224,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         guard !unknown.isEmpty else { return try check() }
         let names = PostgreSQLRowArrays([.integer, .bytes])
         for case .key(let owner, let key) in unknown {
-            names.bind(owner, at: 1)
+            names.bind(Int64(owner), at: 1)
             names.bind(Array(key.utf8), at: 2)
             names.endRow()
         }

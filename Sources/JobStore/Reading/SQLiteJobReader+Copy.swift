@@ -2,19 +2,18 @@ import Dispatch
 import Glibc
 package import JobModel
 
-/// Makes copies of the state while jobs run.
-///
-/// SQLite copies the rows of one snapshot, so the copy is of one moment, and no round waits for it. What rounds write
-/// meanwhile stays in the log.
-enum StateCopy {
-    /// Bytes that must stay free on the disk.
+/// Copies of the state, and checks of it, while jobs run.
+extension SQLiteJobReader {
+    /// Bytes that must stay free on the disk beside a copy.
     private static let leastLeft: Int64 = 64 << 20
 
-    static func make(_ directory: StateDirectory, _ pool: ReadingPool) throws(StoreError) -> String {
+    /// SQLite copies the rows of one snapshot, so the copy is of one moment, and no round waits for it. What rounds write
+    /// meanwhile stays in the log.
+    package func copyState() throws(StoreError) -> String {
         let path = directory.backup
         do {
             try pool.readForLong { source throws(StoreError) in
-                try checkRoom(directory.path, source)
+                try checkRoom(source)
                 try StateDirectory.createFile(path)
                 // The copy is not synced: the client that keeps it writes it again.
                 try source.execute("PRAGMA synchronous = OFF")
@@ -36,25 +35,19 @@ enum StateCopy {
     }
 
     /// Throws unless there is room for the copy, so that jobs can be stored meanwhile.
-    private static func checkRoom(_ directory: String, _ source: SQLiteConnection) throws(StoreError) {
-        let size = try source.number(
-            """
-            SELECT cast((SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) + total(size) AS INTEGER) \
-            FROM (SELECT DISTINCT life, number, size FROM blobs)
-            """)
+    private func checkRoom(_ source: SQLiteConnection) throws(StoreError) {
+        let files = try source.number(
+            "SELECT cast(total(size) AS INTEGER) FROM (SELECT DISTINCT life, number, size FROM blobs)")
+        let size = StateDirectory.size(directory.database).saturatingAdding(files)
         var disk = statvfs()
-        guard statvfs(directory, &disk) == 0 else { throw StoreError.unwritable(directory) }
+        guard statvfs(directory.path, &disk) == 0 else { throw StoreError.unwritable(directory.path) }
         let free = Double(disk.f_bavail) * Double(disk.f_frsize)
-        guard free < Double(size) + Double(leastLeft) else { return }
+        guard free < Double(size) + Double(Self.leastLeft) else { return }
         throw StoreError(
             .write,
-            "A backup takes \(size) bytes for a while in \(directory), and \(Int64(free)) are free there; make room and "
+            "A backup takes \(size) bytes for a while in \(directory.path), and \(Int64(free)) are free there; make room and "
                 + "try again.")
     }
-}
-
-extension SQLiteJobReader {
-    package func copyState() throws(StoreError) -> String { try StateCopy.make(directory, pool) }
 
     /// Checks the pages of the database in the background; calls `done` with the flaws, in sentences, unless the store is
     /// closed before.
