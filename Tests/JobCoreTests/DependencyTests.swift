@@ -136,12 +136,16 @@ import Testing
         }
         let cancelled = try submit()
         let overdue = try submit(("deadline", 5))
-        let late = try submit(("timeout", 5), ("retry", ["max": 0]))
+        let late = try submit(("timeout", 5), ("retry", ["max": 3]))
+        let timer = try driver.submit(["source": ["type": "timer", "seconds": 10], "timeout": 5])
         driver.ask(.change(cancelled, .cancel))
         driver.advance(by: 6)
         #expect(try driver.row(cancelled).state == .cancelled)
         #expect(try driver.row(overdue).carried?.error?.kind == .deadline)
-        #expect(try driver.row(late).carried?.error?.kind == .timeout)
+        // The timeout bounds the whole wait, so there is no other attempt.
+        for job in [late, timer] {
+            #expect(try driver.row(job).carried?.error?.kind == .timeout && driver.row(job).state == .failed)
+        }
         try driver.succeed(target)
         #expect(try driver.row(late).state == .failed)
     }

@@ -73,8 +73,7 @@ extension Core {
             }
         let error = JobError(
             .timeout,
-            "\(subject) took longer than the timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.",
-            retryable: row.waiting != .children)
+            "\(subject) took longer than the timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.")
         try linkEnded(row, .failure(error), keepingSlot: false, round)
     }
 

@@ -26,13 +26,14 @@ import Testing
     }
 
     @Test func timeout_boundsOneAttempt_ofOneSource() async throws {
-        try await Daemon.run { _, wire in
-            let error = try await wire.fail(.timer(1000, ["timeout": 0.1, "retry": ["max": 2, "initial": 0.01]]))
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            let spec: JSON = .fetch(origin.url("/"), ["timeout": 0.1, "retry": ["max": 2, "initial": 0.01]])
+            let error = try await wire.fail(spec)
             #expect(error["kind"] == "timeout")
             #expect(error["attempts"] == 3)
             let timer: JSON = ["type": "timer", "seconds": 1000]
             let links: JSON = [
-                ["then": ["source": timer, "timeout": 0.1, "retry": ["max": 0]]],
+                ["then": ["source": timer, "timeout": 0.1]],
                 ["fail": ["return": "{{error/kind}} {{error/attempts}}"]],
             ]
             #expect(try await wire.succeed(.value(1, ["then": links])) == "timeout 1")
