@@ -77,11 +77,16 @@ final class DownloadTarget: Sendable {
     /// Opens the existing file if the caller may read it. Blocks.
     func openExisting() throws(JobError) -> ReadableFile {
         if let file = try ReadableFile(name, in: directory, path, files, transfer.userFiles) { return file }
-        throw JobError(.exists, "\"\(absolutePath)\" exists but is not a regular file; give another path.")
+        throw notRegular(name)
     }
 
-    /// Throws if the caller may not replace `name`. Blocks.
+    private func notRegular(_ name: String) -> JobError {
+        JobError(.exists, "\"\(path.absolute(name))\" exists but is not a regular file; give another path.")
+    }
+
+    /// Throws if the caller may not replace `name`, or if it is a device, a FIFO or a socket. Blocks.
     func checkReplacing(_ name: String) throws(JobError) {
+        if let existing = try existing(name), !existing.isRegular, !existing.isSymbolicLink { throw notRegular(name) }
         do throws(Errno) {
             if try path.permitsReplacing(name, in: directory.descriptor, files) { return }
         } catch  where error == .noSuchFileOrDirectory {

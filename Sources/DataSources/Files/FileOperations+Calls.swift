@@ -16,8 +16,8 @@ extension FileOperations {
             identity: Status.Identity(inode: found.inode, createdAt: found.created),
             size: found.size,
             modifiedAt: found.modified, isDirectory: found.mode & S_IFMT == S_IFDIR,
-            isRegular: found.mode & S_IFMT == S_IFREG, links: found.links, owner: found.owner,
-            group: found.group, mode: found.mode & 0o7777)
+            isRegular: found.mode & S_IFMT == S_IFREG, isSymbolicLink: found.mode & S_IFMT == S_IFLNK,
+            links: found.links, owner: found.owner, group: found.group, mode: found.mode & 0o7777)
     }
 
     func setModified(_ file: Int32, _ time: Timestamp) throws(Errno) {

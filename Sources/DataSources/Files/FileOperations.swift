@@ -113,6 +113,7 @@ extension FileOperations {
         package let modifiedAt: Int64
         package let isDirectory: Bool
         package let isRegular: Bool
+        package let isSymbolicLink: Bool
         package let links: UInt32
         package let owner: UInt32
         package let group: UInt32

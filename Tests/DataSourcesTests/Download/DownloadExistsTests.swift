@@ -1,6 +1,7 @@
 import DataSources
 import DeferredKit
 import Foundation
+import Glibc
 import JobModel
 import Testing
 import TestOrigin
@@ -61,6 +62,29 @@ import TestOrigin
             let result = try await bench.result(source, job: 3)
             #expect(result["path"]?.string == bench.downloads + "/x")
             #expect(bench.bytes(of: bench.downloads + "/x") == Array("ABCDEF".utf8))
+        }
+    }
+
+    /// A FIFO that is there before or appears during the transfer is not replaced.
+    @Test(arguments: ["replace", "validate"], [true, false])
+    func fifo_isNotReplaced(exists: String, isThereBefore: Bool) async throws {
+        let gate = OriginGate()
+        let script: ScriptedOrigin.Script = { _, _ in
+            [.head("200 OK", [("Content-Length", "6")]), .send("abc"), .wait(gate), .send("def")]
+        }
+        try await Workbench.run(against: script) { origin, bench in
+            let path = bench.root + "/fifo"
+            if isThereBefore { mkfifo(path, 0o600) }
+            let deferred = try bench.start(.download(origin.url("/x"), to: path, ["exists": .string(exists)]))
+            if !isThereBefore {
+                await deferred.progress(reaches: 3)
+                mkfifo(path, 0o600)
+            }
+            gate.open()
+            let error = await #expect(throws: JobError.self) { try await deferred.get() }
+            #expect(error?.kind == .exists && error?.message.contains("regular file") == true)
+            #expect(origin.log.count() == (isThereBefore ? 0 : 1))
+            #expect(bench.names(below: bench.root) == ["fifo"])
         }
     }
 

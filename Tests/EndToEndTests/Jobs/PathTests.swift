@@ -42,19 +42,17 @@ import Testing
                 let events = try FileEvents(in: [directory])
                 let job = try await wire.run(
                     .download(origin.url("/x"), to: exists + "/x", ["exists": .string(exists)]))
-                let isReplaced = kind != "directory" && ["replace", "validate"].contains(exists)
-                if isReplaced || exists == "rename" {
-                    let name = isReplaced ? "x" : "x-1"
-                    #expect(job["result"]?["path"]?.string == "\(directory)/\(name)", "\(job)")
+                if exists == "rename" {
+                    #expect(job["result"]?["path"]?.string == "\(directory)/x-1", "\(job)")
                     #expect(!events.opened().contains("x"))
-                    #expect(try Files.bytes("\(directory)/\(name)") == Array("new".utf8))
+                    #expect(try Files.bytes("\(directory)/x-1") == Array("new".utf8))
                 } else {
                     #expect(job["error"]?["kind"] == "exists", "\(job)")
                     #expect(job["error"]?["message"]?.string?.contains("\(directory)/x\"") == true, "\(job)")
                     #expect(events.opened() == [])
                     #expect(Files.names(in: directory) == ["x"])
                 }
-                if !isReplaced { #expect(try status(directory + "/x") == before) }
+                #expect(try status(directory + "/x") == before)
             }
             let before = try make(kind, at: daemon.downloads + "/x")
             let part = try make(kind, at: daemon.downloads + "/y.part")
