@@ -82,6 +82,7 @@ extension JobRow {
         if case .failure(var error) = outcome {
             error.link = link
             error.attempts = max(1, attempt)
+            if error.kind == .program, step?.isRepeatable != true { error.isRetryable = false }
             outcome = .failure(error)
             if let pause = pause(after: error, at: now) {
                 state = .scheduled

@@ -106,6 +106,15 @@ import Testing
         #expect(post.finish(.passing) == .finish)
     }
 
+    @Test(arguments: [(#","retry":{"max":1}"#, true), (#","retry":{"max":0}"#, false), ("", false)])
+    func program_isRetryable_ifTheSpecSaysSo(_ retry: String, _ isRetryable: Bool) throws {
+        var job = try JobRow.submitted(#"{"source":{"type":"program","command":["/bin/x"]}\#(retry)}"#)
+        job.start()
+        job.finish(.failure(JobError(.program, "It exited with 75.", retryable: true)))
+        #expect((job.lastFailure ?? job.carried?.error)?.isRetryable == isRetryable)
+        #expect(job.state == (isRetryable ? .scheduled : .failed))
+    }
+
     @Test func link_isRetried_byItsOwnPolicy() throws {
         var job = try JobRow.chain(
             #"{"then":{"source":{"type":"timer","seconds":0},"retry":{"max":1,"jitter":false}}}"#, #""retry":{"max":0}"#
