@@ -46,6 +46,48 @@ import Testing
         #expect(try driver.row(retried).attempt == 2)
     }
 
+    @Test func manyJobs_areRefused_forWhatLiesInNone() throws {
+        var settings = CoreSettings()
+        settings.limits.queuedJobsPerUser = 2
+        let driver = try CoreDriver(settings)
+        func failure(_ jobs: [JobID], _ action: JobAction) -> CoreError? {
+            guard case .failed(let error)? = driver.ask(.changeAll(jobs, action, onlyCounts: false)) else { return nil }
+            return error
+        }
+        let done = try (0..<3).map { _ in try driver.submit(["source": ["type": "value", "value": 1]]) }
+        let held = try driver.submit(["source": ["type": "url", "url": "http://h/"], "held": true])
+        var changes = JobSettings()
+        changes.queue = "nope"
+        #expect(failure([held, 99], .set(changes))?.code == .invalid(JSONPointer(["queue"])))
+        // Retried jobs wait in it.
+        driver.ask(.setQueue("default", .suspending), isAdmin: true)
+        #expect(failure(done, .retry(from: .start))?.code == .busy(retryAfter: 1))
+        #expect(try driver.row(done[0]).state == .queued && driver.row(done[1]).state == .succeeded)
+        // A job without a download does not end the call.
+        changes = JobSettings()
+        changes.rate = 5
+        guard
+            case .counted(done: 0, skipped: 2)? = driver.ask(.changeAll([held, 99], .set(changes), onlyCounts: false))
+        else { return #expect(Bool(false), "It got another answer.") }
+    }
+
+    @Test func key_isSaidToBeFree_afterTheRightEvent() throws {
+        let driver = try CoreDriver()
+        func message(_ job: JobID) -> String? {
+            guard case .failed(let error)? = driver.ask(.change(job, .retry(from: .start))) else { return nil }
+            return error.message
+        }
+        let spec: JSON = ["source": ["type": "url", "url": "http://h/"], "key": "k", "keyUntil": "finished"]
+        let first = try driver.submit(spec)
+        try driver.succeed(first)
+        let second = try driver.submit(spec)
+        #expect(message(first)?.contains("wait for its end") == true)
+        try driver.succeed(second)
+        let third = try driver.submit(["source": ["type": "value", "value": 1], "key": "k"])
+        #expect(try driver.row(third).state == .succeeded)
+        #expect(message(first)?.contains("remove that job") == true)
+    }
+
     @Test func deadline_appliesToThePresentAttempt_whenItChanges() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(["source": ["type": "url", "url": "http://h/"], "deadline": 10, "timeout": 100])
@@ -141,5 +183,13 @@ import Testing
         // The target was removed for its room, so there is no job to wait for.
         #expect(throws: ProtocolError.self) { try answers[0].get() }
         #expect(!driver.exists(target))
+    }
+}
+
+extension QueueChange {
+    fileprivate static var suspending: QueueChange {
+        var change = QueueChange()
+        change.isSuspended = .some(true)
+        return change
     }
 }

@@ -7,8 +7,7 @@ package enum CoreRequest: Sendable {
     /// Answered with `changed`: of a cancellation once the job has ended or, if that takes time, has been told to stop; of
     /// a removal with `done`, once the job and its descendants are gone.
     case change(JobID, JobAction)
-    /// Changes each of these jobs that exists and whose state allows the action, or only counts them. Answered with
-    /// `counted`.
+    /// Changes each of these jobs that exists and allows the action, or only counts them. Answered with `counted`.
     case changeAll([JobID], JobAction, onlyCounts: Bool)
     /// Answered with `done` once each job has ended or is gone, perhaps at once; a job may have restarted since. Fails if a
     /// job does not exist or belongs to another user.

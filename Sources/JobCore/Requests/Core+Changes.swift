@@ -11,6 +11,7 @@ extension Core {
     func change(
         _ id: JobID, _ action: JobAction, _ request: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
+        if let refusal = refusal(of: action) { return fail(request, refusal) }
         guard let row = try find(id, caller, round) else { return fail(request, .noJob(id)) }
         if let refusal = try refusal(of: action, row, round) { return fail(request, refusal) }
         let event = try carryOut(action, row, round)
@@ -19,14 +20,22 @@ extension Core {
         pending.waits.append(.begin(request, [event], answer))
     }
 
-    /// Changes each of these jobs that exists and whose state allows the action, or only counts them.
+    /// Changes each of these jobs that exists and allows the action, or only counts them. An obstacle that does not lie
+    /// in a job, or that passes, ends the change, so that its caller can repeat it.
     func change(
         _ ids: [JobID], _ action: JobAction, onlyCounts: Bool, _ request: RequestID, _ caller: Caller, _ round: Round
     ) throws(StoreError) {
+        if let refusal = refusal(of: action) { return fail(request, refusal) }
         var count = 0
         var events: Set<Waits.Event> = []
         for id in ids {
-            guard let row = try find(id, caller, round), try refusal(of: action, row, round) == nil else { continue }
+            guard let row = try find(id, caller, round) else { continue }
+            if let refusal = try refusal(of: action, row, round) {
+                switch refusal.code {
+                case .busy, .storage: return fail(request, refusal)
+                default: continue
+                }
+            }
             count += 1
             if onlyCounts { continue }
             // The ends of runs are not waited for: those of programs may take seconds.
@@ -37,6 +46,12 @@ extension Core {
     }
 
     // MARK: - What the state allows
+
+    /// Returns why no job can be changed so.
+    private func refusal(of action: JobAction) -> ProtocolError? {
+        guard case .set(let settings) = action, let queue = settings.queue else { return nil }
+        return refusal(of: [(queue, JSONPointer(["queue"]))])
+    }
 
     /// Returns why a job cannot be changed.
     private func refusal(of action: JobAction, _ row: JobRow, _ round: Round) throws(StoreError) -> ProtocolError? {
@@ -74,9 +89,6 @@ extension Core {
                     "Job \(row.id) is running; its queue, priority and start time can no longer change; cancel it, then retry it."
                 )
             }
-            if let queue = settings.queue, !takesJobs(queue) {
-                return refusal(of: [(queue, JSONPointer(["queue"]))])
-            }
             guard settings.rate != nil, !row.plan.downloads else { return nil }
             return ProtocolError(
                 SpecError(JSONPointer(["rate"]), "Job \(row.id) has no download to which a rate applies."))
@@ -102,8 +114,9 @@ extension Core {
         if !row.holdsKey, let key = row.key,
             let holder = try round.transaction.holder(ofKey: key, owner: row.owner)
         {
-            return .keyConflict(
-                holder, "The key of job \(row.id) belongs to job \(holder) now; wait for its end.")
+            let keepsKey = try round.transaction.job(holder)?.terms.keepsKey ?? true
+            let advice = keepsKey ? "remove that job first" : "wait for its end"
+            return .keyConflict(holder, "The key of job \(row.id) belongs to job \(holder) now; \(advice).")
         }
         // A retried job waits like a submitted one.
         return refusalWithoutRoom ?? refusalOfWaiting(row.owner)
