@@ -90,7 +90,7 @@ package struct IncomingCall: Sendable, Equatable {
             return invalid("a call has no member \"\(stranger.name.echoed)\".", id: id)
         }
         switch object["params"] {
-        case nil: return IncomingCall(Request(id: id, method: method, params: JSONObject()))
+        case nil, .null: return IncomingCall(Request(id: id, method: method, params: JSONObject()))
         case .object(let params): return IncomingCall(Request(id: id, method: method, params: params))
         case .array:
             let fault = SpecError(JSONPointer(), "Params are given by name, in an object, not in an array.")

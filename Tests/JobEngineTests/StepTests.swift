@@ -14,7 +14,7 @@ import Testing
 
     @Test(
         arguments: [
-            (object, ["both": ["return": "{{input}}"]], ["a": 1]),
+            (object, ["both": ["source": nil, "return": "{{input}}"]], ["a": 1]),
             (object, ["then": ["return": "{{input/a}} {{job/label}} {{job/attempt}}"]], "1 mine 1"),
             (failing, ["fail": ["return": "{{error/kind}}"]], "mine"),
         ] as [(JSON, JSON, JSON)])
@@ -42,10 +42,13 @@ import Testing
     @Test func keys_joinJobsOfTheSameSpec_whateverTheOrderOfMembers() async throws {
         try await TestEngine.with { test in
             let first = try await test.submit(["source": ["type": "value", "value": ["a": 1, "b": 2]], "key": "k"])
-            let second = try await test.submit(["key": "k", "source": ["value": ["b": 2, "a": 1], "type": "value"]])
+            let second = try await test.submit(
+                ["key": "k", "label": nil, "source": ["value": ["b": 2, "a": 1], "type": "value"]])
             #expect(first == second)
-            await #expect(throws: ProtocolError.self) {
-                try await test.submit(["source": ["type": "value", "value": ["a": 2, "b": 1]], "key": "k"])
+            for value: JSON in [["a": 2, "b": 1], ["a": 1, "b": 2, "c": nil]] {
+                await #expect(throws: ProtocolError.self) {
+                    try await test.submit(["source": ["type": "value", "value": value], "key": "k"])
+                }
             }
         }
     }

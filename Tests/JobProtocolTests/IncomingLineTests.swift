@@ -20,6 +20,7 @@ import Testing
         #expect(
             read(#"{"jsonrpc":"2.0","method":"foobar"}"#).calls
                 == [IncomingCall(Request(id: nil, method: "foobar", params: members([:])))])
+        #expect(read(#"{"jsonrpc":"2.0","method":"m","params":null}"#).requests.map(\.params) == [JSONObject()])
         // One that cannot be carried out is not answered either.
         let line = read(#"{"jsonrpc":"2.0","method":"update","params":[1,2,3,4,5]}"#)
         #expect(line.rejections.count == 1 && line.rejections[0].id == nil)
@@ -51,7 +52,7 @@ import Testing
         "1", "null", #""x""#, "true", "{}", "[]", #"{"jsonrpc":"2.0"}"#,
         #"{"jsonrpc":"2.0","method":1,"params":"bar"}"#,
         #"{"jsonrpc":"2.0","method":{}}"#, #"{"jsonrpc":2.0,"method":"m"}"#, #"{"jsonrpc":"1.0","method":"m"}"#,
-        #"{"jsonrpc":"2.0","method":"m","params":null}"#, #"{"jsonrpc":"2.0","method":"m","params":"x"}"#,
+        #"{"jsonrpc":"2.0","method":"m","params":true}"#, #"{"jsonrpc":"2.0","method":"m","params":"x"}"#,
         #"{"method":"m"}"#, #"{"jsonrpc":"2.0","method":"m","extra":1}"#, #"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
         #"{"jsonrpc":"2.0","id":[1],"method":"m"}"#, #"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
     ])

@@ -31,7 +31,7 @@ extension Core {
         for id in ids {
             guard let row = try find(id, caller, round) else { continue }
             if let refusal = try refusal(of: action, row, round) {
-                switch refusal.code {
+                switch ProtocolError.Code(rawValue: refusal.code) {
                 case .busy, .storage: return fail(request, refusal)
                 default: continue
                 }

@@ -213,16 +213,25 @@ extension NewJob {
 extension JSON {
     /// The same for values that are equal, whatever the order of members, and in each life of the daemon: FNV-1a.
     package var digest: UInt64 {
-        canonical.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        canonical(keepingNull: false).utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// With sorted members. The environments of programs do not count: that of a shell differs each time.
-    private var canonical: JSON {
+    /// The members of specs that contain values.
+    private static let values: Set = ["value", "return", "json", "input", "in"]
+
+    /// With sorted members. The environments of programs do not count: that of a shell differs each time. Nor does null
+    /// where it means the same as an omitted member.
+    private func canonical(keepingNull: Bool) -> JSON {
         switch self {
-        case .array(let elements): .array(elements.map(\.canonical))
+        case .array(let elements): .array(elements.map { $0.canonical(keepingNull: keepingNull) })
         case .object(let object):
             .object(
-                JSONObject(object.sorted.filter { !object.hidesValues(of: $0.name) }).mapValues(\.value.canonical))
+                JSONObject(
+                    object.sorted.compactMap { member in
+                        let keepsNull = keepingNull || Self.values.contains(member.name)
+                        if object.hidesValues(of: member.name) || member.value.isNull && !keepsNull { return nil }
+                        return .init(name: member.name, value: member.value.canonical(keepingNull: keepsNull))
+                    }))
         default: self
         }
     }

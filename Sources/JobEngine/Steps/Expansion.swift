@@ -121,7 +121,7 @@ struct Expansion: Sendable {
             case .finally: "finally"
             }
         for action in ["source", "return", "throw"] {
-            if let written = link[branch]?[action] { return (action, written) }
+            if let written = link[branch]?[action], action == "return" || !written.isNull { return (action, written) }
         }
         return nil
     }

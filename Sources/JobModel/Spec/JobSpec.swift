@@ -101,8 +101,8 @@ extension JSON {
     /// Returns a child's spec with its parent's queue and priority where it names none.
     package func inheriting(queue: String, priority: Int) -> JSON {
         guard var members = object else { return self }
-        if members["queue"] == nil { members["queue"] = .string(queue) }
-        if members["priority"] == nil, priority != 0 { members["priority"] = JSON(priority) }
+        if members["queue"]?.isNull != false { members["queue"] = .string(queue) }
+        if members["priority"]?.isNull != false, priority != 0 { members["priority"] = JSON(priority) }
         return .object(members)
     }
 }

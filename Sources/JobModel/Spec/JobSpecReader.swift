@@ -217,7 +217,10 @@ package struct JobSpecReader {
     ) throws(SpecError) -> (plan: JobPlan.Step, shape: ResultShape) {
         let reader = try MemberReader(json, at: pointer, mode: .literal)
         try reader.allow(["source", "return", "throw", "timeout", "retry"])
-        let actions = ["source", "return", "throw"].filter { reader.object[$0] != nil }
+        let actions = ["source", "return", "throw"].filter { name in
+            // Null is a value that a step can return.
+            name == "return" ? reader.object[name] != nil : reader.value(name) != nil
+        }
         guard actions.count == 1, let action = actions.first, let written = reader.object[action] else {
             throw SpecError(pointer, "A step is exactly one of \"source\", \"return\" and \"throw\".")
         }
@@ -275,7 +278,8 @@ package struct JobSpecReader {
 
     private mutating func child(_ json: JSON, at pointer: JSONPointer, _ context: Context) throws(SpecError) {
         let spec = try job(json, at: pointer, context)
-        guard json["queue"] != nil, context.mode != .template || !TemplateText.hasExpression(spec.terms.queue),
+        guard json["queue"]?.isNull == false,
+            context.mode != .template || !TemplateText.hasExpression(spec.terms.queue),
             !queues.contains(where: { $0.name == spec.terms.queue })
         else { return }
         queues.append((spec.terms.queue, pointer.appending("queue")))

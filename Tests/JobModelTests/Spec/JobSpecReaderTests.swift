@@ -121,6 +121,16 @@ import Testing
         #expect(try JobModelTests.fault(in: text) == nil)
     }
 
+    @Test(arguments: ["timeout", "priority"]) func number_isRefused_whenItIsTooLarge(_ name: String) throws {
+        #expect(try fault(#""\#(name)":1e999"#)?.reason.contains(" from ") == true)
+    }
+
+    @Test func children_inherit_whereTheyNameNothing() throws {
+        let child: JSON = ["source": ["type": "error"], "queue": nil, "priority": nil]
+        let inherited = child.inheriting(queue: "q", priority: 5)
+        #expect(inherited["queue"] == "q" && inherited["priority"] == 5)
+    }
+
     @Test func unknownMember_isNamed() throws {
         #expect(try fault(#""prio":1"#)?.reason.contains("\"prio\"") == true)
     }

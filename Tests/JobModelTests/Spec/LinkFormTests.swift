@@ -17,7 +17,7 @@ import Testing
         #"{"then":{"throw":{"message":"x"}}}"#, #"{"then":{"throw":{"kind":"a-b","message":"x"}}}"#,
         #"{"then":{"throw":{"kind":"{{input}}","message":"{{input}}"}}}"#,
         #"{"then":{"return":1},"fail":null,"on":null,"both":null}"#,
-        #"{"then":{"return":1,"timeout":null,"retry":null}}"#,
+        #"{"then":{"return":1,"timeout":null,"retry":null}}"#, #"{"then":{"return":null,"source":null,"throw":null}}"#,
     ])
     func link_isAccepted(_ link: String) throws {
         #expect(try fault(inLinks: link) == nil)
@@ -45,7 +45,7 @@ import Testing
         (#"{"finally":{"return":1,"retry":{"max":-1}}}"#, "/finally/retry/max"),
         (#"{"then":{"return":1,"retry":{"maximum":1}}}"#, "/then/retry/maximum"),
         // What they run.
-        (#"{"then":{"source":null}}"#, "/then/source"), (#"{"then":{"source":"{{input}}"}}"#, "/then/source"),
+        (#"{"then":{"source":null}}"#, "/then"), (#"{"then":{"source":"{{input}}"}}"#, "/then/source"),
         (#"{"then":{"source":{}}}"#, "/then/source/type"), (#"{"then":{"source":{"type":"url"}}}"#, "/then/source/url"),
         (#"{"then":{"source":{"type":"{{input}}","url":"u"}}}"#, "/then/source/type"),
         (#"{"fail":{"source":{"type":"timer","seconds":-1}}}"#, "/fail/source/seconds"),
