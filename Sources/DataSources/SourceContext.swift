@@ -46,6 +46,8 @@ package struct SourceContext: Sendable {
     package var reportRefusal: @Sendable (JobError) -> Void = { _ in }
     /// Sets the unit of the progress; bytes without it.
     package var countsIn: @Sendable (Progress.Unit) -> Void = { _ in }
+    /// Counts bytes of bodies as they arrive or are sent.
+    package var transferred: @Sendable (Int) -> Void = { _ in }
     /// Saves a checkpoint; succeeds once it is durable.
     package var saveCheckpoint: @Sendable (JSON?) -> Deferred<Void, any Error> = { _ in .succeeded(()) }
     package var lastDownload: @Sendable (String) -> Deferred<JSON?, any Error> = { _ in .succeeded(nil) }

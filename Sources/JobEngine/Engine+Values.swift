@@ -39,7 +39,7 @@ extension Engine {
         }
     }
 
-    /// The end of a run with this outcome, which has received so many bytes, and why its files could not be stored.
+    /// The end of a run with this outcome, which has transferred so many bytes, and why its files could not be stored.
     func end(
         _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
     ) -> (end: RunEnd, obstacle: JobError?) {

@@ -27,6 +27,18 @@ package final class EngineMetrics: Sendable {
         }
     }
 
+    private let bytes = Mutex<[UInt32: Int64]>([:])
+
+    /// Counts bytes of bodies that arrive or are sent for an owner's jobs.
+    func transferred(_ count: Int, for owner: UInt32) {
+        bytes.withLock { $0[owner, default: 0] += Int64(count) }
+    }
+
+    /// The bytes of bodies that were transferred since the start, for one owner's jobs or for all.
+    package func transferred(for owner: UInt32? = nil) -> Int64 {
+        bytes.withLock { bytes in owner.map { bytes[$0, default: 0] } ?? bytes.values.reduce(0, +) }
+    }
+
     /// The metrics as families with samples.
     package func families(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) -> [JSON] {
         let (totals, queues) = (status.totals(), status.queues.map(\.settings))
@@ -53,7 +65,7 @@ package final class EngineMetrics: Sendable {
                 "jobs_retried", "Attempts that were put off to another since the start.", [sample(totals.retried.json)]),
             counter(
                 "received_bytes", "Bytes of bodies that were transferred since the start.", unit: "bytes",
-                [sample(totals.bytesReceived.json)]),
+                [sample(transferred().json)]),
             gauge("connections", "Connections that are open.", [sample(connections.json)]),
             gauge("watches", "Watches that are open.", [sample(status.watches().json)]),
             gauge("uptime_seconds", "The time since the start.", unit: "seconds", [sample(uptime.json)]),

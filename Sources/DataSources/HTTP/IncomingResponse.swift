@@ -66,6 +66,7 @@ final class IncomingResponse: Sendable {
             while true {
                 if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
                 let blocks = try await exchange.next()
+                if let blocks { transfer.context.transferred(blocks.byteCount) }
                 if let foreignCoding, blocks != nil {
                     throw JobError(
                         .parse,

@@ -53,6 +53,7 @@ final class OutgoingFile: Sendable {
             }
             try await transfer.context.queueRate?.wait(for: block.readableBytes, transfer.control)
             guard try await send(block) else { return false }
+            if isUpload { transfer.context.transferred(block.readableBytes) }
             offset += Int64(block.readableBytes)
         }
         sent.withLock { $0 = digest }

@@ -43,7 +43,6 @@ package struct CoreTotals: Sendable, Hashable {
     package var failed = 0
     package var cancelled = 0
     package var retried = 0
-    package var bytesReceived: Int64 = 0
 
     package init() {}
 
@@ -54,7 +53,6 @@ package struct CoreTotals: Sendable, Hashable {
         sum.failed += right.failed
         sum.cancelled += right.cancelled
         sum.retried += right.retried
-        sum.bytesReceived = sum.bytesReceived.saturatingAdding(right.bytesReceived)
         return sum
     }
 }

@@ -127,10 +127,6 @@ extension Core {
 
     /// Ends a run and its current link.
     func runEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
-        // A run without a slot transfers nothing itself.
-        if live.hasSlot, end.bytes > 0 {
-            experience.count(live.owner) { $0.bytesReceived = $0.bytesReceived.saturatingAdding(end.bytes) }
-        }
         // Frees the permits; the next link may keep the slot.
         _ = running.remove(live.run)
         if let host = live.host { scheduler.release(live.permits, host, live.owner) }

@@ -274,6 +274,7 @@ extension EngineLoop {
         }
         context.reportRefusal = { error in engine.inbox.put(.input(.run(id, .refused(error))), of: owner) }
         context.countsIn = { progress.count(in: $0) }
+        context.transferred = { engine.metrics.transferred($0, for: owner) }
         return context
     }
 }

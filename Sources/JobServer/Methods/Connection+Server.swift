@@ -86,7 +86,8 @@ extension Connection {
                 "cancelled": totals.cancelled.json, "retried": totals.retried.json,
             ],
             "connections": server.connectionCount(of: caller.owner).json,
-            "watches": status.watches(of: caller.owner).json, "bytes": ["received": totals.bytesReceived.json],
+            "watches": status.watches(of: caller.owner).json,
+            "bytes": ["received": engine.metrics.transferred(for: caller.owner).json],
         ]
         if caller.isAdmin {
             let free = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in blobs.freeBytes }

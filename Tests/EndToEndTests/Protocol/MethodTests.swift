@@ -89,6 +89,13 @@ import Testing
         }
     }
 
+    @Test func stats_countBytes_whileTheyArrive() async throws {
+        try await GuidedOrigin.withDaemon { origin, _, wire in
+            _ = try await origin.beginDownload(at: wire)
+            #expect(try await wire.call("server.stats")["bytes"]?["received"] == 3_000_000)
+        }
+    }
+
     // MARK: - submit, get, wait
 
     @Test func get_showsWholeJob_whenItIsDone() async throws {
