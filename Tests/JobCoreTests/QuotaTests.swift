@@ -80,12 +80,15 @@ import Testing
         settings.storedPerUser = 5_000
         let driver = try CoreDriver(settings)
         var submitted = 0
-        while submitted < 100, let answer = driver.ask(.submit([try driver.new(spec)])),
-            case .submitted(let jobs) = answer, case .success? = jobs.first
-        {
-            submitted += 1
+        let refusal = #expect(throws: CoreError.self) {
+            while submitted < 100 {
+                _ = try driver.submit(spec)
+                submitted += 1
+            }
         }
         #expect((1..<20).contains(submitted))
+        // As `server.usage` says.
+        #expect(refusal?.message.contains("take up \(stored(driver)) of 5000 bytes") == true)
         #expect(throws: Never.self) { try driver.submit(spec, as: 2) }
     }
 

@@ -79,6 +79,17 @@ import Testing
             let many = try await test.run(Self.list([JSON](repeating: Self.failing, count: 150), "first"))
             #expect(many.carried?.error?.failures?.map(\.index) == Array(0..<100))
             #expect(many.carried?.error?.failuresOmitted == 50)
+            let none = try await test.run(Self.list([], "first"))
+            #expect(none.carried?.error?.message.contains("has no children") == true)
+        }
+    }
+
+    @Test func childThatCannotRun_isNamed_byTemplateAndElement() async throws {
+        try await TestEngine.with { test in
+            let child: JSON = ["source": ["type": "timer", "seconds": "{{item}}"]]
+            let row = try await test.run(["source": ["type": "each", "in": [0, "x"], "job": child]])
+            let message = try test.result(of: row)[1]?["error"]?["message"]?.string
+            #expect(message?.contains("/source/job/source/seconds cannot run for element 1: ") == true)
         }
     }
 

@@ -106,10 +106,10 @@ extension Core {
         if let refusal = refusal(of: new.queues) { return refusal }
         for job in new.jobs where try target(job.id, of: owner, round) == nil { return .noJob(job) }
         if let refusal = refusalOfWaiting(owner) { return refusal }
-        let stored = quotas.stored(of: owner).saturatingAdding(new.document.size + JobRow.fixedSize)
-        guard stored > settings.storedPerUser else { return nil }
+        let size = new.document.size + JobRow.fixedSize
+        guard quotas.stored(of: owner).saturatingAdding(size) > settings.storedPerUser else { return nil }
         return .busy(
-            "Your jobs take up \(stored) bytes, and \(settings.storedPerUser) are allowed; remove or cancel some.",
+            "There is no room for this job of \(size) bytes: \(quotas.use(of: owner, settings)); remove or cancel some.",
             retryAfter: 60)
     }
 

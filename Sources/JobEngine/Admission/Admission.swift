@@ -78,20 +78,23 @@ package struct Admission: Sendable {
         }
     }
 
-    /// Admits the spec of a child, with its expressions filled in; an error in it fails the list.
+    /// Admits the spec of a child, with its expressions filled in; an error in it fails the list. That of an
+    /// `each` was made of a template.
     ///
     /// The list's spec was accepted with its children, so lower limits apply only to values of expressions.
     func child(
-        _ json: JSON, index: Int, depth: Int, owner: UInt32, written: JSON?
+        _ json: JSON, index: Int, isOfTemplate: Bool = false, depth: Int, owner: UInt32, written: JSON?
     ) throws(JobError) -> Admitted {
-        let pointer = JSONPointer(["source", "jobs"]).appending(index)
+        let pointer = JSONPointer(isOfTemplate ? ["source", "job"] : ["source", "jobs", String(index)])
         do {
             return try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
                 try reader.child(json, at: pointer, depth: depth, accepted: written)
             }
         } catch {
             if error.isForbidden { throw JobError(.policy, error.reason) }
-            throw JobError(.invalid, "The child at \(error.pointer.description.echoed) cannot run: \(error.reason)")
+            let element = isOfTemplate ? " for element \(index)" : ""
+            throw JobError(
+                .invalid, "The child at \(error.pointer.description.echoed) cannot run\(element): \(error.reason)")
         }
     }
 

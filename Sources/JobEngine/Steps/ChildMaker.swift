@@ -91,6 +91,6 @@ struct ChildMaker: Sendable {
     ) throws(JobError) -> Admission.Admitted {
         let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
         return try engine.admission.child(
-            json, index: index, depth: depth, owner: parent.owner, written: written["job"])
+            json, index: index, isOfTemplate: true, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

@@ -15,7 +15,11 @@ struct Gathering: Sendable {
     private func text() throws(JobError) -> [UInt8] {
         if let decided = list.decided { return try text(decidedBy: decided) }
         var result = Array("[".utf8)
-        var error = JobError(.list, "None of the \(list.made) children succeeded; see failures.")
+        let reason =
+            list.made == 0
+            ? "The list has no children, so none could succeed; give it at least one."
+            : "None of the \(list.made) children succeeded; see failures."
+        var error = JobError(.list, reason)
         var size = 0
         error.failures = []
         var index = 0

@@ -170,7 +170,7 @@ package struct MemberReader {
     /// Returns the value of a number, or after expansion of a numeric string.
     /// A longer string with an expression expands to text, even if it reads as a number.
     private func scalarNumber(_ value: JSON) -> Double? {
-        if case .number(let number) = value { return number.double.isFinite ? number.double : nil }
+        if case .number(let number) = value { return number.double }
         guard mode == .expanded, let text = value.string else { return nil }
         return Double(text).flatMap { $0.isFinite ? $0 : nil }
     }

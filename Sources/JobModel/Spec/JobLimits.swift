@@ -8,7 +8,7 @@ package struct JobLimits: Sendable, Equatable {
     package var connectionsPerUser = 256
     /// Unanswered requests per connection.
     package var inFlight = 1024
-    /// Scheduled and queued jobs of all users.
+    /// Scheduled, held and queued jobs of all users.
     package var queuedJobs = 10_000_000
     package var queuedJobsPerUser = 1_000_000
     /// Bytes of a body included in a result; a larger one is read with `job.result`.

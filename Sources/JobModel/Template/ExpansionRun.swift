@@ -104,6 +104,18 @@ struct ExpansionRun {
                 .template, "The expression {{\(source.echoed)}} has no value here; remove it from this link.")
         }
         guard let value = search.value(at: pointer, in: root) else {
+            if let part = pointer.tokens.last, ["body", "output"].contains(part),
+                search.value(at: JSONPointer(Array(pointer.tokens.dropLast())), in: root)?["spilled"] == true
+            {
+                let advice =
+                    part == "body"
+                    ? "select a part by a source \"json\", or use a \"download\""
+                    : "print less, or JSON with \"output\": \"json\""
+                throw JobError(
+                    .template,
+                    "The expression {{\(source.echoed)}} finds no \(part), which is too large for the result; \(advice)."
+                )
+            }
             throw JobError(
                 .template, "The expression {{\(source.echoed)}} finds nothing in \(root.typeName); check its pointer.")
         }

@@ -64,6 +64,11 @@ import Testing
         #expect(message(of: text)?.contains(text.drop { $0 != "{" }) == true)
     }
 
+    @Test(arguments: ["body", "output"]) func expansion_saysSo_whereAPartWasTooLarge(_ part: String) {
+        let message = message(of: "{{input/a/\(part)}}", [.input: ["a": ["spilled": true]]])
+        #expect(message?.contains("finds no \(part), which is too large") == true)
+    }
+
     @Test func expansion_reachesEveryString_andLeavesNames() throws {
         let template: JSON = ["{{input}}": ["{{input/whole}}", ["a": "x{{input/whole}}"], 1, nil, true]]
         #expect(
