@@ -1,3 +1,4 @@
+import ArgumentParser
 import FakeDaemon
 import JobClient
 import JobModel
@@ -54,6 +55,58 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             said.withLock { $0 } == [
                 "The daemon went away; waiting up to 30 s for it to come back.", "The daemon is back.",
             ])
+    }
+
+    @Test func follow_showsTheEnd_ofAJobThatEndedMeanwhile() async throws {
+        struct Enough: Error {}
+        let shown = Mutex<[String]>([])
+        let first: @Sendable (FakeConnection) -> Void = { daemon in
+            if let call = daemon.call() { daemon.answer(call, watch(job(1, "running"), job(2, "running"))) }
+        }
+        let second: @Sendable (FakeConnection) -> Void = { daemon in
+            if let call = daemon.call() { daemon.answer(call, [:]) }
+            if let call = daemon.call() { daemon.answer(call, watch(job(2, "running"))) }
+            guard let call = daemon.call() else { return }
+            #expect(call["method"] == "job.get" && call["params"]?["job"] == 1)
+            daemon.answer(call, job(1, "failed").json)
+            daemon.waitForEnd()
+        }
+        await #expect(throws: Enough.self) {
+            try await FakeDaemon.with([first, second]) { path in
+                try await JobClient.withConnection(path: path) { client in
+                    let follower = JobFollower(connection: DaemonConnection(path: path) { _ in }) { event, _ in
+                        guard case .state(let job) = event.change else { return }
+                        shown.withLock { $0.append("\(job.id) \(job.state)") }
+                        if job.isFinished { throw Enough() }
+                    }
+                    try await follower.follow(.tag("t"), with: client)
+                }
+            }
+        }
+        #expect(shown.withLock { $0 } == ["1 running", "2 running", "2 running", "1 failed"])
+    }
+
+    @Test func wait_remembersTheJobsOfAState_whenTheDaemonRestarts() async throws {
+        let first: @Sendable (FakeConnection) -> Void = { daemon in
+            guard let call = daemon.call() else { return }
+            #expect(call["method"] == "job.list" && call["params"]?["state"] == ["running"])
+            daemon.answer(call, ["jobs": [job(2, "running").json, job(1, "running").json]])
+            _ = daemon.call()
+        }
+        let second: @Sendable (FakeConnection) -> Void = { daemon in
+            if let call = daemon.call() { daemon.answer(call, [:]) }
+            guard let call = daemon.call() else { return }
+            #expect(call["method"] == "job.wait" && call["params"]?["jobs"] == [2, 1])
+            daemon.answer(call, ["jobs": [job(2, "succeeded").json, job(1, "failed").json]])
+            daemon.waitForEnd()
+        }
+        let command: WaitCommand = try #require(
+            try DeferctlCommand.parseAsRoot(["wait", "--tag", "t", "--state", "running"]) as? WaitCommand)
+        let status = try await FakeDaemon.with([first, second]) { path in
+            try await command.perform(
+                Invocation(socket: DaemonSocket(flag: path), writesJSON: false, console: Console()))
+        }
+        #expect(status == .jobFailed)
     }
 
     @Test func follow_asksNothingMore_whenAllJobsWereFinished() async throws {

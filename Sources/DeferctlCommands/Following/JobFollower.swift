@@ -16,12 +16,13 @@ struct JobFollower: Sendable {
         _ jobs: [Int64], with client: JobClient
     ) async throws -> (finished: [JobSnapshot], missing: [ExitStatus]) {
         var (finished, missing) = ([Int64: JobSnapshot](), [ExitStatus]())
+        var unfinished: Set<Int64> = []
         for start in stride(from: 0, to: jobs.count, by: Self.mostWatched) {
             let part = Array(jobs[start...].prefix(Self.mostWatched))
             missing += try await connection.keeping(client, part) { client, open in
                 defer { open.removeAll { finished[$0] != nil } }
                 var rest = Set(open)
-                try await watch(.jobs(rest.sorted()), with: client) { event in
+                try await watch(.jobs(rest.sorted()), with: client, &unfinished) { event in
                     if case .state(let job) = event.change, job.isFinished, rest.remove(job.id) != nil {
                         finished[job.id] = job
                     }
@@ -34,27 +35,39 @@ struct JobFollower: Sendable {
 
     /// Follows what `selection` covers until the task is cancelled.
     func follow(_ selection: JobClient.WatchSelection, with client: JobClient) async throws {
+        var unfinished: Set<Int64> = []
         try await connection.keeping(client) { client in
-            try await watch(selection, with: client) { _ in true }
+            try await watch(selection, with: client, &unfinished) { _ in true }
         }
     }
 
-    /// Shows events while `goesOn` is true.
+    /// Shows events while `goesOn` is true. `unfinished` are the jobs whose end was not shown yet, by this or an earlier watch.
     private func watch(
-        _ selection: JobClient.WatchSelection, with client: JobClient, _ goesOn: (JobEvent) -> Bool
+        _ selection: JobClient.WatchSelection, with client: JobClient, _ unfinished: inout Set<Int64>,
+        _ goesOn: (JobEvent) -> Bool
     ) async throws {
         let watch = try await client.watch(selection, interval: interval, children: showsChildren)
-        var isGoingOn = true
-        for job in watch.jobs {
-            let event = JobEvent(watch: watch.id, job)
-            isGoingOn = goesOn(event)
-            try await show(event, client)
+        var jobs = watch.jobs
+        // The watch does not cover jobs that ended while the daemon was away.
+        for job in unfinished.subtracting(jobs.map(\.id)).sorted() {
+            do throws(JobClientError) { jobs.append(try await client.get(job)) } catch {
+                guard error.isNotFound else { throw error }
+                unfinished.remove(job)
+            }
         }
+        func goesOnAfter(_ event: JobEvent) async throws -> Bool {
+            // If the daemon goes away meanwhile, the event is shown again later.
+            try await show(event, client)
+            if case .state(let job) = event.change {
+                if job.isFinished { unfinished.remove(job.id) } else { unfinished.insert(job.id) }
+            }
+            return goesOn(event)
+        }
+        var isGoingOn = true
+        for job in jobs { isGoingOn = try await goesOnAfter(JobEvent(watch: watch.id, job)) }
         guard isGoingOn else { return }
         for try await event in client.notifications where event.watch == watch.id {
-            isGoingOn = goesOn(event)
-            try await show(event, client)
-            if !isGoingOn { return }
+            if try await !goesOnAfter(event) { return }
         }
         throw CancellationError()
     }

@@ -32,13 +32,17 @@ struct TopCommand: DaemonCommand {
         let looks = count ?? (invocation.writesJSON ? Int.max : 1)
         let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
         return try await invocation.withDaemon(interruption) { client in
-            var view = TopView(info: try await client.info())
-            for look in 1...looks {
-                let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
-                view.append(sample)
-                let page = TopPage(view, console.format, now: .now, size: nil)
-                try invocation.show([sample.json], as: (look == 1 ? [] : [""]) + page.lines)
-                if look < looks { try await Task.sleep(for: pause) }
+            var (view, look) = (TopView(), 0)
+            try await invocation.connection.keeping(client) { client in
+                view.info = try await client.info()
+                while look < looks {
+                    let sample = try await TopSample(from: client, rows: TopSample.mostJobs)
+                    view.append(sample)
+                    let page = TopPage(view, console.format, now: .now, size: nil)
+                    try invocation.show([sample.json], as: (look == 0 ? [] : [""]) + page.lines)
+                    look += 1
+                    if look < looks { try await Task.sleep(for: pause) }
+                }
             }
             return .ok
         }

@@ -69,15 +69,51 @@ struct WaitCommand: DaemonCommand {
             try invocation.show(finished.map(\.json), as: finished.map { "\($0.id) \($0.state.sanitized)" })
             return .worst(missing + finished.map { invocation.report($0) })
         case .matching(let filter):
-            let answer = try await invocation.withDaemon(Interruption(farewell: "Detached; the jobs go on.")) {
-                try await invocation.connection.keeping($0) { try await $0.wait(forAll: filter, timeout: rest()) }
+            let ends = ["succeeded", "failed", "cancelled"]
+            let interruption = Interruption(farewell: "Detached; the jobs go on.")
+            let (answer, missing) = try await invocation.withDaemon(interruption) { client -> (JSON, [ExitStatus]) in
+                let connection = invocation.connection
+                if filter.states.allSatisfy({ JobState(rawValue: $0)?.isTerminal ?? false }) {
+                    let answer = try await connection.keeping(client) {
+                        try await $0.wait(forAll: filter, timeout: rest())
+                    }
+                    return (answer, [])
+                }
+                // When the daemon comes back from a restart, these jobs may have left the states that were asked for.
+                let jobs = try await connection.keeping(client) { try await $0.ids(of: filter) }
+                var counts: [String: Int] = [:]
+                let missing = try await connection.keeping(client, jobs) { client, open in
+                    while !open.isEmpty {
+                        let part = Array(open.prefix(1000))
+                        let finished = try await client.wait(part, timeout: rest())
+                        for job in finished { counts[job.state, default: 0] += 1 }
+                        open.removeFirst(part.count)
+                    }
+                }.missing
+                let members = ends.map { ($0, JSON(counts[$0, default: 0])) }
+                return (.object(members.reduce(into: JSONObject()) { $0.append($1.0, $1.1) }), missing)
             }
-            let counts = ["succeeded", "failed", "cancelled"].map { ($0, answer[$0]?.int ?? 0) }.filter { $1 > 0 }
+            let counts = ends.map { ($0, answer[$0]?.int ?? 0) }.filter { $1 > 0 }
             let words = counts.map { "\($1) \($0)" }.joined(separator: ", ")
             try invocation.show([answer], as: counts.isEmpty ? [] : [words])
-            if counts.isEmpty { invocation.console.say("No job matches; see your jobs with: deferctl list") }
-            return .worst(counts.map { ExitStatus(jobState: $0.0) })
+            if counts.isEmpty, missing.isEmpty {
+                invocation.console.say("No job matches; see your jobs with: deferctl list")
+            }
+            return .worst(missing + counts.map { ExitStatus(jobState: $0.0) })
         }
+    }
+}
+
+extension JobClient {
+    /// The ids of all jobs that match: of the caller, or of the owner in the filter.
+    fileprivate func ids(of filter: Filter) async throws(JobClientError) -> [Int64] {
+        var (ids, after) = ([Int64](), Int64?.none)
+        repeat {
+            let page = try await list(filter, after: after, limit: 1000)
+            ids += page.jobs.filter { filter.owner != nil || !$0.isOfOther }.map(\.id)
+            after = page.jobs.isEmpty ? nil : page.next
+        } while after != nil
+        return ids
     }
 }
 
