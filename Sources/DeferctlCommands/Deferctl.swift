@@ -43,7 +43,12 @@ package enum Deferctl {
     private static func end(_ error: any Error) -> Never {
         let status = DeferctlCommand.exitCode(for: error)
         let text = DeferctlCommand.fullMessage(for: error)
-        guard !status.isSuccess, !text.isEmpty else { DeferctlCommand.exit(withError: error) }
+        if text.isEmpty { DeferctlCommand.exit(withError: status) }
+        if status == .usage, let failure = UnknownVerb.option(in: CommandLine.arguments.dropFirst()) { end(failure) }
+        if status.isSuccess {
+            do { try FileOutput.standardOutput.write(text + "\n") } catch { end(error) }
+            DeferctlCommand.exit()
+        }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).sanitized + "\n" }
         try? FileOutput.standardError.write(lines.joined())
         DeferctlCommand.exit(withError: status)
@@ -99,7 +104,8 @@ struct DeferctlCommand: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 }
 
-/// The check of the verbs on the command line, because the parser calls a misspelt one an unexpected argument.
+/// The check of the verbs and options on the command line, because the parser takes a misspelt verb for an argument, and
+/// reports wrong arguments before misspelt options.
 enum UnknownVerb {
     /// Throws if the verb, or the second verb of a verb that has verbs of its own, is unknown; suggests the nearest one.
     static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
@@ -119,6 +125,24 @@ enum UnknownVerb {
         let second = words.dropFirst().first ?? "-"
         if verbs.isEmpty || second.hasPrefix("-") || verbs.contains(second) { return }
         throw unknown(second, among: verbs, of: "deferctl \(word)")
+    }
+
+    /// The failure of the first option that the verb on the command line does not have; nil without one.
+    static func option(in arguments: some Sequence<String>) -> CommandFailure? {
+        let words = arguments.prefix { $0 != "--" }
+        var (command, path): (any ParsableCommand.Type, String) = (DeferctlCommand.self, "deferctl")
+        for word in words {
+            let verb = command.configuration.subcommands.first { $0.configuration.commandName == word }
+            if let verb { (command, path) = (verb, "\(path) \(word)") }
+        }
+        // Words behind a program belong to it.
+        if command == RunCommand.self { return nil }
+        let help = DeferctlCommand.helpMessage(for: command, columns: 1000)
+        let known = Set(help.split { !$0.isLetter && $0 != "-" }.map(String.init).filter { $0.hasPrefix("--") })
+        let names = words.filter { $0.hasPrefix("--") }.map { String($0.prefix { $0 != "=" }) }
+        guard let name = names.first(where: { !known.contains($0) }) else { return nil }
+        let hint = name.nearest(among: known.sorted()).map { " Did you mean \($0)?" } ?? ""
+        return CommandFailure(.usage, "There is no option \(name) of \(path).\(hint) See all with: \(path) --help")
     }
 
     private static func unknown(_ word: String, among verbs: [String], of command: String) -> CommandFailure {

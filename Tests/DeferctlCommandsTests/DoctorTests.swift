@@ -200,4 +200,17 @@ import Testing
         let failure = #expect(throws: CommandFailure.self) { try UnknownVerb.refuse(arguments) }
         #expect(failure == CommandFailure(.usage, "There is no verb \(message)"))
     }
+
+    @Test(
+        arguments: [
+            (["list", "--stat", "failed"], "--stat of deferctl list. Did you mean --state?"),
+            (["schedule", "add", "q", "--daily", "--queue", "one", "--", "x"], "--queue of deferctl schedule add."),
+            (["--jsno", "list"], "--jsno of deferctl list. Did you mean --json?"),
+            (["set", "3", "--no-notify", "--utc", "--state=held", "--", "--x"], nil), (["run", "ls", "--x"], nil),
+        ] as [([String], String?)])
+    func option_namesTheFirstThatTheVerbLacks(arguments: [String], message: String?) {
+        let failure = UnknownVerb.option(in: arguments)
+        #expect((failure == nil) == (message == nil))
+        #expect(failure?.message.hasPrefix("There is no option \(message ?? "")") != false, "\(failure?.message ?? "")")
+    }
 }

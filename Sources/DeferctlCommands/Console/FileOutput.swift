@@ -79,7 +79,10 @@ extension CommandFailure {
 extension FileOutput {
     /// Throws if the file could not be opened now, so that no job runs in vain; changes nothing.
     static func check(path: String) throws(CommandFailure) {
-        if access(path, W_OK) == 0 { return }
+        if access(path, W_OK) == 0 {
+            guard isFile(path, S_IFDIR) else { return }
+            errno = EISDIR
+        }
         guard errno == ENOENT, access(directory(of: path), W_OK | X_OK) == 0 else { throw .unwritable(path) }
     }
 
@@ -112,11 +115,20 @@ func isFile(_ path: String, _ type: mode_t) -> Bool {
 enum DraftFile {
     /// Calls `write` with a file beside `path`, and then gives it that name durably; if either fails, no trace remains.
     ///
+    /// A device, a pipe or a link that should be replaced gets the bytes instead.
+    ///
     /// A file that replaces another gets the mode that the umask allows; a new one is for its owner only.
     static func write<Value>(
         to path: String, replacing: Bool, _ write: (FileOutput) async throws -> Value
     ) async throws -> Value {
         if !replacing, access(path, F_OK) == 0 { throw exists(path) }
+        var facts = stat()
+        if replacing, lstat(path, &facts) == 0, facts.st_mode & S_IFMT != S_IFREG {
+            let file = try FileOutput(path: path)
+            let value = try await write(file)
+            try file.close()
+            return value
+        }
         // The draft ends differently from the file: programs that look for files by extension ignore it.
         let draft = "\(path).\(UUID().uuidString)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replacing ? 0o666 : 0o600)

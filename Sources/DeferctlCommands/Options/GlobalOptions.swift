@@ -1,7 +1,10 @@
 import ArgumentParser
 
 /// The options of every verb, before or after its name.
-struct GlobalOptions: ParsableArguments {
+typealias GlobalOptions = PlacedOptions<DeferctlCommand>
+
+/// Options that a command of the type `Place` reads: for each such type, the parser reads options once.
+struct PlacedOptions<Place>: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The daemon's socket.",

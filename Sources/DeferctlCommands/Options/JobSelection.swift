@@ -21,9 +21,14 @@ struct JobConditions: ParsableArguments {
 
     @Option(help: .value("type", "Only jobs with a source of this type, such as download.")) var source: SourceType?
     @Option(help: .value("text", "Only the jobs with this key.")) var key: String?
-    @Option(help: .value("time", "Only jobs submitted since this time, or so long ago: 'yesterday', 2h."))
+    @Option(
+        help: .value("time", "Only jobs submitted since this time, or so long ago: 'yesterday', 2h."),
+        transform: writtenTime)
     var since: WrittenTime?
-    @Option(help: .value("time", "Only jobs submitted before this time, or longer ago: 2026-12-01, 7d."))
+
+    @Option(
+        help: .value("time", "Only jobs submitted before this time, or longer ago: 2026-12-01, 7d."),
+        transform: writtenTime)
     var before: WrittenTime?
 
     @Option(
@@ -71,7 +76,7 @@ struct JobIDRanges: ParsableArguments {
             return .matching(filter)
         }
         if all { throw ValidationError("Use either --all or ids of jobs, not both.") }
-        if ids.count == 1, first.ids.count > 1 || filter != JobClient.Filter() {
+        if ids.count == 1, first.ids.lowerBound < first.ids.upperBound || filter != JobClient.Filter() {
             var filter = filter
             filter.ids = first.ids
             return .matching(filter)

@@ -14,7 +14,9 @@ struct SpecOptions: ParsableArguments {
     @Option(help: .value("duration", "The time before the job may start: 90, 10m, 1h30m, 2d."))
     var delay: WrittenDuration?
 
-    @Option(help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2026-12-01 08:30\"."))
+    @Option(
+        help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2026-12-01 08:30\", 90s."),
+        transform: writtenTime)
     var at: WrittenTime?
 
     @Option(
@@ -38,7 +40,10 @@ struct SpecOptions: ParsableArguments {
     var deadline: WrittenDuration?
 
     @Option(
-        help: .value("count", "Retries after the first attempt; 0 for none (default: 4, but 0 for POST and PATCH)."),
+        help: .value(
+            "count",
+            "Retries after the first attempt (default: http.retry.max of the daemon, \(RetryPolicy.standard.max) unless "
+                + "configured otherwise, but 0 for programs, POST and PATCH)."),
         transform: whole(0...Int.max))
     var retries: Int?
 

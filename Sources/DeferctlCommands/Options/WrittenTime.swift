@@ -27,7 +27,7 @@ struct WrittenDuration: ExpressibleByArgument, Sendable {
 }
 
 /// A time as people write it, in the local time zone: `06:00`, `tomorrow 9:00`, `monday`, `2026-12-01 08:30`, RFC 3339, or
-/// a duration from now.
+/// a duration from now, which needs a unit: `6` could be a time of day.
 struct WrittenTime: ExpressibleByArgument, Sendable {
     /// The latest such time, for `--since` and `--before`; a duration counts back from now.
     let past: Timestamp
@@ -100,6 +100,16 @@ struct WrittenTime: ExpressibleByArgument, Sendable {
         else { return nil }
         return (numbers[0], numbers[1], numbers.count == 3 ? numbers[2] : 0)
     }
+}
+
+/// Reads a time; the error says how times are written.
+@Sendable func writtenTime<Time: ExpressibleByArgument>(_ text: String) throws -> Time {
+    guard let time = Time(argument: text) else {
+        throw ValidationError(
+            "it must be a time, such as 06:00, 'tomorrow 9:00' or 2026-12-01, or a duration with its unit, such as 90s."
+        )
+    }
+    return time
 }
 
 /// The value of an option, or `none` or `default`, which take a value away.

@@ -15,13 +15,20 @@ struct FetchCommand: DaemonCommand {
 
     @Option(
         name: [.long, .customShort("o")],
-        help: .value("file", "Write the body to this file, not to standard output."), completion: .file())
+        help: .value("file", "Write the body to this file, not to standard output, which is -."), completion: .file())
     var output: String?
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What to fetch.") var url: String
 
+    func validate() throws {
+        if output != nil, options.detach {
+            throw ValidationError("--output needs the end of the job; without it, use: deferctl result ID > FILE")
+        }
+    }
+
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
+        let output = output == "-" ? nil : output
         if let output { try FileOutput.check(path: output) }
         let spec = options.spec(source: try await request.source(type: .url, url: url))
         return try await invocation.submit(options, making: { _ in spec }) { job in

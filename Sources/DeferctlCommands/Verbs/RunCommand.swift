@@ -18,6 +18,9 @@ struct RunCommand: DaemonCommand {
         and DEFERD_RESTARTS are always set.
 
         What the program writes to standard output and standard error is written to the same streams here, as it comes. \
+        The daemon keeps as much of it as limits.output allows: if the program writes faster than this one, bytes can be \
+        lost. Messages then say how many, and the exit status is 74 if the program succeeded.
+
         Ctrl-C detaches, and the program goes on; pressed twice within a second, it cancels the job. The program runs \
         once, even if the daemon stops meanwhile. With --retries, an exit status of 75, a --timeout or a stop of the \
         daemon makes the daemon run it again.
@@ -35,7 +38,9 @@ struct RunCommand: DaemonCommand {
 
     @OptionGroup(title: "Surroundings") var surroundings: CommandOptions
     @OptionGroup(title: "Job options") var options: SpecOptions
-    @OptionGroup var global: GlobalOptions
+    // The parser looks for the program's options before a verb that captures words, and not after it.
+    @ParentCommand var program: DeferctlCommand
+    @OptionGroup var own: PlacedOptions<RunCommand>
 
     @Argument(
         parsing: .captureForPassthrough, help: .value("program", "The program, and its arguments."),
@@ -53,10 +58,16 @@ struct RunCommand: DaemonCommand {
         if readsInput, input != nil { throw ValidationError("Use either --stdin or --input, not both.") }
     }
 
-    /// The program and its arguments, without a `--` before or after the program.
-    private var line: [String] {
-        if words.first == "--" { return Array(words.dropFirst()) }
-        return words.count > 1 && words[1] == "--" ? [words[0]] + words.dropFirst(2) : words
+    /// The program and its arguments, without a `--` before the program.
+    private var line: [String] { words.first == "--" ? Array(words.dropFirst()) : words }
+
+    var global: GlobalOptions {
+        var options = program.global
+        options.socket = own.socket ?? options.socket
+        options.json = own.json || options.json
+        options.utc = own.utc || options.utc
+        options.color = own.color == .auto ? options.color : own.color
+        return options
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

@@ -66,6 +66,10 @@ struct ScheduleAddCommand: DaemonCommand {
         guard spec == nil || line.isEmpty else {
             throw ValidationError("Give either a job spec or a command, not both.")
         }
+        let hasSurroundings = surroundings.usesCleanEnvironment || !surroundings.variables.isEmpty
+        if line.isEmpty, hasSurroundings || surroundings.namesDirectory {
+            throw ValidationError("--env, --clean-env, --directory and --scratch need a command, which follows --.")
+        }
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {

@@ -26,7 +26,7 @@ struct StatsCommand: DaemonCommand {
 
     @Option(
         name: [.long, .customShort("o")],
-        help: .value("file", "Replace this file atomically by the metrics, instead of printing them."),
+        help: .value("file", "Replace this file atomically by the metrics, instead of printing them; - prints them."),
         completion: .file())
     var output: String?
 
@@ -40,7 +40,7 @@ struct StatsCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         guard openmetrics else { return try await invocation.showSheet { try await $0.stats() } }
         let text = OpenMetricsText.text(try await invocation.withDaemon { try await $0.metrics() })
-        if let output {
+        if let output, output != "-" {
             try await DraftFile.write(to: output, replacing: true) { try $0.write(text) }
         } else {
             try invocation.console.data.show(text)

@@ -155,7 +155,8 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
         ["download", "--segments", "0", "https://a/b"], ["download", "--segments", "17", "https://a/b"],
         ["upload", "x"], ["upload", "--method", "GET", "x", "https://a/b"], ["nonsense"],
         ["show", "--children", "5000", "1"], ["run", "--stdin", "--input", "1", "x"], ["run", "-e", "A", "x"],
-        ["run", "-e", "=a", "x"], ["run", "--scratch", "-C", "/", "x"],
+        ["run", "-e", "=a", "x"], ["run", "--scratch", "-C", "/", "x"], ["fetch", "-o", "f", "--detach", "https://a/"],
+        ["fetch", "-o", "-", "--held", "https://a/"], ["schedule", "add", "x", "y.json", "--daily", "-e", "A=1"],
     ])
     func parse_isRefusedAsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(arguments) }
@@ -172,6 +173,28 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
         for arguments in [["ls", "--help"], ["--", "--help"]] {
             _ = try #require(try DeferctlCommand.parseAsRoot(["run"] + arguments) as? RunCommand)
         }
+    }
+
+    @Test(arguments: [
+        ["--socket", "s", "--json", "--utc", "--color", "never", "run"],
+        ["run", "--socket", "s", "--json", "--utc", "--color", "never"],
+        ["--socket", "t", "--color", "always", "run", "--quiet", "--socket=s", "--json", "--utc", "--color", "never"],
+    ])
+    func run_hasTheOptionsOfEveryVerb_beforeOrAfterIt(words: [String]) throws {
+        let command = try #require(try DeferctlCommand.parseAsRoot(words + ["ls", "--json"]) as? RunCommand)
+        let global = command.global
+        #expect(global.socket == "s" && global.json && global.utc && global.color == .never)
+        #expect(command.words == ["ls", "--json"])
+        let plain: RunCommand = try parsed("run", "ls", "--json")
+        #expect(!plain.global.json)
+    }
+
+    @Test(arguments: [
+        ["fetch", "--at", "90", "https://a/"], ["set", "9", "--at", "90"], ["list", "--since", "2026"],
+    ])
+    func time_isRefused_withTheReason(arguments: [String]) throws {
+        let error = try #require(throws: (any Error).self) { try DeferctlCommand.parseAsRoot(arguments) }
+        #expect(DeferctlCommand.message(for: error).contains("or a duration with its unit, such as 90s"))
     }
 
     @Test func run_namesTheProgramByItsShortestPath() throws {
