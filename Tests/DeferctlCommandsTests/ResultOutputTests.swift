@@ -36,7 +36,9 @@ import Testing
         #expect(try await InputLines.member("x", of: file.path).value == "\u{1}\u{2}")
         try FileOutput.check(path: file.path + ".new")
         #expect(access(file.path + ".new", F_OK) != 0)
-        let failure = #expect(throws: CommandFailure.self) { try FileOutput.check(path: "/nope/x") }
-        #expect(failure?.status == .output)
+        for path in ["/nope/x", "/tmp", "/tmp/"] {
+            let failure = #expect(throws: CommandFailure.self) { try FileOutput.check(path: path) }
+            #expect(failure?.status == .output)
+        }
     }
 }

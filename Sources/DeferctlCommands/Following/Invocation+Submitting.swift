@@ -27,7 +27,7 @@ extension Invocation {
                 if !writesJSON, write == nil {
                     interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
                         // If the daemon is gone, the job is as it was.
-                        _ = try? await client.change(submission.id, .cancel)
+                        _ = try? await withDaemon { try await $0.change(submission.id, .cancel) }
                     }
                 }
                 return try await follow(submission.id, with: client, options, write)
@@ -41,7 +41,7 @@ extension Invocation {
         var unknown: JobClientError?
         if let spec {
             do { return try await client.submit(spec) } catch {
-                guard error.rpc?.data["pointer"]?.string?.hasSuffix("/source/program") == true else {
+                guard error.mistakes.contains(where: { $0.pointer.tokens.suffix(2) == ["source", "program"] }) else {
                     throw CommandFailure(submitting: error)
                 }
                 unknown = error
@@ -71,13 +71,16 @@ extension Invocation {
         let watching = Watching(invocation: self, interval: output == nil ? nil : 0.05, output: output)
         let ending = try await watching.showing(display) { try await $0.follow([id], with: client) }
         guard let last = ending.finished.first else { return .worst(ending.missing) }
-        if output != nil {
+        if let output {
             let status = ExitStatus(programOf: last)
             // The program itself has told of its failure.
             if status == nil || last.error?["program"]?["exit"] == nil { _ = report(last, showsOutput: false) }
+            if last.isSucceeded, await output.dropped > 0 { return .output }
             return status ?? ExitStatus(jobState: last.state)
         }
-        let job = try await client.completed(last)
+        // The daemon may have closed the connection that the job was submitted on.
+        let isWhole = last.result != nil || last.resultSize == nil
+        let job = isWhole ? last : try await withDaemon { try await $0.completed(last) }
         if writesJSON { try console.line(job.json) }
         if job.isSucceeded { try await write?(job) }
         let status = report(job)

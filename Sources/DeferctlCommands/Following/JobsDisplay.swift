@@ -65,6 +65,8 @@ struct JobsDisplay: Sendable {
     var isLog = false
     /// The single job; events of others, such as its children, are ignored.
     var job: Int64?
+    /// Whether the line of the single job stays with its outcome.
+    var keepsLine = false
     /// Whether finished jobs disappear from the table; jobs named on the command line stay.
     var forgets = false
     /// The number of downloads that are counted.
@@ -77,7 +79,7 @@ struct JobsDisplay: Sendable {
     private(set) var tick = 0
 
     /// Whether the last lines stay on the screen.
-    var stays: Bool { job == nil && !forgets }
+    var stays: Bool { (job == nil || keepsLine) && !forgets }
 
     /// Applies an event, and returns what a log tells of it.
     mutating func render(_ event: JobEvent, now: Timestamp) -> String {
@@ -125,10 +127,10 @@ struct JobsDisplay: Sendable {
 
     private func line(of followed: FollowedJob, _ now: Timestamp, width: Int) -> String? {
         let snapshot = followed.snapshot
-        guard !snapshot.isFinished else { return nil }
+        guard !snapshot.isFinished || keepsLine else { return nil }
         let text = JobText(snapshot, now: now)
         let links = snapshot.json["links"]?.int ?? 0
-        let step = links > 0 ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
+        let step = links > 0 && !snapshot.isFinished ? "link \(snapshot.json["link"]?.int ?? 0)/\(links)" : nil
         if snapshot.state == "running", let progress = followed.progress {
             return format.within(width).line(progress, title: text.shortTitle, step: step, tick: tick)
         }

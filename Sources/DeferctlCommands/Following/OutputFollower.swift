@@ -11,6 +11,8 @@ actor OutputFollower {
     private var attempt: Int
     private var offset: Int64 = 0
     private var restarts = 0
+    /// The number of bytes that the daemon had dropped before they were read.
+    private(set) var dropped: Int64 = 0
     private let needsOutput: Bool
     private let console: Console
     private let write: Writer
@@ -67,10 +69,11 @@ actor OutputFollower {
     func read(from client: JobClient) async throws {
         while let piece = try await piece(client), piece.next > offset {
             try await write(piece.records)
-            let dropped = piece.records.reduce(piece.next - offset) { $0 - Int64($1.bytes.count) }
-            if dropped > 0 {
+            let gap = piece.records.reduce(piece.next - offset) { $0 - Int64($1.bytes.count) }
+            if gap > 0 {
+                dropped += gap
                 console.say(
-                    "\(dropped) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and "
+                    "\(gap) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and "
                         + "the end.")
             }
             offset = piece.next

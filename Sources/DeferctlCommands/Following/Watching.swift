@@ -31,7 +31,8 @@ struct Watching: Sendable {
         return invocation.writesJSON
             ? nil
             : JobsDisplay(
-                format: console.messageFormat, isLog: !console.showsMessages, job: job, forgets: forgets)
+                format: console.messageFormat, isLog: !console.showsMessages, job: job, keepsLine: job != nil,
+                forgets: forgets)
     }
 
     /// Connects, and runs `body` with a follower until a signal interrupts it.

@@ -8,7 +8,8 @@ struct OutputCommand: DaemonCommand {
         """
         Both streams are printed, in the order in which the program wrote. The output can be read while the program runs \
         and after any end, until the job is removed; of each attempt, the daemon keeps the beginning and the end. With \
-        several jobs, or a list, whose children are read, the job's id precedes each line.
+        several jobs, or a list, whose children are read, the job's id precedes each line. With --json, each piece is an \
+        object with the job, the stream (out or err), and the text or, if it is not UTF-8, its base64.
 
         On a terminal, control characters are escaped.
         """)
@@ -45,7 +46,8 @@ struct OutputCommand: DaemonCommand {
                 connection: invocation.connection, interval: 0.05, showsChildren: true,
                 show: { try await printer.receive($0, from: $1) })
             let ending = try await follower.follow(jobs, with: client)
-            try await printer.read(writingJobs(client).jobs, from: client)
+            // The daemon may have closed this connection.
+            try await invocation.withDaemon { try await printer.read(writingJobs($0).jobs, from: $0) }
             return .worst(ending.missing)
         }
     }
@@ -108,6 +110,15 @@ private actor OutputPrinter {
 
     private func write(_ records: [JobClient.OutputPiece.Record], of job: Int64) throws {
         for record in records where command.stream.map({ ($0 == .err) == record.isError }) ?? true {
+            if command.global.json {
+                let text = String(validating: record.bytes, as: UTF8.self)
+                let object: JSONObject = [
+                    "job": job.json, "stream": record.isError ? "err" : "out", "text": text?.json,
+                    "base64": text == nil ? Base64.encode(record.bytes).json : JSON?.none,
+                ]
+                try console.line(.object(object))
+                continue
+            }
             guard showsIDs else {
                 try put(record.bytes)
                 continue

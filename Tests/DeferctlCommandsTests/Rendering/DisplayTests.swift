@@ -46,6 +46,15 @@ private let size = ScreenSize(columns: 61, rows: 10)
     }
 }
 
+@Suite struct LineDisplayTests {
+    @Test(arguments: [true, false]) func line_stays_ifItKeepsTheOutcome(keeps: Bool) {
+        var line = JobsDisplay(format: TextFormat(), job: 1, keepsLine: keeps)
+        _ = line.render(.state(job(1, "succeeded", ["links": 2])), now: noon)
+        #expect(line.stays == keeps)
+        #expect(line.lines(now: noon, size: size) == (keeps ? ["https://example.org/a  succeeded"] : []))
+    }
+}
+
 @Suite struct CountDisplayTests {
     @Test func files_areCounted_andToldAtEachTenth() {
         var log = JobsDisplay(format: TextFormat(isUnicode: false), isLog: true, total: 20)

@@ -62,6 +62,30 @@ import Testing
         }
     }
 
+    @Test func run_endsWith74_whenOutputIsLost() async throws {
+        try await Daemon.run(configuration: "limits: {output: 1000}\n", flags: Self.user) { daemon in
+            // One write exceeds the bound, however fast the client reads.
+            let lossy = try Self.run("head -c 60000 /dev/zero", on: daemon)
+            #expect(try await lossy.end() == .code(74))
+            #expect(lossy.output.count < 60000 && lossy.errorText.contains("bytes of output of job 1 are missing"))
+            let failed = try Self.run("head -c 60000 /dev/zero; exit 3", on: daemon)
+            #expect(try await failed.end() == .code(3))
+        }
+    }
+
+    @Test func run_takesOptionsOfEveryVerb_andPassesAllArguments() async throws {
+        try await Daemon.run(flags: Self.user) { daemon in
+            func run(_ words: String...) async throws -> String {
+                try await daemon.deferctl(["run"] + words).outputText
+            }
+            #expect(try await run("echo", "--", "x") == "-- x\n")
+            #expect(try await run("--", "echo", "x", "--") == "x --\n")
+            #expect(try JSON(parsing: Array(try await run("--json", "true").utf8))["state"] == "succeeded")
+            let wrong = try await daemon.deferctl(["run", "--timeout", "0", "true"], end: .code(65))
+            #expect(wrong.errorText.contains("/timeout") && !wrong.errorText.contains("no program"))
+        }
+    }
+
     @Test func secondCtrlC_cancelsTheJob() async throws {
         try await Daemon.run(flags: Self.user) { daemon in
             var end = ChildProcess.End.code(75)
@@ -94,6 +118,9 @@ import Testing
             #expect(both.contains(try await output("1")))
             #expect(try await output("1", "--attempt", "1", "--stream", "out") == "out 1\nrest")
             #expect(try await output("1", "--stream", "err") == "err 2\n")
+            #expect(
+                try await output("1", "--stream", "err", "--json")
+                    == #"{"job":1,"stream":"err","text":"err 2\n"}"# + "\n")
             let wire = try daemon.connect()
             let list: JSON = [
                 "source": [

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import JobModel
 import TestSupport
 import Testing
@@ -54,6 +55,23 @@ import Testing
                 for word in ["made-up", "secret-label", "127.0.0.1", "/missing"] { #expect(!text.contains(word)) }
                 try await parse(text)
             }
+        }
+    }
+
+    @Test func pipe_isWrittenTo_andNotReplaced() async throws {
+        try await Daemon.run { daemon in
+            let path = daemon.directory.path + "/pipe"
+            try #require(mkfifo(path, 0o600) == 0)
+            for (file, script) in [(path, #""$0" "$@" & cat "$7"; wait $!"#), ("-", #"exec "$0" "$@""#)] {
+                let words = ["--socket", daemon.socket, "stats", "--openmetrics", "--color=never", "--output", file]
+                let (end, output, errors) = try await ChildProcess.run(
+                    ["/bin/sh", "-c", script, BuiltProgram.deferctl] + words, directory: daemon.directory.path)
+                #expect(end == .code(0), "\(errors)")
+                #expect(output.hasSuffix("\n# EOF\n"))
+            }
+            var facts = stat()
+            #expect(stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFIFO)
+            #expect(!Files.exists(daemon.directory.path + "/-"))
         }
     }
 
