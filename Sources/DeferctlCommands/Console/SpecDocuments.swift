@@ -12,6 +12,8 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
         var text: SpecText?
     }
 
+    /// The verb whose help says how specs are written.
+    var verb = "submit"
     private var lines: InputLines
     private let isYAML: Bool
     private var elements: ArraySlice<Document> = []
@@ -44,7 +46,8 @@ struct SpecDocuments: AsyncIteratorProtocol, Sendable {
         guard isFirst else { return nil }
         throw CommandFailure(
             .badData,
-            "\(lines.name) has no job spec; write one per line, or pass one as the argument: see deferctl help submit.")
+            "\(lines.name) has no job spec; write one per line, or pass one as the argument: see deferctl help "
+                + "\(verb).")
     }
 
     /// A spec; the first document may also be an array of specs.

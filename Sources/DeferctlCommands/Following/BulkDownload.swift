@@ -99,9 +99,11 @@ struct DownloadEntries: AsyncIteratorProtocol, Sendable {
     mutating func next() async throws(CommandFailure) -> SpecDocuments.Document? {
         if let url = urls.popFirst() { return document(at: url, .success(DownloadEntry(url: url))) }
         while let line = try await lines?.next() {
-            let text = String(decoding: line.bytes, as: UTF8.self)
-            if text.drop(while: \.isWhitespace).first == "#" { continue }
-            let entry = Result { () throws(CommandFailure) in try DownloadEntry(line: text) }
+            if line.bytes.first(where: { $0 != 0x20 && $0 != 0x09 }) == UInt8(ascii: "#") { continue }
+            let entry = Result { () throws(CommandFailure) in
+                if let text = String(validating: line.bytes, as: UTF8.self) { return try DownloadEntry(line: text) }
+                throw CommandFailure(.badData, "\"\(String(escaping: line.bytes))\" is not UTF-8 and cannot be sent.")
+            }
             return document(at: "line \(line.number)", entry)
         }
         return nil

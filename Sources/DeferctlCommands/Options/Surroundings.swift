@@ -54,7 +54,7 @@ struct CommandOptions: ParsableArguments {
         source["type"] = .string(SourceType.program.rawValue)
         var start: String?
         if let directory { start = try Self.absolute(directory) }
-        if start == nil, isOwn, !scratch { start = try Surroundings.workingDirectory() }
+        if start == nil, isOwn, !scratch { start = try Surroundings.workingDirectory(or: "name one with -C") }
         source["directory"] = start.map(JSON.string)
         let program = line.first ?? ""
         guard let path = try Self.path(of: program, in: start) else {
@@ -138,16 +138,17 @@ struct Surroundings: Sendable {
         (environment, self.omitted) = (variables, omitted)
     }
 
-    static func workingDirectory() throws(CommandFailure) -> String {
+    /// The path of this process's directory; without one, the error says what to do, or else `other`.
+    static func workingDirectory(or other: String = "name an absolute path") throws(CommandFailure) -> String {
         guard let path = getcwd(nil, 0) else {
             throw CommandFailure(
                 .badData,
                 "The current directory cannot be found (\(String(cString: strerror(errno)))); change to one that exists, or "
-                    + "name one with -C.")
+                    + "\(other).")
         }
         defer { free(path) }
         guard let text = String(validatingCString: path) else {
-            throw CommandFailure.notUTF8("The current directory", path, "change to another, or name one with -C.")
+            throw CommandFailure.notUTF8("The current directory", path, "change to another, or \(other).")
         }
         return text
     }
@@ -162,7 +163,10 @@ struct Surroundings: Sendable {
         let name = whole.utf8.lastIndex(of: UInt8(ascii: "/")).map { whole[$0...] } ?? ""
         guard let directory = realpath(String(whole.dropLast(name.count)) + "/", nil) else { return whole }
         defer { free(directory) }
-        return (String(validatingCString: directory).map { $0 == "/" ? "" : $0 } ?? "") + name
+        guard let text = String(validatingCString: directory) else {
+            throw CommandFailure.notUTF8("The directory", directory, "name another.")
+        }
+        return (text == "/" ? "" : text) + name
     }
 
     /// The umask of this process, in octal digits.

@@ -65,6 +65,7 @@ extension SpecDocuments {
             invocation.console.say("Reading \(what), up to Ctrl-D; see deferctl help \(verb).")
         }
         self.init(argument: argument)
+        self.verb = verb
     }
 
     /// Asks the daemon how it would run each spec, and reports the mistakes of the others.

@@ -29,6 +29,25 @@ import Testing
         }
     }
 
+    @Test func lineThatIsNotUTF8_isRefused() async throws {
+        try await run { origin, _, directory, deferctl in
+            try Data(Array("# caf".utf8) + [0xE9, 0x0A] + Array("\(origin.url("/a")) caf".utf8) + [0xE9, 0x0A])
+                .write(to: URL(filePath: directory.path + "/list"))
+            let run = try await deferctl(["download", "-i", "list"])
+            #expect(run.end == .code(65) && run.errors.contains(#"caf\xe9" is not UTF-8"#), "\(run.errors)")
+            #expect(origin.log.count("/a") == 0)
+        }
+    }
+
+    @Test func fetch_writesToStandardOutput_asItsFile() async throws {
+        try await run { origin, _, directory, deferctl in
+            #expect(try await deferctl(["fetch", "-o", "-", origin.url("/a")]).output == "content of a")
+            #expect(Files.names(in: directory.path).isEmpty)
+            let refused = try await deferctl(["fetch", "-o", directory.path, "-d", "x", origin.url("/b")])
+            #expect(refused.end == .code(74) && origin.log.count("/b") == 0)
+        }
+    }
+
     @Test func severalURLs_areDownloadedIntoADirectory() async throws {
         try await run { origin, _, directory, deferctl in
             let run = try await deferctl(["download", "-q", origin.url("/a"), origin.url("/b"), "--to", "both"])

@@ -39,6 +39,15 @@ import Testing
         }
     }
 
+    @Test func messages_nameOptionsAndVerbsThatThereAre() async throws {
+        try await Self.with { _, run async throws in
+            let gone = try await run("mkdir gone; cd gone; rmdir ../gone; ctl download http://127.0.0.1:1/x")
+            #expect(gone.end == .code(65) && gone.errors.contains("that exists, or name an absolute path"))
+            let empty = try await run("ctl schedule add x --daily < /dev/null")
+            #expect(empty.end == .code(65) && empty.errors.contains("see deferctl help schedule add"))
+        }
+    }
+
     @Test func program_isFoundAsAShellFindsIt() async throws {
         try await Self.with { daemon, run async throws in
             let directory = daemon.directory.path + "/work"
