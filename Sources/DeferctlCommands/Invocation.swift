@@ -86,8 +86,10 @@ protocol DaemonCommand: AsyncParsableCommand {
 extension DaemonCommand {
     mutating func run() async throws {
         if global.utc { setenv("TZ", "UTC0", 1) }
+        let socket = DaemonSocket(flag: global.socket)
+        do { try JobClient.check(path: socket.path) } catch { throw CommandFailure(.configuration, error.message) }
         let invocation = Invocation(
-            socket: DaemonSocket(flag: global.socket), writesJSON: global.json, console: Console(color: global.color))
+            socket: socket, writesJSON: global.json, console: Console(color: global.color))
         let status = try await perform(invocation)
         if status != .ok { throw status }
     }

@@ -49,6 +49,7 @@ public final class JobClient: Sendable {
 
     /// Connects to the daemon at the Unix socket `path`. Call ``close()`` at the end.
     public static func connect(path: String = defaultPath) async throws(JobClientError) -> JobClient {
+        try check(path: path)
         let events = JobEvents(limit: maximumWaitingBytes)
         var patience = 100
         while true {
@@ -70,6 +71,16 @@ public final class JobClient: Sendable {
         }
     }
 
+    /// Throws if `path` is too long for a socket.
+    package static func check(path: String) throws(JobClientError) {
+        // As in `sockaddr_un`.
+        let (count, limit) = (path.utf8.count, 107)
+        guard count > limit else { return }
+        throw JobClientError(
+            .unreachable,
+            "The path of a socket has at most \(limit) bytes, and \(path) has \(count). Name a shorter one.")
+    }
+
     private static func unreachable(_ path: String, _ error: any Error) -> JobClientError {
         switch (error as? IOError)?.errnoCode {
         case EACCES, EPERM:
@@ -80,9 +91,7 @@ public final class JobClient: Sendable {
                 .unreachable, "No daemon can be reached at \(path) (\(Errno(rawValue: number))); is it running?",
                 underlying: error)
         case nil:
-            JobClientError(
-                .unreachable, "The daemon cannot be reached at \(path): \(error). Name another socket.",
-                underlying: error)
+            JobClientError(.unreachable, "The daemon cannot be reached at \(path): \(error).", underlying: error)
         }
     }
 

@@ -24,6 +24,13 @@ private func failure(_ body: () async throws -> Void) async -> JobClientError? {
 }
 
 @Suite struct JobClientCallTests {
+    @Test func connect_namesTheBound_whenThePathIsTooLong() async {
+        let error = await #expect(throws: JobClientError.self) {
+            _ = try await JobClient.connect(path: "/" + String(repeating: "x", count: 107))
+        }
+        #expect(error?.code == .unreachable && error?.message.contains("at most 107") == true)
+    }
+
     @Test func call_returnsItsOwnResult_whenAnswersComeOutOfOrder() async throws {
         let results = try await withClient { daemon in
             for call in daemon.calls(3).reversed() { daemon.answer(call, call["params"] ?? .null) }

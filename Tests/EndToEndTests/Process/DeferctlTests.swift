@@ -1,0 +1,54 @@
+import Foundation
+import Glibc
+import JobModel
+import TestSupport
+import Testing
+
+/// The program deferctl: its start, its outputs, and restarts of the daemon.
+@Suite struct DeferctlTests {
+    @Test func longPathOfASocket_isRefused_withItsBound() async throws {
+        let path = "/tmp/" + String(repeating: "x", count: 120)
+        for verb in ["info", "doctor"] {
+            let run = try await ChildProcess.run([BuiltProgram.deferctl, verb], environment: ["DEFERD_SOCKET": path])
+            #expect(run.end == .code(78) && (run.errors + run.output).contains("at most 107"), "\(run)")
+        }
+    }
+
+    @Test(arguments: ["--help", "help list", "--version"])
+    func help_endsWith74_whenItCannotBeWritten(words: String) async throws {
+        let run = try await ChildProcess.run(["/bin/sh", "-c", "\(BuiltProgram.deferctl) \(words) >/dev/full"])
+        #expect(run.end == .code(74) && run.errors.contains("No space left"), "\(run.errors)")
+    }
+
+    @Test func misspeltOption_isNamed_beforeOtherMistakes() async throws {
+        let run = try await ChildProcess.run([BuiltProgram.deferctl, "list", "--stat", "failed"])
+        #expect(run.end == .code(64))
+        #expect(run.errors.contains("no option --stat of deferctl list. Did you mean --state?"), "\(run.errors)")
+    }
+
+    @Test func top_goesOn_whenTheDaemonRestarts() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let top = try ChildProcess(
+                [BuiltProgram.deferctl, "--socket", daemon.socket, "top", "--json", "--interval", "0.2"])
+            try await top.line(containing: "\"queues\"")
+            try await daemon.stop()
+            try await top.line(containing: "The daemon went away")
+            _ = try await household.start()
+            try await top.line(containing: "The daemon is back.")
+            try await top.line(containing: "\"queues\"")
+            top.send(signal: SIGINT)
+            #expect(try await top.end() == .code(75))
+        }
+    }
+
+    @Test(.enabled(if: Tmux.isThere, Tmux.whyNot)) func watch_leavesTheOutcome_ofASingleJob() async throws {
+        try await Daemon.run { daemon, wire in
+            _ = try await wire.wait(try await wire.submit(.value(1, ["label": "the only one"])))
+            try await Tmux.with(daemon) { terminal in
+                let screen = try await terminal.run("deferctl watch 1")
+                #expect(screen.contains { $0.contains("the only one  succeeded") }, "\(screen)")
+            }
+        }
+    }
+}
