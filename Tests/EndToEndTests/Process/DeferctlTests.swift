@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import JobModel
+import TestOrigin
 import TestSupport
 import Testing
 
@@ -39,6 +40,36 @@ import Testing
             try await top.line(containing: "\"queues\"")
             top.send(signal: SIGINT)
             #expect(try await top.end() == .code(75))
+        }
+    }
+
+    @Test func output_isFollowedToItsEnd_whenTheDaemonRestarts() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(flags: ["--instance", "user"])
+            _ = try await daemon.deferctl(["run", "--detach", "sh", "-c", "echo begun; exec sleep 1000"])
+            let output = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket, "output", "-f", "1"])
+            try await output.line(containing: "begun")
+            try await daemon.crash()
+            _ = try await household.start(flags: ["--instance", "user"])
+            #expect(try await output.end() == .code(0), "\(output.errorText)")
+            #expect(output.outputText == "begun\n")
+        }
+    }
+
+    @Test func longResult_isPrinted_whenTheDaemonRestarts() async throws {
+        try await GuidedOrigin.withHousehold { origin, household in
+            let daemon = try await household.start()
+            let url = try #require(origin.url("/long").string)
+            let json = try ChildProcess([BuiltProgram.deferctl, "--socket", daemon.socket, "json", "-qr", url])
+            _ = try await origin.exchange("/long")
+            try await daemon.stop()
+            _ = try await household.start()
+            let text = String(repeating: "x", count: 100_000)
+            let exchange = try await origin.exchange("/long")
+            exchange.sendHead("200 OK", [("Content-Length", "100002"), ("Content-Type", "application/json")])
+            exchange.send(Array("\"\(text)\"".utf8))
+            #expect(try await json.end() == .code(0), "\(json.errorText)")
+            #expect(json.outputText == text + "\n")
         }
     }
 
