@@ -1,4 +1,4 @@
-package import JobModel
+import JobModel
 
 /// Schedules: requests, times, and submission of their jobs.
 extension Core {
