@@ -84,6 +84,8 @@ extension Core {
     }
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
+        // A client of this node may wait for the end of another node's run.
+        pending.waits.append(.happened(.stop(old.id)))
         if old.waiting == .children, let list = try round.transaction.list(of: old.id), !old.isEnding {
             return try gather(list, old, round)
         }

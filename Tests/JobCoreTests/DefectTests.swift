@@ -24,6 +24,35 @@ import Testing
         }
     }
 
+    @Test func cancel_isAnswered_byTheNodeThatTakesTheRunOver() throws {
+        let driver = try CoreDriver()
+        let job = try driver.submit(url())
+        let (store, now) = (driver.store, driver.now)
+        store.begin(life: 2)
+        store.life = 2
+        let other = Core(settings: driver.core.settings, life: 2, at: now)
+        func answers(_ body: (any JobTransaction) throws(StoreError) -> Void) -> [RequestID] {
+            let end = store.round { (transaction) throws(StoreError) in
+                try body(transaction)
+                try other.close(at: now, in: transaction)
+            }
+            guard case .committed = end else { return [] }
+            return other.committed().compactMap { if case .answer(let id, .changed) = $0 { id } else { nil } }
+        }
+        let beginning = answers { (transaction) throws(StoreError) in
+            try other.reset(from: transaction, runs: [], start: .clean, at: now)
+        }
+        let asking = answers { (transaction) throws(StoreError) in
+            let caller = Caller(uid: 1, isAdmin: false)
+            try other.handle(.request(1, .change(job, .cancel), caller), at: now, in: transaction)
+        }
+        #expect(beginning.isEmpty && asking.isEmpty)
+        store.end(life: 1, wasStopped: false)
+        let takingOver = answers { (transaction) throws(StoreError) in try other.open(at: now, in: transaction) }
+        #expect(takingOver == [1])
+        #expect(store.job(job)?.state == .cancelled)
+    }
+
     @Test func children_areBoundToTheNodeOfTheirParent() throws {
         let driver = try CoreDriver()
         let own: JSON = ["source": ["type": "url", "url": "http://h/"], "requires": ["node": "b"]]
