@@ -64,12 +64,15 @@ import Testing
 
     @Test func run_endsWith74_whenOutputIsLost() async throws {
         try await Daemon.run(configuration: "limits: {output: 1000}\n", flags: Self.user) { daemon in
-            // One write exceeds the bound, however fast the client reads.
-            let lossy = try Self.run("head -c 60000 /dev/zero", on: daemon)
-            #expect(try await lossy.end() == .code(74))
-            #expect(lossy.output.count < 60000 && lossy.errorText.contains("bytes of output of job 1 are missing"))
-            let failed = try Self.run("head -c 60000 /dev/zero; exit 3", on: daemon)
-            #expect(try await failed.end() == .code(3))
+            for (script, code) in [("head -c 60000 /dev/zero", 74), ("head -c 60000 /dev/zero; exit 3", 3)] {
+                // Of an earlier job with the key, only the kept output can be read.
+                let options = ["--key", "\(code)"]
+                let job = try await daemon.deferctl(["run", "--detach"] + options + ["/bin/sh", "-c", script])
+                _ = try await daemon.connect().wait(try #require(Int(job.outputText.dropLast())))
+                let lossy = try Self.run(script, options, on: daemon)
+                #expect(try await lossy.end() == .code(Int32(code)), "\(lossy.errorText)")
+                #expect(lossy.output.count == 1000 && lossy.errorText.contains("59000 bytes of output of job"))
+            }
         }
     }
 
