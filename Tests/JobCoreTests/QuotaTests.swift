@@ -80,7 +80,7 @@ import Testing
         settings.storedPerUser = 5_000
         let driver = try CoreDriver(settings)
         var submitted = 0
-        let refusal = #expect(throws: CoreError.self) {
+        let refusal = #expect(throws: ProtocolError.self) {
             while submitted < 100 {
                 _ = try driver.submit(spec)
                 submitted += 1

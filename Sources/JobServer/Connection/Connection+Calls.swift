@@ -25,8 +25,10 @@ extension Connection {
                 guard refusal == nil, call.request.method == MethodName.jobSubmit.rawValue else {
                     await settle(&submissions)
                     // A client that asks for more than it has read yet is answered at its pace.
-                    await wait { [outbox] in $0.isShuttingDown || outbox.hasRoom }
+                    let turn = engine.nextID()
+                    await outbox.beginTurn(of: turn)
                     await carryOut(call, refusal)
+                    outbox.endTurn(of: turn)
                     continue
                 }
                 if call.batch == nil, call.request.params["watch"] == true,

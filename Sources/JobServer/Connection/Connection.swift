@@ -100,10 +100,10 @@ final class Connection: Sendable {
 
     // MARK: - Waits
 
-    /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` returns the
-    /// result as JSON text; its task is cancelled if the wait ends before.
+    /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` gets the id
+    /// of a turn and returns the result as JSON text; its task is cancelled if the wait ends before.
     func goOn(
-        _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable () async throws -> [UInt8]
+        _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable (Int64) async throws -> [UInt8]
     ) throws(ProtocolError) {
         let id = engine.nextID()
         let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
@@ -118,7 +118,8 @@ final class Connection: Sendable {
                     }
                 }
                 defer { timer?.cancel() }
-                do { endWait(id, .success(try await body())) } catch { endWait(id, .failure(error)) }
+                do { endWait(id, .success(try await body(id))) } catch { endWait(id, .failure(error)) }
+                outbox.endTurn(of: id)
             }
             state.waits[id] = Wait(call: call, charge: charge, task: task)
             return true

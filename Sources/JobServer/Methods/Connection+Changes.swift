@@ -57,7 +57,7 @@ extension Connection {
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
     private func changeAll(_ call: Call, _ target: JobTarget, _ action: JobAction, _ onlyCounts: Bool) throws {
         let named = if case .many(let ids) = target { ids.count } else { 0 }
-        try goOn(call, jobs: named) { [self] in
+        try goOn(call, jobs: named) { [self] _ in
             var (count, skipped) = (0, 0)
             try await forEach(Self.piece, of: target) { ids in
                 let answer = try await ask(.changeAll(ids, action, onlyCounts: onlyCounts))
@@ -101,7 +101,7 @@ extension Connection {
     /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws {
         let isPatient = timeout != 0
-        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] in
+        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] _ in
             // All are found first, as waiting changes their states.
             var ids: [JobID] = []
             var charges: [BudgetCharge] = []

@@ -129,17 +129,19 @@ extension Connection {
         }
         if wait == 0 { return call.succeed(Self.answer(try await output())) }
         let end = NIODeadline.now() + .seconds(saturating: wait)
-        try goOn(call, jobs: 1) { [self] in
+        try goOn(call, jobs: 1) { [self] turn in
             while true {
                 // Asked before the output is read, so that none is missed.
                 let promise = Promise<Void, Never>()
                 let wake: @Sendable () -> Void = { promise.succeed(()) }
                 engine.board.awaitOutput(of: job, beyond: offset, promise)
                 defer { wake() }
-                let found = try await outbox.inTurn(output)
+                await outbox.beginTurn(of: turn)
+                let found = try await output()
                 if found.piece.next > offset || found.isOver || NIODeadline.now() >= end {
                     return Self.answer(found).utf8
                 }
+                outbox.endTurn(of: turn)
                 let timer = loop.loop.scheduleTask(deadline: end, wake)
                 defer { timer.cancel() }
                 await withTaskCancellationHandler(operation: { await promise.deferred.get() }, onCancel: wake)

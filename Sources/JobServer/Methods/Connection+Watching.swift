@@ -130,16 +130,15 @@ extension Connection {
             guard let answer = try await finished(ids, isList, call) else { throw Self.outOfTime }
             return call.succeed(text: answer)
         }
-        try goOn(call, jobs: ids.count, timeout: timeout) { [self] in
+        try goOn(call, jobs: ids.count, timeout: timeout) { [self] turn in
             // A job may be retried before it is read.
             while !Task.isCancelled {
                 try await awaitEnds(of: ids)
                 // They are read once there is room for them, so that many such waits take no more memory.
-                let answer = try await outbox.inTurn { () -> [UInt8]? in
-                    await budget.room(on: loop.loop)
-                    return Task.isCancelled ? nil : try await finished(ids, isList, call)
-                }
-                if let answer { return answer }
+                await outbox.beginTurn(of: turn)
+                await budget.room(on: loop.loop)
+                if !Task.isCancelled, let answer = try await finished(ids, isList, call) { return answer }
+                outbox.endTurn(of: turn)
             }
             return []
         }

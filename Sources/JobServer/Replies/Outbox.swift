@@ -26,18 +26,18 @@ final class Outbox: Sendable {
         var phase = Phase.open
         /// The event loop is about to write.
         var isWoken = false
-        /// Whether the answer to a wait is being read, and those that are read after it.
-        var isInTurn = false
-        var turns = CircularBuffer<CheckedContinuation<Void, Never>>()
+        /// The call that is being answered, and those that are answered after it.
+        var turn: Int64?
+        var turns = CircularBuffer<(call: Int64, begin: CheckedContinuation<Void, Never>)>()
 
-        /// Whether the client has read so much that two answers of any size fit, and what others send meanwhile.
+        /// Whether the client has read so much that an answer of any size fits.
         var hasRoom: Bool { unread <= max(0, min(limit / 4, limit - Answer.mostBytes)) }
 
-        /// The next one whose turn it is.
+        /// Begins the next turn, if it may.
         mutating func nextTurn() -> CheckedContinuation<Void, Never>? {
-            guard !isInTurn, phase == .closed || hasRoom, let next = turns.popFirst() else { return nil }
-            isInTurn = true
-            return next
+            guard turn == nil, phase == .closed || hasRoom, let next = turns.popFirst() else { return nil }
+            turn = next.call
+            return next.begin
         }
 
         /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
@@ -90,7 +90,7 @@ final class Outbox: Sendable {
     /// Whether everything sent is dropped, so that a sender need not begin.
     var isClosed: Bool { state.withLock { $0.phase == .closed } }
 
-    func configure(limit: Int) { state.withLock { $0.limit = limit } }
+    func configure(limit: Int) { update { $0.limit = limit } }
 
     /// The bytes that may wait; nil once nothing more is accepted.
     var limit: Int? { state.withLock { $0.phase == .open ? $0.limit : nil } }
@@ -115,14 +115,16 @@ final class Outbox: Sendable {
     /// Whether the client has read so much that another answer can be made.
     var hasRoom: Bool { state.withLock(\.hasRoom) }
 
-    /// Calls `body` once there is room, one after the other, so that many waits that end together take little memory.
-    func inTurn<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+    /// Returns once there is room for the answer to a call, whose turn lasts until ``endTurn(of:)``. Calls take turns, so
+    /// that many that are answered together take little memory.
+    func beginTurn(of call: Int64) async {
         await withCheckedContinuation { continuation in
-            update { $0.turns.append(continuation) }
+            update { $0.turns.append((call, continuation)) }
         }
-        defer { update { $0.isInTurn = false } }
-        return try await body()
     }
+
+    /// Ends the turn of a call, if it has one.
+    func endTurn(of call: Int64) { update { if $0.turn == call { $0.turn = nil } } }
 
     private func update(_ change: (inout State) -> Void) {
         let next = state.withLock { state in
@@ -206,7 +208,7 @@ final class Outbox: Sendable {
 
     /// Called once the socket has accepted so many bytes, or never will.
     func sent(_ size: Int) {
-        state.withLock { state in
+        update { state in
             state.unread -= size
             state.hasSent = true
         }

@@ -156,7 +156,7 @@ import Testing
             for environment in [[:], ["CREDENTIALS_DIRECTORY": directory.path]] {
                 let (end, _, errors) = try await ChildProcess.run(command, environment: environment)
                 #expect(end == .code(78))
-                #expect(errors.contains("deferd.yaml:3: http.credentials: example.org"), "\(errors)")
+                #expect(errors.contains("deferd.yaml:3: http.credentials.example.org"), "\(errors)")
                 #expect(errors.contains("LoadCredential=token"))
             }
             // Started by hand, the check has no credentials; the service has them.
