@@ -240,8 +240,6 @@ import Testing
             #expect(counts.values.reduce(0) { $0 + $1.jobs } == rows.count)
             #expect(test.engine.status.core.counts == counts)
             #expect(test.engine.board.slots.isEmpty)
-            // Few inputs fail twice, and only those fail their jobs.
-            #expect(rows.count { $0 == .failed } < rows.count / 4)
         }
     }
 }
