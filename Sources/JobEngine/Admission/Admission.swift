@@ -222,8 +222,8 @@ extension JSON {
     /// The members of specs that contain values.
     private static let values: Set = ["value", "return", "json", "input", "in"]
 
-    /// With sorted members. The environments of programs do not count: that of a shell differs each time. Nor does null
-    /// where it means the same as an omitted member.
+    /// The value with sorted members. The environments of programs do not count: that of a shell differs each time. Nor
+    /// does null where it means the same as an omitted member.
     private func canonical(keepingNull: Bool) -> JSON {
         switch self {
         case .array(let elements): .array(elements.map { $0.canonical(keepingNull: keepingNull) })

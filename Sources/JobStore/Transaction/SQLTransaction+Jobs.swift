@@ -104,7 +104,7 @@ extension SQLTransaction {
 }
 
 extension NewJobRow.Document {
-    /// What the columns `is_item` and `text` hold.
+    /// The contents of the columns `is_item` and `text`.
     package var stored: (isItem: Bool, text: [UInt8]) {
         switch self {
         case .spec(let text): (false, text)
