@@ -73,8 +73,7 @@ package struct JobServer: Service {
             return nil
         }
         do {
-            let adopted = group.any().makePromise(of: Connection.self)
-            let channel = ClientBootstrap(group: group)
+            return try ClientBootstrap(group: group)
                 .channelOption(.autoRead, value: false)
                 .channelOption(.allowRemoteHalfClosure, value: true)
                 .channelOption(.maxMessagesPerRead, value: 1)
@@ -83,12 +82,11 @@ package struct JobServer: Service {
                         let connection = Connection(
                             peer: peer, engine: engine, server: state, budget: budget, channel: channel)
                         try channel.pipeline.syncOperations.addHandler(SocketHandler(connection))
-                        adopted.succeed(connection)
                     }
                 }
                 .withConnectedSocket(descriptor)
-            channel.cascadeFailure(to: adopted)
-            return try channel.flatMap { _ in adopted.futureResult }.wait()
+                .flatMapThrowing { try $0.pipeline.syncOperations.handler(type: SocketHandler.self).connection }
+                .wait()
         } catch {
             state.leave(peer.uid)
             state.logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])

@@ -21,11 +21,11 @@ import Testing
                 }
             }
             func refused(at now: UInt64) async -> Bool {
-                do throws(StoreError) {
+                do {
                     try await test.engine.backUp(at: now).end()
                     return false
                 } catch {
-                    return error.code == .locked
+                    return (error as? ProtocolError)?.code == ProtocolError.Code.busy.rawValue
                 }
             }
             let first = try await test.engine.backUp(at: 5)
@@ -36,9 +36,10 @@ import Testing
             // It was read just now.
             #expect(await refused(at: 6))
             #expect(await !refused(at: .max))
-            await #expect(throws: StateBackup.Failure.givenUp) {
+            let error = await #expect(throws: ProtocolError.self) {
                 try await test.engine.read(first, offset: 0, length: 1, for: 7)
             }
+            #expect(error?.code == ProtocolError.Code.notFound.rawValue)
             let second = try await test.engine.backUp(at: 7)
             #expect(await refused(at: 8))
             second.end()

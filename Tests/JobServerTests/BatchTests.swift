@@ -22,7 +22,7 @@ import Testing
         let batch =
             inBatch ? try Batch(requests.map { IncomingCall($0) }, limit: limit, outbox: outbox, budget: budget) : nil
         return requests.map {
-            Call(request: $0, batch: batch, charge: BudgetCharge(work: 0, in: budget), outbox: outbox, longest: limit)
+            Call(request: $0, batch: batch, charge: BudgetCharge(work: 0, in: budget), outbox: outbox)
         }
     }
 

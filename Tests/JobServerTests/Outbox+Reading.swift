@@ -30,7 +30,7 @@ extension Outbox {
     /// A watch that is open already.
     func watch(_ number: Int) -> Watch {
         let watch = Watch(number: number, outbox: self, charge: .free) { _ in }
-        watch.open(unfinished: [])
+        watch.open([:])
         return watch
     }
 
@@ -47,7 +47,14 @@ extension Watch {
 
     func receive(_ batch: ProgressBatch) { receive(.progress(batch)) }
 
-    func receive(output batch: ProgressBatch) { receive(.output(batch)) }
+    /// Opens the watch with an answer that shows these jobs, in these versions.
+    func open(unfinished: Set<JobID>, versions: [JobID: Int64] = [:]) {
+        var standings = versions.mapValues { JobStanding(owner: 0, state: .succeeded, version: $0) }
+        for job in unfinished {
+            standings[job] = JobStanding(owner: 0, state: .running, version: versions[job] ?? 0)
+        }
+        open(standings)
+    }
 }
 
 extension BudgetCharge {

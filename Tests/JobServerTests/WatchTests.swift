@@ -90,14 +90,20 @@ import Testing
         #expect(count.now == 1 && watch.isGone)
     }
 
-    @Test func progress_isLeftOut_whenMoreIsHeldThanMayBeUnread() {
+    @Test func progress_takesNoRoom_andOnlyTheLatestIsTold_onceTheWatchIsOpen() {
         let count = Count()
         let outbox = Outbox(limit: 1000) { count.add() }
         let watch = Watch(number: 1, outbox: outbox, charge: .free) { _ in }
-        for bytes in 0..<1000 { watch.receive(.progress(7, Int64(bytes))) }
-        #expect(count.now == 0 && !watch.isGone)
+        for bytes in 0..<1000 { watch.receive(.progress([7, 8], Int64(bytes))) }
         watch.receive(.state(7, label: "a"))
-        #expect(count.now == 1 && watch.isGone)
+        watch.receive(.progress(7, 1000))
+        watch.receive(.progress(9, 1))
+        watch.receive(.state(9, .succeeded, version: 2))
+        #expect(outbox.next() == nil && count.now == 0 && !watch.isGone)
+        watch.open(unfinished: [7, 8], versions: [9: 2])
+        let notices = outbox.allLines().compactMap(Notice.init)
+        #expect(notices.map { "\($0.job) \($0.seq) \($0.value)" } == ["7 1 running", "7 2 1000", "8 1 999"])
+        #expect(notices.map(\.coalesced) == [nil, 0, 999])
     }
 
     @Test func events_areNeitherLostNorReordered_whereItOpensMeanwhile() async {
@@ -164,7 +170,7 @@ import Testing
 
     @Test func watch_isNotSettled_whileAJobRuns_thatTheAnswerHadNoRoomFor() {
         let (watch, _, settled) = watch()
-        watch.open(unfinished: [7], isAll: false)
+        watch.open(unfinished: [7])
         watch.receive(.progress([7, 8], 1))
         watch.receive(.state(7, .succeeded))
         #expect(!watch.isSettled && settled.now == 0)

@@ -3,19 +3,13 @@ import Dispatch
 import Glibc
 package import JobModel
 import Synchronization
-package import SystemPackage
+import SystemPackage
 
 /// A copy of the state at one moment, in a file without a name: the kernel removes it with its last descriptor, however the
 /// process ends.
 package final class StateBackup: Sendable {
-    package enum Failure: Error, Equatable {
-        /// It was not read for too long, and another backup was requested.
-        case givenUp
-        case unreadable(Errno)
-    }
-
-    /// How long a backup may stay unread if another one is requested: 60 s. It takes room on the disk until then.
-    package static let longestPause: UInt64 = 60_000_000_000
+    /// How many seconds a backup may stay unread if another one is requested. It takes room on the disk until then.
+    private static let longestPause: UInt64 = 60
 
     /// Its size in bytes.
     package let size: Int
@@ -43,36 +37,41 @@ package final class StateBackup: Sendable {
     /// Whether another backup may be made. Gives this one up if it was not read for too long.
     fileprivate func isOver(at now: UInt64) -> Bool {
         state.withLock { state in
-            if now >= state.lastRead.addingReportingOverflow(Self.longestPause).partialValue { state.file = nil }
+            if now >= state.lastRead.addingReportingOverflow(Self.longestPause * 1_000_000_000).partialValue { state.file = nil }
             return state.file == nil
         }
     }
 
-    fileprivate func read(offset: Int, length: Int) throws(Failure) -> ResultPart {
+    fileprivate func read(offset: Int, length: Int) throws(ProtocolError) -> ResultPart {
         let file = state.withLock { state in
             state.lastRead = DispatchTime.now().uptimeNanoseconds
             return state.file
         }
-        guard let file else { throw .givenUp }
+        guard let file else {
+            throw ProtocolError(
+                .notFound,
+                "The backup was given up, as it was not read for \(Self.longestPause) seconds and another one was asked for; "
+                    + "call server.backup without an offset to make one.")
+        }
         do throws(Errno) {
             return try ResultPart(of: file.descriptor, size: size, offset: offset, length: length, by: .real)
         } catch {
-            throw .unreadable(error)
+            throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
         }
     }
 }
 
 extension Engine {
-    /// Copies the state while jobs run, one copy at a time.
-    package func backUp(
-        at now: UInt64 = DispatchTime.now().uptimeNanoseconds
-    ) async throws(StoreError) -> StateBackup {
+    /// Copies the state while jobs run, one copy at a time; throws a ``ProtocolError`` while there is another one.
+    package func backUp(at now: UInt64 = DispatchTime.now().uptimeNanoseconds) async throws -> StateBackup {
         let mayBegin = backups.withLock { state in
             guard !state.isMaking, state.latest?.isOver(at: now) ?? true else { return false }
             state.isMaking = true
             return true
         }
-        guard mayBegin else { throw StoreError(.locked, "Another backup is being made; wait for that to end.") }
+        guard mayBegin else {
+            throw ProtocolError.busy("Another backup is being made; wait for that to end.", retryAfter: 60)
+        }
         let result: Result<StateBackup, StoreError> = await withCheckedContinuation { continuation in
             // Not on a thread for files, as a copy takes long.
             DispatchQueue.global(qos: .utility).async { [blobs, reader] in
@@ -90,8 +89,8 @@ extension Engine {
     /// A part of a backup, for `owner`.
     package func read(
         _ backup: StateBackup, offset: Int, length: Int, for owner: UInt32
-    ) async throws(StateBackup.Failure) -> ResultPart {
-        try await blocking(for: owner) { () throws(StateBackup.Failure) in
+    ) async throws(ProtocolError) -> ResultPart {
+        try await blocking(for: owner) { () throws(ProtocolError) in
             try backup.read(offset: offset, length: length)
         }
     }

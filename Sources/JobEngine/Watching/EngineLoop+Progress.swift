@@ -67,7 +67,7 @@ extension EngineLoop {
     }
 
     private func tell(_ news: [JobID: [Int: JobProgress]]) {
-        var updates: [[SubscriptionID]: (progress: [ProgressRow], output: [ProgressRow])] = [:]
+        var updates: [[SubscriptionID]: [ProgressRow]] = [:]
         // The round only reads, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
             for (job, news) in news.sorted(by: { $0.key < $1.key }) {
@@ -77,23 +77,20 @@ extension EngineLoop {
                 for (length, ids) in watchers {
                     guard let news = news[length] else { continue }
                     if let progress = news.progress {
-                        updates[ids, default: ([], [])].progress.append(
+                        updates[ids, default: []].append(
                             ProgressRow(
                                 job: job, link: row.link,
                                 news: .progress(
                                     progress, links: row.plan.links.count, coalesced: max(0, news.reports - 1))))
                     }
                     if let size = news.output, let run = news.run {
-                        updates[ids, default: ([], [])].output.append(
+                        updates[ids, default: []].append(
                             ProgressRow(job: job, link: run.link, news: .output(attempt: run.attempt, size: size)))
                     }
                 }
             }
         }
         guard case .committed = end else { return }
-        for (ids, rows) in updates {
-            if !rows.progress.isEmpty { deliver(.progress(ProgressBatch(rows.progress)), to: ids) }
-            if !rows.output.isEmpty { deliver(.output(ProgressBatch(rows.output)), to: ids) }
-        }
+        for (ids, rows) in updates { deliver(.progress(ProgressBatch(rows)), to: ids) }
     }
 }

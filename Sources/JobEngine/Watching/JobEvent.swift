@@ -39,8 +39,8 @@ package final class JobEvent: Sendable {
 package enum JobUpdate: Sendable {
     /// Events are told in order.
     case event(JobEvent)
+    /// Of running jobs: their progress, and the output of their programs.
     case progress(ProgressBatch)
-    case output(ProgressBatch)
     /// A job that another node removed, maybe before its end was told here.
     case gone(JobID)
 }

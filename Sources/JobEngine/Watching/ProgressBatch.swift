@@ -1,18 +1,16 @@
 package import JobModel
 import Synchronization
 
-/// The progress of many jobs, or the output of their programs, shared by all subscribers that get the same rows.
+/// The progress of many jobs, and the output of their programs, shared by all subscribers that get the same rows.
 package final class ProgressBatch: Sendable {
     /// The texts of all rows, one after the other, and the end of each.
     package typealias Text = (bytes: [UInt8], ends: [Int])
 
-    /// One row for each job, by id.
+    /// One row for each job and kind of news.
     package let rows: [ProgressRow]
     private let text = Mutex<Text?>(nil)
 
     init(_ rows: [ProgressRow]) { self.rows = rows }
-
-    package func hasRow(of job: JobID) -> Bool { rows.contains { $0.job == job } }
 
     /// The text of the batch, which the first caller writes for all others.
     package func text(_ write: (ProgressRow, inout JSONWriter) -> Void) -> Text {
@@ -29,15 +27,17 @@ package final class ProgressBatch: Sendable {
         }
     }
 
-    /// The rows from index `start` on except those of `jobs`, merged with a newer batch: the latest row of each job.
-    package func merged(from start: Int, without jobs: Set<JobID>, with newer: ProgressBatch) -> ProgressBatch {
-        var latest: [JobID: ProgressRow] = [:]
-        for row in rows[start...] where !jobs.contains(row.job) { latest[row.job] = row }
+    /// The rows from index `start` on except `replaced` ones, merged with a newer batch: the latest row of each job and kind, first
+    /// all progress.
+    package func merged(from start: Int, without replaced: Set<Int>, with newer: ProgressBatch) -> ProgressBatch {
+        var latest: [ProgressRow.Key: ProgressRow] = [:]
+        for index in start..<rows.count where !replaced.contains(index) { latest[rows[index].key] = rows[index] }
         for var row in newer.rows {
-            if let old = latest[row.job] { row.merge(old) }
-            latest[row.job] = row
+            if let old = latest[row.key] { row.merge(old) }
+            latest[row.key] = row
         }
-        return ProgressBatch(latest.values.sorted { $0.job < $1.job })
+        return ProgressBatch(
+            latest.values.sorted { ($0.isOutput ? 1 : 0, $0.job) < ($1.isOutput ? 1 : 0, $1.job) })
     }
 }
 
@@ -50,12 +50,21 @@ package struct ProgressRow: Sendable {
         case output(attempt: Int, size: Int64)
     }
 
+    fileprivate struct Key: Hashable {
+        let job: JobID
+        let isOutput: Bool
+    }
+
     package let job: JobID
     package let link: Int
     package private(set) var news: News
 
+    package var isOutput: Bool { if case .output = news { true } else { false } }
+
+    fileprivate var key: Key { Key(job: job, isOutput: isOutput) }
+
     /// Counts an earlier row of the job, which this one replaces.
-    mutating func merge(_ earlier: ProgressRow) {
+    fileprivate mutating func merge(_ earlier: ProgressRow) {
         guard case .progress(let progress, let links, let coalesced) = news,
             case .progress(_, _, let before) = earlier.news
         else { return }

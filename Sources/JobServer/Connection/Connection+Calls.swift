@@ -21,29 +21,32 @@ extension Connection {
                 await budget.room(on: loop.loop)
             }
             for call in read(frame, limits) {
-                let refusal = call.rejection ?? refusal(call.batch)
-                guard refusal == nil, call.request.method == MethodName.jobSubmit.rawValue else {
+                guard call.rejection == nil, refusal(call.batch) == nil,
+                    call.request.method == MethodName.jobSubmit.rawValue
+                else {
                     await settle(&submissions)
                     // A client that asks for more than it has read yet is answered at its pace.
                     let turn = engine.nextID()
                     await outbox.beginTurn(of: turn)
-                    await carryOut(call, refusal)
+                    await carryOut(call)
                     outbox.endTurn(of: turn)
                     continue
                 }
                 if call.batch == nil, call.request.params["watch"] == true,
                     !state.withLock({ hasRoomForWatch($0, besides: submissions.count) })
                 {
-                    start(&submissions)
+                    start(exchange(&submissions, with: []))
                     await wait { $0.submitting <= Self.groups && hasRoomForWatch($0) }
                 }
                 submissions.append(call)
                 // If no group is on its way, the first ones are stored while the rest is read.
-                if submissions.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) { start(&submissions) }
+                if submissions.count == Self.firstGroup, state.withLock({ $0.submitting == 0 }) {
+                    start(exchange(&submissions, with: []))
+                }
             }
         }
         // More can be read while these are stored.
-        start(&submissions)
+        start(submissions)
         await wait { $0.submitting <= Self.groups }
     }
 
@@ -63,11 +66,8 @@ extension Connection {
             incoming = [IncomingCall(id: .null, error)]
         }
         let charge = BudgetCharge(work: cost, in: budget)
-        let longest = min(Answer.mostBytes, limits.outbound - 1)
         return incoming.map { [outbox] call in
-            Call(
-                request: call.request, rejection: call.rejection, batch: batch, charge: charge, outbox: outbox,
-                longest: longest)
+            Call(request: call.request, rejection: call.rejection, batch: batch, charge: charge, outbox: outbox)
         }
     }
 
@@ -86,10 +86,10 @@ extension Connection {
     private static let groups = 8
 
     /// Submits the gathered jobs with one fsync.
-    private func start(_ submissions: inout [Call]) {
-        guard !submissions.isEmpty else { return }
+    private func start(_ submissions: [Call]) {
+        if submissions.isEmpty { return }
         state.withLock { $0.submitting += 1 }
-        submitJobs(exchange(&submissions, with: [])) { [self] in
+        submitJobs(submissions) { [self] in
             state.withLock { $0.submitting -= 1 }
             changed()
         }
@@ -97,7 +97,7 @@ extension Connection {
 
     /// Submits the gathered jobs; returns once all submissions are answered.
     private func settle(_ submissions: inout [Call]) async {
-        start(&submissions)
+        start(exchange(&submissions, with: []))
         await wait { $0.submitting == 0 }
     }
 
@@ -105,13 +105,11 @@ extension Connection {
 
     /// An upper bound on the smallest answer to any call but a submission, in bytes.
     private static let smallAnswer = 2 * JobDetail.leastSize
-    /// The approximate memory of a call and its answer, in bytes, before the outbox counts it.
-    private static let callBytes = 2 * Answer.mostBytes
 
     /// Executes a call unless it is refused; an error becomes its answer.
-    private func carryOut(_ call: Call, _ refusal: ProtocolError?) async {
+    private func carryOut(_ call: Call) async {
         do {
-            if let refusal = refusal ?? self.refusal(call.batch) { throw refusal }
+            if let refusal = call.rejection ?? refusal(call.batch) { throw refusal }
             // An executed call must be answered, so none is executed if its answer may not fit.
             if call.batch != nil, call.room < Self.smallAnswer { throw Batch.full }
             guard let method = MethodName(rawValue: call.request.method) else {
@@ -119,8 +117,6 @@ extension Connection {
                 throw ProtocolError(
                     .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known).")
             }
-            let memory = BudgetCharge(work: Self.callBytes, in: budget)
-            defer { withExtendedLifetime(memory) {} }
             try await carryOut(method, call)
         } catch {
             call.fail(error)
@@ -134,8 +130,8 @@ extension Connection {
         case .serverUsage: try await serverUsage(call)
         case .serverNodes: try await serverNodes(call)
         case .serverBackup: try await serverBackup(call)
-        // Submissions are gathered before.
-        case .jobSubmit: break
+        // Others are gathered before; this one was refused then.
+        case .jobSubmit: start([call])
         case .jobGet: try await jobGet(call)
         case .jobList: try await jobList(call)
         case .jobWait: try await jobWait(call)
@@ -157,10 +153,10 @@ extension Connection {
         case .scheduleSet: try await scheduleSet(call)
         case .scheduleGet: try await scheduleGet(call)
         case .scheduleList: try await scheduleList(call)
-        case .scheduleRemove: try await scheduleRemove(call)
-        case .scheduleRun: try await scheduleRun(call)
-        case .scheduleSuspend: try await scheduleSuspend(call, true)
-        case .scheduleResume: try await scheduleSuspend(call, false)
+        case .scheduleRemove: try await scheduleChange(call) { .removeSchedule($0) }
+        case .scheduleRun: try await scheduleChange(call) { .runSchedule($0) }
+        case .scheduleSuspend: try await scheduleChange(call) { .suspendSchedule($0, isSuspended: true) }
+        case .scheduleResume: try await scheduleChange(call) { .suspendSchedule($0, isSuspended: false) }
         }
     }
 

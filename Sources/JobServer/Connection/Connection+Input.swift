@@ -73,7 +73,7 @@ extension Connection {
 final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    private let connection: Connection
+    let connection: Connection
 
     init(_ connection: Connection) { self.connection = connection }
 

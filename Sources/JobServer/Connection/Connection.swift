@@ -72,16 +72,14 @@ final class Connection: Sendable {
                 state.waits.isEmpty && state.submitting == 0
                     && (state.isShuttingDown || state.watches.values.allSatisfy(\.isSettled))
             }
-            outbox.finish()
+            for watch in state.withLock({ Array($0.watches.values) }) { end(watch) }
             await wait { _ in outbox.isEmpty }
         } onCancel: {
             channel.close(promise: nil)
         }
         try? await channel.close()
         shutDown()
-        let (watches, backup) = state.withLock { (Array($0.watches.values), $0.backup) }
-        for watch in watches { end(watch) }
-        backup?.end()
+        state.withLock(\.backup)?.end()
     }
 
     // MARK: - Waiting
@@ -101,7 +99,8 @@ final class Connection: Sendable {
     // MARK: - Waits
 
     /// Carries out a call that names `jobs` jobs while later calls go on, for at most `timeout` seconds. `body` gets the id
-    /// of a turn and returns the result as JSON text; its task is cancelled if the wait ends before.
+    /// of its turns, which is also that of its wait in the engine, and returns the result as JSON text; if the wait ends before,
+    /// its task is cancelled.
     func goOn(
         _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable (Int64) async throws -> [UInt8]
     ) throws(ProtocolError) {
@@ -133,19 +132,11 @@ final class Connection: Sendable {
         wait.task.cancel()
         switch result {
         case .success(let text): wait.call.succeed(text: text)
-        case .failure(let error): wait.call.fail(error)
-        }
-        changed()
-    }
-
-    /// Returns once all of these jobs have ended or are gone, maybe at once, or the wait is over.
-    func awaitEnds(of jobs: [JobID]) async throws {
-        let id = engine.nextID()
-        try await withTaskCancellationHandler {
-            try await engine.wait(for: jobs, as: caller, id: id)
-        } onCancel: {
+        case .failure(let error):
+            wait.call.fail(error)
             engine.abandon(id, of: peer.uid)
         }
+        changed()
     }
 
     static let outOfTime = ProtocolError(.timeout, "The wait ran out of time.")

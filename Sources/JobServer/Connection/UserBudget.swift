@@ -142,7 +142,7 @@ final class UserBudget: Sendable {
     private func closeIdle(on loop: any EventLoop) {
         guard !state.withLock({ $0.waiters.isEmpty || exchange(&$0.isWatching, with: true) }) else { return }
         loop.scheduleTask(in: .seconds(1)) {
-            for outbox in self.outboxes where outbox.idles() >= Self.patience { outbox.overflow() }
+            for outbox in self.outboxes where outbox.idles() > Self.patience { outbox.overflow() }
             self.state.withLock { $0.isWatching = false }
             self.closeIdle(on: loop)
         }

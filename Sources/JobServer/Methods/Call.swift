@@ -13,8 +13,6 @@ struct Call: Sendable {
     /// The memory of its line, until it is answered.
     let charge: BudgetCharge
     let outbox: Outbox
-    /// The maximum size of its answer in a line of its own, besides its id, in bytes.
-    let longest: Int
 
     // MARK: - Answers
 
@@ -55,7 +53,7 @@ struct Call: Sendable {
     var room: Int { min(roomOutsideBatch, batch.map { $0.room - Answer.envelope } ?? .max) }
 
     /// The bytes that the result may take in a line of its own.
-    var roomOutsideBatch: Int { longest - Answer.envelope - (request.id?.size ?? 0) }
+    var roomOutsideBatch: Int { outbox.longestAnswer - Answer.envelope - (request.id?.size ?? 0) }
 
     // MARK: - Params
 
@@ -80,14 +78,14 @@ extension ProtocolError {
 }
 
 extension MemberReader {
-    /// The one of these members that is given; nil without any.
-    func only(_ names: [String]) throws(SpecError) -> String? {
+    /// The one of these members that is given; `request` asks for one.
+    func one(of names: [String], _ request: String) throws(SpecError) -> String {
         let given = names.filter { value($0) != nil }
-        guard given.count <= 1 else {
-            let list = names.dropLast().map { "\"\($0)\"" }.joined(separator: ", ")
-            throw fault(given[1], "Give only one of \(list) and \"\(names[names.count - 1])\".")
-        }
-        return given.first
+        if given.count == 1 { return given[0] }
+        let quoted = names.map { "\"\($0)\"" }
+        let list = quoted.dropLast().joined(separator: ", ")
+        guard given.isEmpty else { throw fault(given[1], "Give only one of \(list) and \(quoted[quoted.count - 1]).") }
+        throw fault(names[0], "\(request): \(list) or \(quoted[quoted.count - 1]).")
     }
 
     /// The uid of the member `owner`.

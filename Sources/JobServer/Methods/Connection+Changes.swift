@@ -15,9 +15,7 @@ enum JobTarget: Sendable {
     static let members = ["job", "jobs", "select"]
 
     init(_ params: MemberReader, _ caller: Caller, atMost most: Int = most) throws(SpecError) {
-        guard let given = try params.only(Self.members) else {
-            throw params.fault("job", "Say which jobs: \"job\", \"jobs\" or \"select\".")
-        }
+        let given = try params.one(of: Self.members, "Say which jobs")
         if let select = params.value("select") {
             let members = try MemberReader(select, at: params.pointer(to: "select"))
             try members.allow(JobFilter.selectMembers)
@@ -51,7 +49,7 @@ extension Connection {
         }
         try await ask(.change(id, action))
         if action == .remove { return call.succeed([:]) }
-        try await show(id, call, wasChanged: true)
+        try await show(id, call, within: call.room)
     }
 
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
@@ -101,7 +99,7 @@ extension Connection {
     /// Waits for the jobs of a selection, piece by piece; without a wait if the timeout is 0.
     func waitForAll(_ call: Call, _ filter: JobFilter, timeout: Double?) throws {
         let isPatient = timeout != 0
-        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] _ in
+        try goOn(call, jobs: Self.piece, timeout: isPatient ? timeout : nil) { [self] id in
             // All are found first, as waiting changes their states.
             var ids: [JobID] = []
             var charges: [BudgetCharge] = []
@@ -112,7 +110,7 @@ extension Connection {
             defer { withExtendedLifetime(charges) {} }
             var counts: [JobState: Int] = [:]
             try await forEach(Self.piece, of: .many(ids)) { piece in
-                for end in try await ends(of: piece, isPatient) { counts[end, default: 0] += 1 }
+                for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
             }
             func count(_ state: JobState) -> JSON { JSON(counts[state, default: 0]) }
             let answer: JSONObject = [
@@ -123,7 +121,7 @@ extension Connection {
     }
 
     /// The states in which the existing ones of these jobs have ended, once all have; none if the wait is over before.
-    private func ends(of ids: [JobID], _ isPatient: Bool) async throws -> [JobState] {
+    private func ends(of ids: [JobID], _ isPatient: Bool, _ id: Int64) async throws -> [JobState] {
         var missing: [JobID] = []
         while !Task.isCancelled {
             let standings = try await look { try $0.engine.reader.standings(of: ids) }
@@ -132,7 +130,7 @@ extension Connection {
             guard isPatient else { throw Self.outOfTime }
             // Its time may have run out during the read.
             if Task.isCancelled { break }
-            do { try await awaitEnds(of: open) } catch let error as ProtocolError {
+            do throws(ProtocolError) { try await engine.wait(for: open, as: caller, id: id) } catch {
                 // One was removed meanwhile, unless its row is damaged.
                 guard error.code == ProtocolError.Code.notFound.rawValue, open != missing else { throw error }
                 missing = open

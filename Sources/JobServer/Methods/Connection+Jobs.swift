@@ -16,10 +16,12 @@ extension Connection {
         let (admission, caller) = (engine.admission, caller)
         for call in calls {
             do {
-                let submitted = try Self.check(call.request.params, admission, caller)
-                let watch = submitted.isWatched ? try makeWatch(isInBatch: call.batch != nil) : nil
-                requests.append(
-                    NewJob(submitted.admitted, admission.limits, subscription: watch?.subscription))
+                var spec = call.request.params
+                let isWatched = try MemberReader(spec).flag("watch") ?? false
+                if spec["watch"] != nil { spec["watch"] = nil }
+                let admitted = try Self.admit(spec, admission, caller)
+                let watch = isWatched ? try makeWatch() : nil
+                requests.append(NewJob(admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
                 read.append(.failure(ProtocolError(of: error)))
@@ -53,7 +55,11 @@ extension Connection {
                         id: id, job: job.job, state: job.state, created: job.isCreated, watch: watch?.name)
                 }
                 var opens: (@Sendable () -> Void)?
-                if let watch { opens = { watch.open(unfinished: job.state.isTerminal ? [] : [job.job]) } }
+                if let watch {
+                    // All events are later ones.
+                    let standing = JobStanding(owner: peer.uid, state: job.state, version: 0)
+                    opens = { watch.open([job.job: standing]) }
+                }
                 call.reply(answer, opens)
             case .failure(let error):
                 call.fail(error)
@@ -61,17 +67,6 @@ extension Connection {
             }
         }
         done()
-    }
-
-    /// Checks the params of a submission; returns whether the job is watched from the beginning.
-    private static func check(
-        _ params: JSONObject, _ admission: Admission, _ caller: Caller
-    ) throws -> (admitted: Admission.Admitted, isWatched: Bool) {
-        guard params["watch"] != nil else { return (try admit(params, admission, caller), false) }
-        let isWatched = try MemberReader(params).flag("watch") ?? false
-        var spec = params
-        spec["watch"] = nil
-        return (try admit(spec, admission, caller), isWatched)
     }
 
     private static func admit(
@@ -84,26 +79,21 @@ extension Connection {
     }
 
     func jobExplain(_ call: Call) async throws {
-        let (admission, params, caller) = (engine.admission, call.request.params, caller)
-        let (admitted, text) = try await engine.blocking(for: caller.uid) {
-            let admitted = try Self.admit(params, admission, caller)
-            return (admitted, admitted.spec.explained.utf8)
+        let (admission, params) = (engine.admission, call.request.params)
+        let text = try await look { lookup in
+            let admitted = try Self.admit(params, admission, lookup.caller)
+            try lookup.check(admitted)
+            return admitted.spec.explained.utf8
         }
-        let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
-        let present = engine.status.queues.filter(\.takesJobs).map(\.settings.name)
-        let names = Set(present)
-        if let missing = ([own] + admitted.queues).first(where: { !names.contains($0.name) }) {
-            throw ProtocolError.noQueue(missing, among: present)
-        }
-        try await look { try $0.check(admitted.jobs) }
         call.succeed(text: text)
     }
 
-    func jobGet(_ call: Call) async throws { try await show(try call.params(["job"]).job(), call) }
+    func jobGet(_ call: Call) async throws {
+        try await show(try call.params(["job"]).job(), call, within: call.roomOutsideBatch)
+    }
 
     /// Answers with the current state of a job.
-    func show(_ id: JobID, _ call: Call, wasChanged: Bool = false) async throws {
-        let room = wasChanged ? call.room : call.roomOutsideBatch
+    func show(_ id: JobID, _ call: Call, within room: Int) async throws {
         call.succeed(text: try await look { $0.view(try $0.job(id)).text(.whole, within: room) })
     }
 
@@ -111,7 +101,7 @@ extension Connection {
         let filter = try JobFilter(try call.params(JobFilter.listMembers), caller)
         let room = call.room - 64
         let (page, next) = try await look { try $0.page(filter, within: room) }
-        call.succeed(["next": next?.json ?? .null], "jobs", page.text)
+        call.succeed(["next": next?.json ?? .null], "jobs", page)
     }
 }
 

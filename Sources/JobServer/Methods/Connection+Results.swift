@@ -70,29 +70,15 @@ extension Connection {
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
         let piece = try resultPiece(call, length)
-        do throws(StateBackup.Failure) {
-            answer(call, try await engine.read(backup, offset: offset, length: piece, for: caller.uid), at: offset)
-        } catch .givenUp {
-            throw ProtocolError(
-                .notFound,
-                "The backup was given up, as it was not read for \(StateBackup.longestPause / 1_000_000_000) seconds "
-                    + "and another one was asked for; call server.backup without an offset to make one.")
-        } catch .unreadable(let error) {
-            throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
-        }
+        answer(call, try await engine.read(backup, offset: offset, length: piece, for: caller.uid), at: offset)
     }
 
     private func makeBackup() async throws -> StateBackup {
         // The last one is closed outside of the lock, as that may take long.
         state.withLock { exchange(&$0.backup, with: nil) }?.end()
-        do throws(StoreError) {
-            let backup = try await engine.backUp()
-            state.withLock { $0.backup = backup }
-            return backup
-        } catch {
-            if error.code == .locked { throw ProtocolError.busy(error.message, retryAfter: 60) }
-            throw error
-        }
+        let backup = try await engine.backUp()
+        state.withLock { $0.backup = backup }
+        return backup
     }
 
     // MARK: - Output of programs

@@ -21,28 +21,22 @@ extension Connection {
             }
         }
         try await ask(.setSchedule(new))
-        try await show(key, call, wasChanged: true)
+        try await show(key, call, within: call.room)
     }
 
     func scheduleGet(_ call: Call) async throws {
-        try await show(try readSchedule(call), call)
+        try await show(try readSchedule(call), call, within: call.roomOutsideBatch)
     }
 
-    func scheduleRemove(_ call: Call) async throws {
-        try await ask(.removeSchedule(try readSchedule(call)))
-        call.succeed([:])
-    }
-
-    func scheduleRun(_ call: Call) async throws {
-        let answer = try await ask(.runSchedule(try readSchedule(call)))
-        guard case .submitted(let jobs) = answer, let job = jobs.first else { throw Self.wrongAnswer }
-        call.succeed(["job": try job.get().job.json])
-    }
-
-    func scheduleSuspend(_ call: Call, _ isSuspended: Bool) async throws {
+    /// Answers a request about one schedule with its job, if there is one, or the changed schedule, unless it is removed.
+    func scheduleChange(_ call: Call, _ request: (ScheduleKey) -> CoreRequest) async throws {
         let key = try readSchedule(call)
-        try await ask(.suspendSchedule(key, isSuspended: isSuspended))
-        try await show(key, call, wasChanged: true)
+        let request = request(key)
+        switch (request, try await ask(request)) {
+        case (_, .submitted(let jobs)): call.succeed(["job": try jobs[0].get().job.json])
+        case (.removeSchedule, _): call.succeed([:])
+        default: try await show(key, call, within: call.room)
+        }
     }
 
     func scheduleList(_ call: Call) async throws {
@@ -58,8 +52,7 @@ extension Connection {
     }
 
     /// Answers with one schedule.
-    private func show(_ key: ScheduleKey, _ call: Call, wasChanged: Bool = false) async throws {
-        let room = wasChanged ? call.room : call.roomOutsideBatch
+    private func show(_ key: ScheduleKey, _ call: Call, within room: Int) async throws {
         call.succeed(text: try await look { try $0.schedule(key, within: room) })
     }
 

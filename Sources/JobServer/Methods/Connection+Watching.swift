@@ -25,11 +25,7 @@ extension Connection {
             throw error
         }
         let members: JSONObject = ["watch": watch.name.json, "truncated": beginning.isTruncated ? true : nil]
-        call.succeed(members, "jobs", beginning.page.text) {
-            watch.open(
-                unfinished: beginning.unfinished, versions: beginning.versions,
-                isAll: !beginning.isTruncated || scope.isFixed && !scope.includesChildren)
-        }
+        call.succeed(members, "jobs", beginning.page.text) { watch.open(beginning.standings) }
     }
 
     func jobUnwatch(_ call: Call) async throws {
@@ -54,11 +50,10 @@ extension Connection {
     /// Creates a watch of a scope, or of the job of a submission, which buffers its events until it is opened. If it covers no
     /// later jobs, it ends with the last end that it reports.
     ///
-    /// It is refused if the connection has as many as it may, unless ``hasRoomForWatch(_:besides:)`` was awaited: not for a
-    /// batch, whose watches begin with its answer, so that waiting for one of them would never end.
-    func makeWatch(of scope: WatchScope? = nil, isInBatch: Bool = false) throws(ProtocolError) -> Watch {
+    /// It is refused if the connection has as many as it may.
+    func makeWatch(of scope: WatchScope? = nil) throws(ProtocolError) -> Watch {
         let most = limits.inFlight
-        guard scope == nil && !isInBatch || state.withLock({ $0.watches.count < most }) else {
+        guard state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
         let isFixed = scope?.isFixed ?? true
@@ -83,7 +78,7 @@ extension Connection {
     }
 
     /// Whether a submission can have a watch beside this many about to be submitted: few are open, and the client has read
-    /// most of their output.
+    /// most of their output. It is not awaited for a batch, whose watches begin with its answer: the wait would never end.
     func hasRoomForWatch(_ state: borrowing State, besides others: Int = 0) -> Bool {
         let limits = limits
         if state.isShuttingDown { return true }
@@ -126,33 +121,24 @@ extension Connection {
         case .many(let many): (ids, isList) = (many, true)
         }
         if ids.isEmpty { return call.succeed(["jobs": []]) }
+        let room = call.roomOutsideBatch
+        let finished = { @Sendable (lookup: Lookup) in try lookup.finished(ids, isList: isList, within: room) }
         if timeout == 0 {
-            guard let answer = try await finished(ids, isList, call) else { throw Self.outOfTime }
+            guard let answer = try await look(finished) else { throw Self.outOfTime }
             return call.succeed(text: answer)
         }
-        try goOn(call, jobs: ids.count, timeout: timeout) { [self] turn in
+        try goOn(call, jobs: ids.count, timeout: timeout) { [self] id in
             // A job may be retried before it is read.
             while !Task.isCancelled {
-                try await awaitEnds(of: ids)
+                try await engine.wait(for: ids, as: caller, id: id)
                 // They are read once there is room for them, so that many such waits take no more memory.
-                await outbox.beginTurn(of: turn)
+                await outbox.beginTurn(of: id)
                 await budget.room(on: loop.loop)
-                if !Task.isCancelled, let answer = try await finished(ids, isList, call) { return answer }
-                outbox.endTurn(of: turn)
+                if !Task.isCancelled, let answer = try await look(finished) { return answer }
+                outbox.endTurn(of: id)
             }
             return []
         }
-    }
-
-    /// The approximate memory of the jobs of one wait while they are written.
-    private static let answerBytes = 4 << 20
-
-    /// The answer to a wait for these jobs; nil if one has not ended.
-    private func finished(_ ids: [JobID], _ isList: Bool, _ call: Call) async throws -> [UInt8]? {
-        let charge = BudgetCharge(work: Self.answerBytes, in: budget)
-        defer { withExtendedLifetime(charge) {} }
-        let room = call.roomOutsideBatch
-        return try await look { try $0.finished(ids, isList: isList, within: room) }
     }
 }
 
@@ -173,9 +159,7 @@ extension WatchScope {
     private static let mostJobs = 100_000
 
     init(_ params: MemberReader) throws(SpecError) {
-        guard try params.only(["job", "jobs", "tag", "all"]) != nil else {
-            throw params.fault("job", "Say what to watch: \"job\", \"jobs\", \"tag\" or \"all\".")
-        }
+        _ = try params.one(of: ["job", "jobs", "tag", "all"], "Say what to watch")
         let interval = try params.number("interval", in: 0.01...3600) ?? 0.25
         let children = try params.flag("children") ?? false
         let ids = try params.jobs(atMost: Self.mostJobs, mayRepeat: true).map(Subject.jobs)

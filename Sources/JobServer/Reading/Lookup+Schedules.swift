@@ -20,19 +20,14 @@ extension Lookup {
     ) throws -> (text: [UInt8], next: ScheduleKey?) {
         let owner = caller.isAdmin ? owner : caller.uid
         let rows = try engine.reader.schedules(after: key, owner: owner, limit: limit + 1)
-        var (text, last) = ([UInt8](), ScheduleKey?.none)
-        for stored in rows.prefix(limit) {
+        var text: [UInt8] = []
+        let last = try Self.last(of: Array(rows.prefix(limit)), rows.count > limit) { stored in
             let element = json(of: stored, longestSpec: StoredSchedule.longestShownSpec).utf8
-            guard text.count + element.count + 512 <= room else {
-                // It comes with the next page.
-                guard let last else { throw Batch.full }
-                return (text, last)
-            }
-            if last != nil { text.append(UInt8(ascii: ",")) }
-            text += element
-            last = stored.schedule.key
+            guard text.count + element.count + 512 <= room else { return false }
+            text += text.isEmpty ? element : [UInt8(ascii: ",")] + element
+            return true
         }
-        return (text, rows.count > limit ? last : nil)
+        return (text, last?.schedule.key)
     }
 
     /// Its next time; nil if it has none or is suspended.

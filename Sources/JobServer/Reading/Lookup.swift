@@ -47,15 +47,19 @@ final class Lookup {
     }
 
     /// A page of jobs, and the id after which the next page begins; nil at the end.
-    func page(_ filter: JobFilter, within room: Int) throws -> (page: JobPage, next: JobID?) {
+    func page(_ filter: JobFilter, within room: Int) throws -> (text: [UInt8], next: JobID?) {
         if let parent = filter.parent { _ = try standings(of: [parent]) }
         var page = JobPage(within: room)
         let (jobs, hasMore) = try self.jobs(filter)
-        for job in jobs { guard page.add(view(job)) else { break } }
-        guard page.count > 0 || jobs.isEmpty else { throw Batch.full }
-        // Jobs that do not fit come with the next page.
-        let last = page.count > 0 ? jobs[page.count - 1].row.id : nil
-        return (page, hasMore || page.count < jobs.count ? last : nil)
+        let last = try Self.last(of: jobs, hasMore) { page.add(view($0)) }
+        return (page.text, last?.row.id)
+    }
+
+    /// Adds rows to a page as long as they fit, at least one; returns the last one, or nil if nothing comes after it.
+    static func last<Row>(of rows: [Row], _ hasMore: Bool, _ add: (Row) -> Bool) throws(ProtocolError) -> Row? {
+        let count = rows.firstIndex { !add($0) } ?? rows.count
+        guard count > 0 || rows.isEmpty else { throw Batch.full }
+        return hasMore || count < rows.count ? rows.prefix(count).last : nil
     }
 
     /// The jobs that a filter selects, and whether there are more behind them.
@@ -126,37 +130,28 @@ final class Lookup {
     /// Jobs in the answer to a watch that does not name them.
     private static let snapshots = 1000
 
-    /// The jobs that the answer to a watch shows, and those that the watch knows from the beginning.
+    /// The jobs that the answer to a watch shows.
     struct Beginning: Sendable {
         fileprivate(set) var page: JobPage
-        fileprivate(set) var versions: [JobID: Int64] = [:]
-        fileprivate(set) var unfinished: Set<JobID> = []
-        /// Whether the page leaves out a job. Then `unfinished` has all jobs only where the watch names them.
+        /// Of these jobs, and of all that the watch names.
+        fileprivate(set) var standings: [JobID: JobStanding]
+        /// Whether the page leaves out a job.
         fileprivate(set) var isTruncated = false
-
-        fileprivate mutating func add(_ row: JobRow, _ view: @autoclosure () -> JobView) {
-            versions[row.id] = row.version
-            if !row.state.isTerminal { unfinished.insert(row.id) }
-            if !isTruncated, !page.add(view()) { isTruncated = true }
-        }
     }
 
     func beginning(of scope: WatchScope, within room: Int) throws -> Beginning {
-        var beginning = Beginning(page: JobPage(within: room))
         var (named, filters) = ([JobID](), [JobFilter]())
         switch scope.subject {
         case .jobs(let ids): named = ids
         case .tag(let tag): filters = [.unfinished { $0.tag = tag }]
         case .all: filters = [.unfinished { _ in }]
         }
+        var beginning = Beginning(page: JobPage(within: room), standings: try standings(of: named))
         func add(_ job: StoredJob) {
-            beginning.add(job.row, view(job))
+            beginning.standings[job.row.id] = job.row.standing
+            if !beginning.isTruncated, !beginning.page.add(view(job)) { beginning.isTruncated = true }
             guard scope.includesChildren, job.row.children > 0, !job.row.state.isTerminal else { return }
             filters.append(.unfinished { $0.parent = job.row.id })
-        }
-        for (id, standing) in try standings(of: named) {
-            beginning.versions[id] = standing.version
-            if !standing.state.isTerminal { beginning.unfinished.insert(id) }
         }
         try forEach(named) { job in
             add(job)
@@ -231,10 +226,17 @@ final class Lookup {
         return (kept?.blob, isOver)
     }
 
-    /// Throws if the caller's jobs cannot wait for one of these jobs.
-    func check(_ jobs: [NamedJob]) throws {
-        let standings = try engine.reader.standings(of: jobs.map(\.id))
-        for job in jobs where standings[job.id]?.owner != caller.uid { throw ProtocolError.noJob(job) }
+    // MARK: - Specs
+
+    /// Throws if a spec names a queue that takes no jobs, or a job for which the caller's jobs cannot wait.
+    func check(_ admitted: Admission.Admitted) throws {
+        let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
+        let present = queues.all.filter(\.takesJobs).map(\.settings.name)
+        if let missing = ([own] + admitted.queues).first(where: { !present.contains($0.name) }) {
+            throw ProtocolError.noQueue(missing, among: present)
+        }
+        let standings = try engine.reader.standings(of: admitted.jobs.map(\.id))
+        for job in admitted.jobs where standings[job.id]?.owner != caller.uid { throw ProtocolError.noJob(job) }
     }
 }
 
@@ -249,6 +251,8 @@ extension JobFilter {
 }
 
 extension JobRow {
+    fileprivate var standing: JobStanding { JobStanding(owner: owner, state: state, version: version) }
+
     /// The latest link with a program: one that it ran, or will run.
     fileprivate var latestProgram: Int? {
         if let link = (0...link).last(where: plan.isProgram) { return link }
@@ -264,11 +268,16 @@ extension JobRow {
 }
 
 extension Connection {
+    /// The approximate memory of what is read for an answer, in bytes, until the outbox counts the answer.
+    private static let bytesPerLook = 2 * Answer.mostBytes
+
     /// Reads for the caller, outside event loops, unless no client is left for an answer.
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws -> Value {
         if isGone { throw Self.shuttingDown }
+        let charge = BudgetCharge(work: Self.bytesPerLook, in: budget)
+        defer { withExtendedLifetime(charge) {} }
         return try await engine.blocking(for: caller.uid) { [engine, caller] in try body(Lookup(engine, for: caller)) }
     }
 }

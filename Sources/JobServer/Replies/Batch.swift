@@ -8,10 +8,9 @@ import Synchronization
 /// the first refusal, no more calls of the batch are carried out.
 final class Batch: Sendable {
     private struct State {
-        var missing: Int
         /// The array so far, with a comma behind each answer.
         var text = Array("[".utf8)
-        /// Bytes of the missing answers if all are refusals.
+        /// Bytes of the missing answers if all are refusals; 0 once none is missing.
         var reserved: Int
         var isFull = false
         /// Counts the answers, which may wait for years; nil once they are sent.
@@ -37,7 +36,7 @@ final class Batch: Sendable {
             throw .busy("The batch has more calls than \(limit) bytes can answer; split it up.", retryAfter: 0)
         }
         let charge = try BudgetCharge(registering: least, in: budget)
-        state = Mutex(State(missing: calls.count, reserved: least, charge: charge))
+        state = Mutex(State(reserved: least, charge: charge))
         self.limit = limit
         self.outbox = outbox
     }
@@ -50,7 +49,6 @@ final class Batch: Sendable {
     /// Adds the answer to the call `id`, nil for a notification; `afterwards` runs once all are sent.
     func add(_ answer: [UInt8]?, of id: JSON?, _ afterwards: (@Sendable () -> Void)?) {
         let whole = state.withLock { state -> State? in
-            state.missing -= 1
             state.reserved -= Self.refusal + (id?.size ?? 0)
             if let afterwards { state.afterwards.append(afterwards) }
             if let id, var answer {
@@ -62,7 +60,7 @@ final class Batch: Sendable {
                 state.text += answer
                 state.text.append(UInt8(ascii: ","))
             }
-            if state.missing > 0 { return nil }
+            if state.reserved > 0 { return nil }
             state.text[state.text.count - 1] = UInt8(ascii: "]")
             // The outbox counts the answers from here on.
             defer { (state.text, state.charge) = ([], nil) }

@@ -6,24 +6,21 @@ import Synchronization
 
 /// Lines that wait to be sent to one client: answers and states in order and within a bound, then progress.
 ///
-/// An outbox is open, finishing (it still sends what waits) or closed (it drops everything). Of the progress of a job only
-/// the latest waits, so a slow client takes no more memory than a fast one.
+/// A closed outbox drops everything. Of the progress of a job only the latest waits, so a slow client takes no more memory than
+/// a fast one.
 final class Outbox: Sendable {
     private struct State {
         /// The bytes that may wait.
         var limit: Int
-        /// Full chunks that wait, and the bytes behind them.
-        var chunks = CircularBuffer<ByteBuffer>()
-        var filling = ByteBuffer()
+        /// What waits.
+        var lines = ByteBuffer()
         /// Watches with progress that waits, in the order in which it is sent.
         var progress = CircularBuffer<Watch>()
-        /// Bytes that the socket has not accepted, and those of them that are not being sent.
+        /// Bytes that the socket has not accepted: those that wait, and those being sent.
         var unread = 0
-        var waiting = 0
-        /// Whether something was sent since the last look, and how many looks before that found nothing sent.
-        var hasSent = false
+        /// How many looks have found a large backlog since something was sent.
         var idleLooks = 0
-        var phase = Phase.open
+        var isClosed = false
         /// The event loop is about to write.
         var isWoken = false
         /// The call that is being answered, and those that are answered after it.
@@ -35,32 +32,28 @@ final class Outbox: Sendable {
 
         /// Begins the next turn, if it may.
         mutating func nextTurn() -> CheckedContinuation<Void, Never>? {
-            guard turn == nil, phase == .closed || hasRoom, let next = turns.popFirst() else { return nil }
+            guard turn == nil, isClosed || hasRoom, let next = turns.popFirst() else { return nil }
             turn = next.call
             return next.begin
         }
 
         /// The watch whose progress is sent next, behind all else that waits, and the rest of a chunk.
         var nextProgress: (watch: Watch, room: Int)? {
-            guard chunks.isEmpty, filling.readableBytes < Outbox.chunk, let watch = progress.first else {
-                return nil
-            }
-            return (watch, Outbox.chunk - filling.readableBytes)
+            guard lines.readableBytes < Outbox.chunk, let watch = progress.first else { return nil }
+            return (watch, Outbox.chunk - lines.readableBytes)
         }
 
-        /// Moves full chunks out of what came. Slices would keep the memory of a whole burst until its last part is sent.
-        mutating func cut() {
-            var rest = filling.readableBytesView
-            while rest.count > Outbox.chunk {
-                chunks.append(ByteBuffer(bytes: rest.prefix(Outbox.chunk)))
-                rest = rest.dropFirst(Outbox.chunk)
+        /// Takes the next bytes to send. They and the rest are copied, as slices would keep the memory of a whole burst until its
+        /// last part is sent.
+        mutating func takeChunk() -> ByteBuffer {
+            guard lines.readerIndex > 0 || lines.readableBytes > Outbox.chunk else {
+                return exchange(&lines, with: ByteBuffer())
             }
-            filling = ByteBuffer(bytes: rest)
+            let chunk = ByteBuffer(bytes: lines.readableBytesView.prefix(Outbox.chunk))
+            lines.moveReaderIndex(forwardBy: chunk.readableBytes)
+            if lines.readerIndex >= lines.readableBytes { lines = ByteBuffer(bytes: lines.readableBytesView) }
+            return chunk
         }
-    }
-
-    private enum Phase {
-        case open, finishing, closed
     }
 
     /// The most bytes sent at once, so that a slow reader can be told from one that does not read.
@@ -88,12 +81,15 @@ final class Outbox: Sendable {
     }
 
     /// Whether everything sent is dropped, so that a sender need not begin.
-    var isClosed: Bool { state.withLock { $0.phase == .closed } }
+    var isClosed: Bool { limit == nil }
 
     func configure(limit: Int) { update { $0.limit = limit } }
 
     /// The bytes that may wait; nil once nothing more is accepted.
-    var limit: Int? { state.withLock { $0.phase == .open ? $0.limit : nil } }
+    var limit: Int? { state.withLock { $0.isClosed ? nil : $0.limit } }
+
+    /// The maximum size of one answer in bytes, without its end.
+    var longestAnswer: Int { state.withLock { min(Answer.mostBytes, $0.limit - 1) } }
 
     /// Bytes that wait or are being sent.
     var backlog: Int { state.withLock(\.unread) }
@@ -104,8 +100,7 @@ final class Outbox: Sendable {
     /// The number of calls in a row that have found a client with a large backlog reading nothing.
     func idles() -> Int {
         state.withLock { state in
-            defer { state.hasSent = false }
-            state.idleLooks = state.hasSent || state.unread <= Self.smallBacklog ? 0 : state.idleLooks + 1
+            state.idleLooks = state.unread > Self.smallBacklog ? state.idleLooks + 1 : 0
             return state.idleLooks
         }
     }
@@ -126,19 +121,17 @@ final class Outbox: Sendable {
     /// Ends the turn of a call, if it has one.
     func endTurn(of call: Int64) { update { if $0.turn == call { $0.turn = nil } } }
 
-    private func update(_ change: (inout State) -> Void) {
-        let next = state.withLock { state in
-            change(&state)
-            return state.nextTurn()
-        }
+    private func update<Value>(_ change: (inout State) -> Value) -> Value {
+        let (value, next) = state.withLock { (change(&$0), $0.nextTurn()) }
         next?.resume()
+        return value
     }
 
     // MARK: - Sending
 
     /// Sends an answer without its line end.
     func send(answer: [UInt8]) {
-        guard limit != nil else { return }
+        if isClosed { return }
         add { lines in
             lines.writeBytes(answer)
             lines.writeInteger(UInt8(ascii: "\n"))
@@ -149,19 +142,17 @@ final class Outbox: Sendable {
     /// Adds lines, which ``flush()`` sends.
     func add(_ write: (inout ByteBuffer) -> Void) {
         state.withLock { state in
-            guard state.phase != .closed else { return }
-            let before = state.filling.readableBytes
-            write(&state.filling)
-            let size = state.filling.readableBytes - before
+            guard !state.isClosed else { return }
+            let before = state.lines.readableBytes
+            write(&state.lines)
+            let size = state.lines.readableBytes - before
             state.unread += size
-            state.waiting += size
-            if state.filling.readableBytes > Self.chunk { state.cut() }
             if size > 0 { budget.add(size, as: .unread) }
         }
     }
 
     /// Adds a watch with progress, which is written once nothing else waits.
-    func enqueue(_ watch: Watch) { state.withLock { if $0.phase != .closed { $0.progress.append(watch) } } }
+    func enqueue(_ watch: Watch) { state.withLock { if !$0.isClosed { $0.progress.append(watch) } } }
 
     func dequeue(_ watch: Watch) { state.withLock { $0.progress.removeAll { $0 === watch } } }
 
@@ -170,7 +161,7 @@ final class Outbox: Sendable {
     func flush() {
         let (mustWake, fits) = state.withLock { state in
             defer { state.isWoken = true }
-            return (!state.isWoken, state.waiting <= state.limit)
+            return (!state.isWoken, state.lines.readableBytes <= state.limit)
         }
         if !fits { overflow() } else if mustWake { wake(self) }
         budget.makeRoom()
@@ -199,18 +190,15 @@ final class Outbox: Sendable {
     /// The next bytes to send, whose number is passed to ``sent(_:)``; nil if nothing waits.
     func next() -> ByteBuffer? {
         while let (watch, room) = state.withLock(\.nextProgress) { watch.writeProgress(atMost: room) }
-        return state.withLock { state in
-            let chunk = state.chunks.popFirst() ?? exchange(&state.filling, with: ByteBuffer())
-            state.waiting -= chunk.readableBytes
-            return chunk.readableBytes > 0 ? chunk : nil
-        }
+        let chunk = state.withLock { $0.takeChunk() }
+        return chunk.readableBytes > 0 ? chunk : nil
     }
 
     /// Called once the socket has accepted so many bytes, or never will.
     func sent(_ size: Int) {
         update { state in
             state.unread -= size
-            state.hasSent = true
+            state.idleLooks = 0
         }
         budget.add(-size, as: .unread)
         drained()
@@ -219,25 +207,19 @@ final class Outbox: Sendable {
     /// Whether nothing waits or is being sent, not even progress, which takes up no bytes before.
     var isEmpty: Bool { state.withLock { $0.unread == 0 && $0.progress.isEmpty } }
 
-    /// Accepts nothing more; the socket may be closed without losing lines once it is empty.
-    func finish() { state.withLock { if $0.phase == .open { $0.phase = .finishing } } }
-
     /// Drops everything that waits; returns false if the outbox was closed already.
     @discardableResult
     func close() -> Bool {
-        let (wasOpen, size) = state.withLock { state in
-            let (wasOpen, size) = (state.phase != .closed, state.waiting)
-            state.phase = .closed
+        // Turns begin at once from now on.
+        let (wasOpen, size) = update { state in
+            let (wasOpen, size) = (!state.isClosed, state.lines.readableBytes)
+            state.isClosed = true
             state.unread -= size
-            state.waiting = 0
-            (state.chunks, state.filling) = ([], ByteBuffer())
-            state.progress = []
+            (state.lines, state.progress) = (ByteBuffer(), [])
             return (wasOpen, size)
         }
         budget.add(-size, as: .unread)
         budget.leave(self)
-        // Waits end without an answer.
-        update { _ in }
         return wasOpen
     }
 }

@@ -3,37 +3,38 @@ import JobModel
 import JobProtocol
 import NIOCore
 
-/// The latest progress of jobs, or output of their programs, that waits until it is sent to one watch.
+/// The latest progress of jobs, and output of their programs, that waits until it is sent to one watch.
 struct WaitingBatch {
-    private let head: JobNotification
-    /// Whether its lines have numbers.
-    private let isNumbered: Bool
+    private let progressHead: JobNotification
+    private let outputHead: JobNotification
     private var batch: ProgressBatch?
-    /// Rows that are sent already.
-    private var sent = 0
-    /// Jobs whose rows are not sent any more.
-    private var replaced: Set<JobID> = []
+    /// The number of rows that are written already, and the indices of later ones that a state has replaced.
+    private var written = 0
+    private var replaced: Set<Int> = []
 
-    init(_ method: JobNotification.Method, watch: Int) {
-        head = JobNotification(method, watch: "w\(watch)")
-        isNumbered = method == .progress
+    init(watch: String) {
+        progressHead = JobNotification(.progress, watch: watch)
+        outputHead = JobNotification(.output, watch: watch)
     }
 
-    var isEmpty: Bool { batch == nil }
+    var isEmpty: Bool { batch.map { $0.rows.count - written == replaced.count } ?? true }
 
     mutating func add(_ new: ProgressBatch) {
-        batch = batch?.merged(from: sent, without: replaced, with: new) ?? new
-        (sent, replaced) = (0, [])
+        batch = batch?.merged(from: written, without: replaced, with: new) ?? new
+        (written, replaced) = (0, [])
     }
 
-    mutating func remove(_ job: JobID) {
-        if batch?.hasRow(of: job) == true { replaced.insert(job) }
+    /// Removes the progress of a job that a state replaces, and if it has ended also its output.
+    mutating func remove(_ job: JobID, hasEnded: Bool) {
+        guard let rows = batch?.rows else { return }
+        for index in written..<rows.count where rows[index].job == job && (hasEnded || !rows[index].isOutput) {
+            replaced.insert(index)
+        }
     }
 
-    /// Writes lines, about `limit` bytes at most; returns true once none is left. `numbers` has the number of the last line of
-    /// each job.
-    mutating func write(to buffer: inout ByteBuffer, limit: Int, _ numbers: inout [JobID: Int]) -> Bool {
-        guard let batch else { return true }
+    /// Writes lines, about `limit` bytes at most. `numbers` has the number of the last line of each job; output has none.
+    mutating func write(to buffer: inout ByteBuffer, limit: Int, _ numbers: inout [JobID: Int]) {
+        guard let batch else { return }
         let text = batch.text { row, writer in
             switch row.news {
             case .progress(let progress, let links, let coalesced):
@@ -43,29 +44,26 @@ struct WaitingBatch {
                 JobNotification.writeOutput(link: row.link, attempt: attempt, size: size, to: &writer)
             }
         }
-        var begin = sent > 0 ? text.ends[sent - 1] : 0
-        var (next, size) = (sent, 0)
-        while next < text.ends.count, next == sent || size < limit {
-            next += 1
-            size = text.ends[next - 1] - begin + (next - sent) * head.room
+        let end = buffer.writerIndex + limit
+        while written < batch.rows.count, buffer.writerIndex < end {
+            defer { written += 1 }
+            if !replaced.isEmpty, replaced.remove(written) != nil { continue }
+            let (job, isOutput) = (batch.rows[written].job, batch.rows[written].isOutput)
+            numbers[job, default: 0] += isOutput ? 0 : 1
+            let body = text.bytes[(written > 0 ? text.ends[written - 1] : 0)..<text.ends[written]]
+            buffer.writeLine(
+                isOutput ? outputHead : progressHead, job: job, seq: isOutput ? nil : numbers[job], body: body)
         }
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
-            guard var position = target.baseAddress else { return 0 }
-            text.bytes.withUnsafeBytes { bytes in
-                for index in sent..<next {
-                    defer { begin = text.ends[index] }
-                    let job = batch.rows[index].job
-                    if !replaced.isEmpty, replaced.contains(job) { continue }
-                    let body = UnsafeRawBufferPointer(rebasing: bytes[begin..<text.ends[index]])
-                    if isNumbered { numbers[job, default: 0] += 1 }
-                    position = head.write(job: job, seq: isNumbered ? numbers[job] : nil, body: body, to: position)
-                }
-            }
-            return target.baseAddress.map { position - $0 } ?? 0
+        if written == batch.rows.count { self.batch = nil }
+    }
+}
+
+extension ByteBuffer {
+    /// Writes a notification, whose `body` includes the end of the line.
+    mutating func writeLine(_ head: JobNotification, job: JobID, seq: Int?, body: ArraySlice<UInt8>) {
+        writeWithUnsafeMutableBytes(minimumWritableBytes: head.room + body.count) { target in
+            guard let start = target.baseAddress else { return 0 }
+            return body.withUnsafeBytes { head.write(job: job, seq: seq, body: $0, to: start) } - start
         }
-        sent = next
-        guard next == text.ends.count else { return false }
-        self.batch = nil
-        return true
     }
 }
