@@ -1,9 +1,9 @@
 import Glibc
 import JobCore
 package import JobEngine
-package import JobModel
+import JobModel
 import JobProtocol
-package import Logging
+import Logging
 import NIOCore
 package import NIOPosix
 import ServiceLifecycle
@@ -16,26 +16,11 @@ package struct JobServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let state: ServerState
 
-    package init(
-        engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, version: String, startedAt: Timestamp,
-        adminGroup: UInt32?, logger: Logger
-    ) {
+    package init(engine: Engine, listener: Listener, group: MultiThreadedEventLoopGroup, state: ServerState) {
         self.engine = engine
         self.listener = listener
         self.group = group
-        state = ServerState(version: version, startedAt: startedAt, adminGroup: adminGroup, logger: logger)
-    }
-
-    /// Applies the present settings of the engine and the group of administrators to the next line, call and connection. No
-    /// client is disconnected.
-    package func configure(adminGroup: UInt32?) {
-        state.configure(engine.limits, adminGroup: adminGroup)
-        state.refusedConfiguration.withLock { $0 = nil }
-    }
-
-    /// Notes why a new configuration was not applied.
-    package func refused(configuration reason: String) {
-        state.refusedConfiguration.withLock { $0 = (reason, engine.wallTime) }
+        self.state = state
     }
 
     /// Accepts and serves connections; returns after a shutdown, once the last connection is answered.
@@ -61,19 +46,10 @@ package struct JobServer: Service {
             close(descriptor)
             return nil
         }
-        let budget: UserBudget
-        do throws(ProtocolError) {
-            budget = try state.enter(peer.uid, within: engine.limits)
-        } catch {
-            let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
-            // The socket is new and its buffer empty, so the line fits.
-            _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            close(descriptor)
-            state.warn(.connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"])
-            return nil
-        }
         do {
-            return try ClientBootstrap(group: group)
+            let budget = try state.enter(peer.uid, within: engine.limits)
+            let adopted = group.any().makePromise(of: Connection.self)
+            let channel = ClientBootstrap(group: group)
                 .channelOption(.autoRead, value: false)
                 .channelOption(.allowRemoteHalfClosure, value: true)
                 .channelOption(.maxMessagesPerRead, value: 1)
@@ -82,11 +58,19 @@ package struct JobServer: Service {
                         let connection = Connection(
                             peer: peer, engine: engine, server: state, budget: budget, channel: channel)
                         try channel.pipeline.syncOperations.addHandler(SocketHandler(connection))
+                        adopted.succeed(connection)
                     }
                 }
                 .withConnectedSocket(descriptor)
-                .flatMapThrowing { try $0.pipeline.syncOperations.handler(type: SocketHandler.self).connection }
-                .wait()
+            channel.cascadeFailure(to: adopted)
+            return try channel.flatMap { _ in adopted.futureResult }.wait()
+        } catch let error as ProtocolError {
+            let line = Answer.failure(id: .null, error: error) + [UInt8(ascii: "\n")]
+            // The socket is new and its buffer empty, so the line fits.
+            _ = line.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            close(descriptor)
+            state.warn(.connectionRefused, "A connection was refused.", of: peer.uid, ["reason": "\(error.message)"])
+            return nil
         } catch {
             state.leave(peer.uid)
             state.logger.debug("A connection ended.", metadata: ["uid": "\(peer.uid)", "error": "\(error)"])

@@ -1,11 +1,11 @@
 import JobCore
-import JobModel
+package import JobModel
 import JobProtocol
-import Logging
-import Synchronization
+package import Logging
+package import Synchronization
 
 /// The connected users, and what all connections know of the daemon.
-final class ServerState: Sendable {
+package final class ServerState: Sendable {
     private struct User {
         var connections = 0
         let budget: UserBudget
@@ -28,10 +28,10 @@ final class ServerState: Sendable {
     /// Seconds since the daemon started.
     var uptime: Double { start.duration(to: .now) / .seconds(1) }
     /// Why the last reload applied nothing; nil if it did.
-    let refusedConfiguration = Mutex<(reason: String, at: Timestamp)?>(nil)
+    package let refusedConfiguration = Mutex<(reason: String, at: Timestamp)?>(nil)
     private let state: Mutex<State>
 
-    init(version: String, startedAt: Timestamp, adminGroup: UInt32?, logger: Logger) {
+    package init(version: String, startedAt: Timestamp, adminGroup: UInt32?, logger: Logger) {
         self.version = version
         self.startedAt = startedAt
         self.logger = logger
@@ -40,8 +40,9 @@ final class ServerState: Sendable {
 
     var adminGroup: UInt32? { state.withLock(\.adminGroup) }
 
-    /// Applies new limits to open connections too; if there are too many now, they stay.
-    func configure(_ limits: JobLimits, adminGroup: UInt32?) {
+    /// Applies new settings to the next line, call and connection. No client is disconnected, even if there are too many now.
+    package func configure(_ limits: JobLimits, adminGroup: UInt32?) {
+        refusedConfiguration.withLock { $0 = nil }
         let users = state.withLock { state in
             state.adminGroup = adminGroup
             return Array(state.users.values)

@@ -55,11 +55,11 @@ struct Daemon {
             await library.shutdown()
             throw error
         }
-        let server = JobServer(
-            engine: engine, listener: listener, group: group, version: ProductVersion.current, startedAt: startedAt,
-            adminGroup: configuration.adminGroup, logger: logger)
+        let state = ServerState(
+            version: ProductVersion.current, startedAt: startedAt, adminGroup: configuration.adminGroup, logger: logger)
+        let server = JobServer(engine: engine, listener: listener, group: group, state: state)
         let reload = Reload(
-            present: configuration, flags: flags, store: store, engine: engine, server: server, level: level,
+            present: configuration, flags: flags, store: store, engine: engine, server: state, level: level,
             logger: logger)
         let supervision = Supervision(
             engine: engine, group: group, reload: reload, hangUps: hangUps, logger: logger)

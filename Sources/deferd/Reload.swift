@@ -6,6 +6,7 @@ import JobModel
 import JobServer
 import Logging
 import NIOConcurrencyHelpers
+import Synchronization
 
 /// Reads the configuration again and applies it, all of it or, if anything is wrong, nothing.
 struct Reload: Sendable {
@@ -13,7 +14,7 @@ struct Reload: Sendable {
     let flags: Configuration.Flags
     let store: any StateStore
     let engine: Engine
-    let server: JobServer
+    let server: ServerState
     let level: DaemonLogHandler.Level
     let logger: Logger
 
@@ -25,7 +26,7 @@ struct Reload: Sendable {
             logger.error(
                 "The new configuration was not applied; the old one stays in force.",
                 metadata: ["event": "\(CatalogEvent.reloadRefused.name)", "error": "\(error)"])
-            server.refused(configuration: "\(error)")
+            server.refusedConfiguration.withLock { $0 = ("\(error)", engine.wallTime) }
             return "the new configuration was not applied: \(error)"
         }
     }
@@ -53,7 +54,7 @@ struct Reload: Sendable {
         do { try await engine.configure(changed.engine, sources: changed.sources) } catch {
             throw ConfigurationErrors(error.message, in: "configuration")
         }
-        server.configure(adminGroup: changed.adminGroup)
+        server.configure(engine.limits, adminGroup: changed.adminGroup)
         level.withLockedValue { $0 = changed.logLevel }
         present = changed
         await describe(changed.node)

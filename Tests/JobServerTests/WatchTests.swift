@@ -65,7 +65,7 @@ import Testing
         for _ in 0..<100 { watch.receive(.state(7, label: text)) }
         #expect(budget.used > 100 * 260 && count.now == 0)
         for _ in 0..<10_000 { watch.receive(.state(7, label: text)) }
-        #expect(count.now == 1 && watch.isGone && budget.used < 2_000_000)
+        #expect(count.now == 1 && outbox.isClosed && budget.used < 2_000_000)
     }
 
     @Test func whatWasHeld_isCountedNoMore_onceItIsSent() async throws {
@@ -87,7 +87,7 @@ import Testing
         for _ in 0..<5 { watch.receive(.state(7, label: text)) }
         #expect(count.now == 0)
         for _ in 0..<50 { watch.receive(.state(7, label: text)) }
-        #expect(count.now == 1 && watch.isGone)
+        #expect(count.now == 1 && outbox.isClosed)
     }
 
     @Test func progress_takesNoRoom_andOnlyTheLatestIsTold_onceTheWatchIsOpen() {
@@ -99,7 +99,7 @@ import Testing
         watch.receive(.progress(7, 1000))
         watch.receive(.progress(9, 1))
         watch.receive(.state(9, .succeeded, version: 2))
-        #expect(outbox.next() == nil && count.now == 0 && !watch.isGone)
+        #expect(outbox.next() == nil && count.now == 0 && !outbox.isClosed)
         watch.open(unfinished: [7, 8], versions: [9: 2])
         let notices = outbox.allLines().compactMap(Notice.init)
         #expect(notices.map { "\($0.job) \($0.seq) \($0.value)" } == ["7 1 running", "7 2 1000", "8 1 999"])

@@ -37,7 +37,9 @@ package final class StateBackup: Sendable {
     /// Whether another backup may be made. Gives this one up if it was not read for too long.
     fileprivate func isOver(at now: UInt64) -> Bool {
         state.withLock { state in
-            if now >= state.lastRead.addingReportingOverflow(Self.longestPause * 1_000_000_000).partialValue { state.file = nil }
+            if now >= state.lastRead.addingReportingOverflow(Self.longestPause * 1_000_000_000).partialValue {
+                state.file = nil
+            }
             return state.file == nil
         }
     }

@@ -50,7 +50,7 @@ package struct MemberReader {
     }
 
     /// Reads the members of an object, or nil if it is omitted.
-    func members(of name: String) throws(SpecError) -> MemberReader? {
+    package func members(of name: String) throws(SpecError) -> MemberReader? {
         guard let value = value(name) else { return nil }
         return try MemberReader(value, at: pointer(to: name), mode: mode)
     }

@@ -112,28 +112,27 @@ extension Connection {
             if let refusal = call.rejection ?? refusal(call.batch) { throw refusal }
             // An executed call must be answered, so none is executed if its answer may not fit.
             if call.batch != nil, call.room < Self.smallAnswer { throw Batch.full }
-            guard let method = MethodName(rawValue: call.request.method) else {
-                let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ProtocolError(
-                    .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known).")
-            }
-            try await carryOut(method, call)
+            try await answer(call)
         } catch {
             call.fail(error)
         }
     }
 
-    private func carryOut(_ method: MethodName, _ call: Call) async throws {
-        switch method {
+    private func answer(_ call: Call) async throws {
+        switch MethodName(rawValue: call.request.method) {
+        case nil:
+            let known = MethodName.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ProtocolError(
+                .methodNotFound, "There is no method \"\(call.request.method.echoed)\"; known are \(known).")
         case .serverInfo: try serverInfo(call)
         case .serverStats: try await serverStats(call)
-        case .serverUsage: try await serverUsage(call)
-        case .serverNodes: try await serverNodes(call)
+        case .serverUsage: try await look { try $0.serverUsage(call) }
+        case .serverNodes: try await look { try $0.serverNodes(call) }
         case .serverBackup: try await serverBackup(call)
         // Others are gathered before; this one was refused then.
         case .jobSubmit: start([call])
-        case .jobGet: try await jobGet(call)
-        case .jobList: try await jobList(call)
+        case .jobGet: try await look { try $0.jobGet(call) }
+        case .jobList: try await look { try $0.jobList(call) }
         case .jobWait: try await jobWait(call)
         case .jobWatch: try await jobWatch(call)
         case .jobUnwatch: try await jobUnwatch(call)
@@ -145,14 +144,14 @@ extension Connection {
         case .jobRelease: try await jobChange(call) { _ in .release }
         case .jobSet:
             try await jobChange(call, JobSettings.members) { .set(try JobSettings($0)) }
-        case .jobResult: try await jobResult(call)
+        case .jobResult: try await look { try $0.jobResult(call) }
         case .jobOutput: try await jobOutput(call)
-        case .jobExplain: try await jobExplain(call)
-        case .queueList: try await queueList(call)
+        case .jobExplain: try await look { try $0.jobExplain(call) }
+        case .queueList: try queueList(call)
         case .queueSet: try await queueSet(call)
         case .scheduleSet: try await scheduleSet(call)
-        case .scheduleGet: try await scheduleGet(call)
-        case .scheduleList: try await scheduleList(call)
+        case .scheduleGet: try await look { try $0.scheduleGet(call) }
+        case .scheduleList: try await look { try $0.scheduleList(call) }
         case .scheduleRemove: try await scheduleChange(call) { .removeSchedule($0) }
         case .scheduleRun: try await scheduleChange(call) { .runSchedule($0) }
         case .scheduleSuspend: try await scheduleChange(call) { .suspendSchedule($0, isSuspended: true) }

@@ -20,13 +20,13 @@ extension Connection {
 
     /// Executes the calls of all lines; returns once no more come.
     ///
-    /// The socket is read until a line is complete, and again once its calls are executed. The rest of a long line is read
-    /// once its user has room for all of it.
+    /// The socket is read until a line is complete, and again once its calls are executed and its user has room for more. The
+    /// rest of a long line is read once there is room for all of it.
     func readLines() async {
         var framer = LineFramer(limit: limits.line)
         var frames: [LineFramer.Frame] = []
         var reserved: BudgetCharge?
-        readOn()
+        budget.whenRoom(on: loop.loop) { [channel] in channel.read() }
         for await part in input.stream {
             framer.limit = limits.line
             switch part {
@@ -41,7 +41,7 @@ extension Connection {
                 await handle(exchange(&frames, with: []))
                 reserved = nil
                 if isShuttingDown { channel.close(mode: .input, promise: nil) }
-                readOn()
+                budget.whenRoom(on: loop.loop) { [channel] in channel.read() }
             } else if framer.partialSize > Self.shortPart, reserved == nil {
                 // Once no more comes, the memory goes to others.
                 budget.whenReserved(line: framer.limit, on: loop.loop) { [input] in
@@ -53,19 +53,12 @@ extension Connection {
         }
     }
 
-    /// Reads on once there is room for more work.
-    private func readOn() {
-        let channel = channel
-        budget.whenRoom(on: loop.loop) { channel.read() }
-    }
-
     /// Records the end of the input. If the connection is closed, nothing can be sent, so all waiting ends.
     fileprivate func inputEnded() {
         input.continuation.finish()
         guard !channel.isActive else { return }
         outbox.close()
-        state.withLock { $0.isShuttingDown = true }
-        changed()
+        shutDown()
     }
 }
 
@@ -73,7 +66,7 @@ extension Connection {
 final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    let connection: Connection
+    private let connection: Connection
 
     init(_ connection: Connection) { self.connection = connection }
 

@@ -78,7 +78,6 @@ final class Connection: Sendable {
             channel.close(promise: nil)
         }
         try? await channel.close()
-        shutDown()
         state.withLock(\.backup)?.end()
     }
 
@@ -87,7 +86,7 @@ final class Connection: Sendable {
     /// Returns once `isSatisfied` is true or the client is gone; only the line-processing task waits.
     func wait(until isSatisfied: (borrowing State) -> Bool) async {
         var changes = changes.stream.makeAsyncIterator()
-        while !state.withLock({ isSatisfied($0) }), !isGone {
+        while !state.withLock({ isSatisfied($0) }), !outbox.isClosed {
             // A cancelled task ends its connection.
             if await changes.next() == nil { return }
         }
@@ -104,26 +103,20 @@ final class Connection: Sendable {
     func goOn(
         _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable (Int64) async throws -> [UInt8]
     ) throws(ProtocolError) {
+        // A wait begun after the others were ended would never end.
+        if isShuttingDown { throw Self.shuttingDown }
         let id = engine.nextID()
         let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
-        let begins = state.withLock { state in
-            // A wait begun after the others were ended would never end.
-            if state.isShuttingDown { return false }
-            // The wait owns the task.
-            let task = Task(executorPreference: loop) { [self] in
-                let timer = timeout.map { timeout in
-                    loop.loop.scheduleTask(in: .seconds(saturating: timeout)) {
-                        self.endWait(id, .failure(Self.outOfTime))
-                    }
-                }
-                defer { timer?.cancel() }
-                do { endWait(id, .success(try await body(id))) } catch { endWait(id, .failure(error)) }
-                outbox.endTurn(of: id)
+        // The wait owns the task, which begins on this event loop, after this.
+        let task = Task(executorPreference: loop) { [self] in
+            let timer = timeout.map { timeout in
+                loop.loop.scheduleTask(in: .seconds(saturating: timeout)) { self.endWait(id, .failure(Self.outOfTime)) }
             }
-            state.waits[id] = Wait(call: call, charge: charge, task: task)
-            return true
+            defer { timer?.cancel() }
+            do { endWait(id, .success(try await body(id))) } catch { endWait(id, .failure(error)) }
+            outbox.endTurn(of: id)
         }
-        guard begins else { throw Self.shuttingDown }
+        state.withLock { $0.waits[id] = Wait(call: call, charge: charge, task: task) }
     }
 
     /// Answers a wait on the event loop, unless it is answered already.
@@ -151,7 +144,7 @@ final class Connection: Sendable {
     // MARK: - Ending
 
     /// Answers the open waits, as no more events come.
-    private func shutDown() {
+    func shutDown() {
         let waits = state.withLock { state in
             state.isShuttingDown = true
             return Array(state.waits.keys)
@@ -166,16 +159,12 @@ final class Connection: Sendable {
     /// Ends the reading as the daemon stops; lines already read are still answered.
     /// A new client gets time for its first call, as it connected before the stop.
     func stop() {
-        let channel = channel
         loop.submit { [self] in
             shutDown()
-            guard !state.withLock(\.hasBegun) else { return channel.close(mode: .input, promise: nil) }
-            loop.loop.scheduleTask(in: Self.patience) { channel.close(mode: .input, promise: nil) }
+            let pause = state.withLock(\.hasBegun) ? .zero : Self.patience
+            loop.loop.scheduleTask(in: pause) { [channel] in channel.close(mode: .input, promise: nil) }
         }
     }
-
-    /// Whether the connection is closed, so that no answer is sent.
-    var isGone: Bool { outbox.isClosed }
 
     var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }
 

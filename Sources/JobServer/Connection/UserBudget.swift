@@ -21,15 +21,13 @@ final class UserBudget: Sendable {
 
     private struct State {
         var limit: Int
-        private var counts = [0, 0, 0, 0]
+        var counts = [0, 0, 0, 0]
         var used: Int { self[.work] + self[.unread] + self[.registration] }
         /// Waiters for room: for a line of `line` bytes, or for work.
         var waiters: [(line: Int?, goOn: @Sendable () -> Void)] = []
         /// Whether a timer looks for clients that do not read.
         var isWatching = false
         var outboxes: [ObjectIdentifier: Outbox] = [:]
-
-        init(limit: Int) { self.limit = limit }
 
         subscript(kind: Kind) -> Int {
             get { counts[kind.rawValue] }
@@ -67,18 +65,21 @@ final class UserBudget: Sendable {
         if bytes < 0 { change { $0[kind] += bytes } } else { state.withLock { $0[kind] += bytes } }
     }
 
-    /// Counts a registration if there is room; returns whether there is.
-    func registers(_ bytes: Int) -> Bool {
-        state.withLock { state in
+    /// Counts a registration; throws if there is no room.
+    fileprivate func register(_ bytes: Int) throws(ProtocolError) {
+        try state.withLock { (state) throws(ProtocolError) in
             let registered = state[.registration]
-            guard registered + bytes <= state.limit / 2 || registered == 0 && bytes <= state.limit else { return false }
+            guard registered + bytes <= state.limit / 2 || registered == 0 && bytes <= state.limit else {
+                throw .busy(
+                    "Your waits, watches and batches take all the memory that they may; end some, or wait a little.",
+                    retryAfter: 1)
+            }
             state[.registration] += bytes
-            return true
         }
     }
 
     /// Whether registrations that have grown leave room for work; otherwise their connections end.
-    var mayGrow: Bool { state.withLock { $0[.registration] <= $0.limit / 4 * 3 } }
+    fileprivate var mayGrow: Bool { state.withLock { $0[.registration] <= $0.limit / 4 * 3 } }
 
     /// Changes the counts, and resumes in order the waiters that now have room.
     private func change(_ body: (inout State) -> Void) {
@@ -169,11 +170,7 @@ final class BudgetCharge: Sendable {
 
     /// Counts a registration; throws if there is no room.
     convenience init(registering bytes: Int, in budget: UserBudget) throws(ProtocolError) {
-        guard budget.registers(bytes) else {
-            throw .busy(
-                "Your waits, watches and batches take all the memory that they may; end some, or wait a little.",
-                retryAfter: 1)
-        }
+        try budget.register(bytes)
         self.init(.registration, counted: bytes, in: budget)
     }
 

@@ -16,8 +16,7 @@ enum JobTarget: Sendable {
 
     init(_ params: MemberReader, _ caller: Caller, atMost most: Int = most) throws(SpecError) {
         let given = try params.one(of: Self.members, "Say which jobs")
-        if let select = params.value("select") {
-            let members = try MemberReader(select, at: params.pointer(to: "select"))
+        if let members = try params.members(of: "select") {
             try members.allow(JobFilter.selectMembers)
             var filter = JobFilter()
             try filter.read(members, caller)
@@ -49,7 +48,7 @@ extension Connection {
         }
         try await ask(.change(id, action))
         if action == .remove { return call.succeed([:]) }
-        try await show(id, call, within: call.room)
+        try await look { try $0.show(id, call, within: call.room) }
     }
 
     /// Changes many jobs, piece by piece, while later calls go on; ends when the connection does.
@@ -113,10 +112,10 @@ extension Connection {
                 for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
             }
             func count(_ state: JobState) -> JSON { JSON(counts[state, default: 0]) }
-            let answer: JSONObject = [
+            let answer: JSON = [
                 "succeeded": count(.succeeded), "failed": count(.failed), "cancelled": count(.cancelled),
             ]
-            return JSON.object(answer).utf8
+            return answer.utf8
         }
     }
 
@@ -154,6 +153,7 @@ extension JobSettings {
         }
         priority = isNull("priority") ? 0 : try params.integer("priority", in: -1000...1000)
         queue = isNull("queue") ? "default" : try params.string("queue", atMost: 64)
+        if isNull("delay") || isNull("notBefore") { start = .now }
         if let seconds = try params.number("delay", in: 0...JobSpec.longest) {
             guard params.value("notBefore") == nil else {
                 throw params.fault("notBefore", "Give either \"delay\" or \"notBefore\", not both.")
@@ -161,8 +161,6 @@ extension JobSettings {
             start = seconds > 0 ? .after(seconds) : .now
         } else if let time = try params.time("notBefore") {
             start = .at(time)
-        } else if isNull("delay") || isNull("notBefore") {
-            start = .now
         }
         deadline = isNull("deadline") ? .some(nil) : try JobSpec.duration(params, "deadline").map { $0 }
         rate = isNull("rate") ? 0 : try params.integer("rate", in: 1...1 << 50)

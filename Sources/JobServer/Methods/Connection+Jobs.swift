@@ -19,8 +19,8 @@ extension Connection {
                 var spec = call.request.params
                 let isWatched = try MemberReader(spec).flag("watch") ?? false
                 if spec["watch"] != nil { spec["watch"] = nil }
-                let admitted = try Self.admit(spec, admission, caller)
-                let watch = isWatched ? try makeWatch() : nil
+                let admitted = try admission.admit(spec, from: caller)
+                let watch = isWatched ? try makeWatch(naming: 0, bytes: Self.bytesPerSubmission) : nil
                 requests.append(NewJob(admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
             } catch {
@@ -39,12 +39,9 @@ extension Connection {
         to calls: [Call], _ submitted: [Result<Watch?, ProtocolError>], _ answer: CoreAnswer,
         _ done: @Sendable () -> Void
     ) {
-        var (jobs, refusal) = ([Result<SubmittedJob, ProtocolError>](), ProtocolError.stopping)
-        switch answer {
-        case .submitted(let submitted): jobs = submitted
-        case .failed(let error): refusal = error
-        default: break
-        }
+        var jobs: [Result<SubmittedJob, ProtocolError>] = []
+        if case .submitted(let submitted) = answer { jobs = submitted }
+        let refusal = if case .failed(let error) = answer { error } else { ProtocolError.stopping }
         var answers = jobs.makeIterator()
         for (call, read) in zip(calls, submitted) {
             let watch = try? read.get()
@@ -68,40 +65,47 @@ extension Connection {
         }
         done()
     }
+}
 
-    private static func admit(
-        _ spec: JSONObject, _ admission: Admission, _ caller: Caller
-    ) throws -> Admission.Admitted {
-        do { return try admission.spec(.object(spec), from: caller) } catch {
+extension Admission {
+    /// Checks a spec; throws all its mistakes.
+    fileprivate func admit(_ spec: JSONObject, from caller: Caller) throws -> Admitted {
+        do { return try self.spec(.object(spec), from: caller) } catch {
             guard error.code == ProtocolError.Code.invalidParams.rawValue else { throw error }
-            throw error.with(mistakes: admission.mistakes(in: .object(spec), from: caller))
+            throw error.with(mistakes: mistakes(in: .object(spec), from: caller))
         }
     }
+}
 
-    func jobExplain(_ call: Call) async throws {
-        let (admission, params) = (engine.admission, call.request.params)
-        let text = try await look { lookup in
-            let admitted = try Self.admit(params, admission, lookup.caller)
-            try lookup.check(admitted)
-            return admitted.spec.explained.utf8
+extension Lookup {
+    func jobExplain(_ call: Call) throws {
+        let admitted = try engine.admission.admit(call.request.params, from: caller)
+        let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
+        let present = queues.all.filter(\.takesJobs).map(\.settings.name)
+        if let missing = ([own] + admitted.queues).first(where: { !present.contains($0.name) }) {
+            throw ProtocolError.noQueue(missing, among: present)
         }
-        call.succeed(text: text)
+        let standings = try engine.reader.standings(of: admitted.jobs.map(\.id))
+        for job in admitted.jobs where standings[job.id]?.owner != caller.uid { throw ProtocolError.noJob(job) }
+        call.succeed(text: admitted.spec.explained.utf8)
     }
 
-    func jobGet(_ call: Call) async throws {
-        try await show(try call.params(["job"]).job(), call, within: call.roomOutsideBatch)
+    func jobGet(_ call: Call) throws {
+        try show(try call.params(["job"]).job(), call, within: call.roomOutsideBatch)
     }
 
     /// Answers with the current state of a job.
-    func show(_ id: JobID, _ call: Call, within room: Int) async throws {
-        call.succeed(text: try await look { $0.view(try $0.job(id)).text(.whole, within: room) })
+    func show(_ id: JobID, _ call: Call, within room: Int) throws {
+        call.succeed(text: view(try job(id)).text(.whole, within: room))
     }
 
-    func jobList(_ call: Call) async throws {
+    func jobList(_ call: Call) throws {
         let filter = try JobFilter(try call.params(JobFilter.listMembers), caller)
-        let room = call.room - 64
-        let (page, next) = try await look { try $0.page(filter, within: room) }
-        call.succeed(["next": next?.json ?? .null], "jobs", page)
+        if let parent = filter.parent { _ = try standings(of: [parent]) }
+        var page = JobPage(within: call.room - 64)
+        let (jobs, hasMore) = try self.jobs(filter)
+        let last = try Self.last(of: jobs, hasMore) { page.add(view($0)) }
+        call.succeed(["next": last?.row.id.json ?? .null], "jobs", page.text)
     }
 }
 

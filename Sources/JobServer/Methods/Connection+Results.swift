@@ -10,44 +10,7 @@ import Synchronization
 /// `job.result`, `server.backup` and `job.output`, which are read in pieces.
 extension Connection {
     /// The most bytes of a result or of output in an answer.
-    private static let piece = 256 << 10
-
-    func jobResult(_ call: Call) async throws {
-        let params = try call.params(["job", "offset", "length"])
-        let id = try params.job()
-        let offset = try params.integer("offset", in: 0...Int.max) ?? 0
-        let length = try params.integer("length", in: 0...Int.max)
-        let wanted = try resultPiece(call, length)
-        let part = try await look { lookup in
-            switch try lookup.result(of: id) {
-            case .inline(let bytes): return ResultPart(of: bytes, offset: offset, length: wanted)
-            case .file(let blob):
-                do throws(StoreError) {
-                    return try lookup.engine.blobs.read(blob, offset: offset, length: wanted)
-                } catch {
-                    // The job may have been removed since.
-                    _ = try lookup.job(id)
-                    throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error.message)")
-                }
-            }
-        }
-        answer(call, part, at: offset)
-    }
-
-    /// The bytes of a requested piece for which the answer has room.
-    private func resultPiece(_ call: Call, _ length: Int?) throws(ProtocolError) -> Int {
-        // Base64 turns three bytes into four.
-        let piece = min(length ?? .max, Self.piece, max(0, call.room - 128) / 4 * 3)
-        guard piece > 0 || length == 0 else { throw Batch.full }
-        return piece
-    }
-
-    private func answer(_ call: Call, _ part: ResultPart, at offset: Int) {
-        call.succeed([
-            "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
-            "eof": .bool(offset >= part.size - part.bytes.count),
-        ])
-    }
+    fileprivate static let piece = 256 << 10
 
     // MARK: - Backups
 
@@ -56,7 +19,7 @@ extension Connection {
     func serverBackup(_ call: Call) async throws {
         let params = try call.params(["offset", "length"])
         let offset = try params.integer("offset", in: 0...Int.max)
-        let length = try params.integer("length", in: 0...Int.max)
+        let length = try call.piece(params)
         guard caller.isAdmin else {
             throw ProtocolError(.forbidden, "Only administrators may make a backup; ask one of them.")
         }
@@ -64,21 +27,18 @@ extension Connection {
             throw ProtocolError(
                 .methodNotFound, "The jobs are in PostgreSQL; make backups of its database with pg_dump.")
         }
-        guard let offset else { return call.succeed(["size": JSON(try await makeBackup().size)]) }
+        guard let offset else {
+            // The last one is closed outside of the lock, as that may take long.
+            state.withLock { exchange(&$0.backup, with: nil) }?.end()
+            let backup = try await engine.backUp()
+            state.withLock { $0.backup = backup }
+            return call.succeed(["size": JSON(backup.size)])
+        }
         guard let backup = state.withLock(\.backup) else {
             throw ProtocolError(
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
-        let piece = try resultPiece(call, length)
-        answer(call, try await engine.read(backup, offset: offset, length: piece, for: caller.uid), at: offset)
-    }
-
-    private func makeBackup() async throws -> StateBackup {
-        // The last one is closed outside of the lock, as that may take long.
-        state.withLock { exchange(&$0.backup, with: nil) }?.end()
-        let backup = try await engine.backUp()
-        state.withLock { $0.backup = backup }
-        return backup
+        call.succeed(try await engine.read(backup, offset: offset, length: length, for: caller.uid), at: offset)
     }
 
     // MARK: - Output of programs
@@ -154,5 +114,43 @@ extension Connection {
             "records": .array(records), "next": JSON(Int(output.piece.next)), "end": .bool(output.isOver),
             "omitted": JSON(Int(output.piece.omitted)),
         ]
+    }
+}
+
+extension Lookup {
+    func jobResult(_ call: Call) throws {
+        let params = try call.params(["job", "offset", "length"])
+        let id = try params.job()
+        let offset = try params.integer("offset", in: 0...Int.max) ?? 0
+        let length = try call.piece(params)
+        switch try result(of: id) {
+        case .inline(let bytes): call.succeed(ResultPart(of: bytes, offset: offset, length: length), at: offset)
+        case .file(let blob):
+            do throws(StoreError) {
+                call.succeed(try engine.blobs.read(blob, offset: offset, length: length), at: offset)
+            } catch {
+                // The job may have been removed since.
+                _ = try job(id)
+                throw ProtocolError(.storage, "The result of job \(id) cannot be read: \(error.message)")
+            }
+        }
+    }
+}
+
+extension Call {
+    /// The bytes of the piece of a requested `length` for which the answer has room.
+    fileprivate func piece(_ params: MemberReader) throws -> Int {
+        let length = try params.integer("length", in: 0...Int.max)
+        // Base64 turns three bytes into four.
+        let piece = min(length ?? .max, Connection.piece, max(0, room - 128) / 4 * 3)
+        guard piece > 0 || length == 0 else { throw Batch.full }
+        return piece
+    }
+
+    fileprivate func succeed(_ part: ResultPart, at offset: Int) {
+        succeed([
+            "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
+            "eof": .bool(offset >= part.size - part.bytes.count),
+        ])
     }
 }

@@ -21,43 +21,91 @@ extension Connection {
             }
         }
         try await ask(.setSchedule(new))
-        try await show(key, call, within: call.room)
-    }
-
-    func scheduleGet(_ call: Call) async throws {
-        try await show(try readSchedule(call), call, within: call.roomOutsideBatch)
+        try await look { try $0.show(key, call, within: call.room) }
     }
 
     /// Answers a request about one schedule with its job, if there is one, or the changed schedule, unless it is removed.
     func scheduleChange(_ call: Call, _ request: (ScheduleKey) -> CoreRequest) async throws {
-        let key = try readSchedule(call)
+        let key = try call.params(["schedule", "owner"]).schedule(of: caller)
         let request = request(key)
         switch (request, try await ask(request)) {
         case (_, .submitted(let jobs)): call.succeed(["job": try jobs[0].get().job.json])
         case (.removeSchedule, _): call.succeed([:])
-        default: try await show(key, call, within: call.room)
+        default: try await look { try $0.show(key, call, within: call.room) }
         }
     }
+}
 
-    func scheduleList(_ call: Call) async throws {
+extension Lookup {
+    func scheduleGet(_ call: Call) throws {
+        try show(try call.params(["schedule", "owner"]).schedule(of: caller), call, within: call.roomOutsideBatch)
+    }
+
+    /// Answers with one schedule, which shows its spec by its size if there is no room for it.
+    fileprivate func show(_ key: ScheduleKey, _ call: Call, within room: Int) throws {
+        guard caller.isAdmin || caller.uid == key.owner, let stored = try engine.reader.schedule(key) else {
+            throw ProtocolError.noSchedule(key)
+        }
+        let whole = json(of: stored).utf8
+        call.succeed(text: whole.count <= room ? whole : json(of: stored, longestSpec: 0).utf8)
+    }
+
+    func scheduleList(_ call: Call) throws {
         let params = try call.params(["owner", "after", "limit"])
         let owner = try params.owner()
         let after = try params.parsed(
             "after", "\"after\" must be what \"next\" of the page before said.", by: ScheduleKey.init(cursor:))
         let limit = try params.integer("limit", in: 1...1000) ?? 1000
         if let owner, !caller.isAdmin, owner != caller.uid { return call.succeed(["schedules": [], "next": nil]) }
-        let room = call.room
-        let (text, next) = try await look { try $0.schedules(after: after, of: owner, limit: limit, within: room) }
-        call.succeed(["next": next?.cursor.json ?? .null], "schedules", text)
+        let (room, owned) = (call.room, caller.isAdmin ? owner : caller.uid)
+        let rows = try engine.reader.schedules(after: after, owner: owned, limit: limit + 1)
+        var text: [UInt8] = []
+        let last = try Self.last(of: Array(rows.prefix(limit)), rows.count > limit) { stored in
+            let element = json(of: stored, longestSpec: StoredSchedule.longestShownSpec).utf8
+            guard text.count + element.count + 512 <= room else { return false }
+            text += text.isEmpty ? element : [UInt8(ascii: ",")] + element
+            return true
+        }
+        call.succeed(["next": last?.schedule.key.cursor.json ?? .null], "schedules", text)
     }
 
-    /// Answers with one schedule.
-    private func show(_ key: ScheduleKey, _ call: Call, within room: Int) async throws {
-        call.succeed(text: try await look { try $0.schedule(key, within: room) })
+    /// Its next time; nil if it has none or is suspended.
+    private func next(of schedule: Schedule) -> Timestamp? {
+        if schedule.isSuspended { return nil }
+        var zone: ZoneRules? = .utc
+        if let name = schedule.timing.zone {
+            if zones[name] == nil { zones[name] = .some(try? ZoneFiles.rules(of: name)) }
+            zone = zones[name] ?? nil
+        }
+        // Times that are done do not come again after the clock was set back.
+        let last = max(engine.wallTime, schedule.floor)
+        return zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
     }
 
-    private func readSchedule(_ call: Call) throws -> ScheduleKey {
-        try call.params(["schedule", "owner"]).schedule(of: caller)
+    /// Returns the schedule object of the wire contract; an omitted spec is replaced by its size.
+    private func json(of stored: StoredSchedule, longestSpec: Int = .max) -> JSON {
+        let schedule = stored.schedule
+        var (calendar, every): (JSON?, JSON?)
+        switch schedule.timing {
+        case .calendar(let text, _, _): calendar = text.json
+        case .every(let period): every = JSON(Double(period) / 1000)
+        }
+        let spec = schedule.specSize <= longestSpec ? stored.spec.map(JSON.init(stored:)) : nil
+        let omitted: Int? = spec == nil ? schedule.specSize : nil
+        let last = schedule.lastTime.map { time -> JSON in
+            [
+                "time": time.json, "job": schedule.lastJob?.json ?? .null,
+                "state": stored.lastState?.rawValue.json ?? .null,
+            ]
+        }
+        return .object([
+            "schedule": schedule.key.name.json, "calendar": calendar, "zone": schedule.timing.zone?.json,
+            "every": every, "catchUp": schedule.catchUp.rawValue.json, "overlap": schedule.overlap.rawValue.json,
+            "suspended": schedule.isSuspended.json, "spec": spec.map(Masking.masked),
+            "specSize": omitted?.json, "owner": Int(schedule.key.owner).json,
+            "next": next(of: schedule)?.json ?? .null, "last": last ?? .null, "submitted": schedule.submitted.json,
+            "skipped": schedule.skipped.json,
+        ])
     }
 }
 

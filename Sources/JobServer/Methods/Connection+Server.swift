@@ -35,43 +35,6 @@ extension Connection {
             ]))
     }
 
-    /// What each user makes the daemon store and run.
-    func serverUsage(_ call: Call) async throws {
-        let params = try call.params(["after", "limit"])
-        let after = try params.integer("after", in: 0...Int(UInt32.max))
-        let limit = try params.integer("limit", in: 1...1000) ?? 100
-        let (status, server, caller) = (engine.status, server, caller)
-        let users = caller.isAdmin ? status.owners.union(server.users) : [caller.uid]
-        let next = users.filter { Int($0) > after ?? -1 }.sorted()
-        let shown = next.prefix(limit)
-        let rows = await engine.blocking(for: caller.uid) { [board = engine.board] in
-            let slots = board.slots
-            return shown.map { uid -> JSON in
-                let jobs = status.jobs(of: uid)
-                return .object([
-                    "uid": JSON(Int(uid)), "name": userName(uid)?.json,
-                    "jobs": jobs.json,
-                    "running": JSON(slots.values.reduce(0) { $0 + $1[uid, default: 0] }),
-                    "stored": status.stored(of: uid).json,
-                    "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.core.schedules[uid]?.jobs ?? 0),
-                ])
-            }
-        }
-        call.succeed(["users": .array(rows), "next": next.count > limit ? JSON(Int(shown.last ?? 0)) : .null])
-    }
-
-    /// The daemons that share the jobs.
-    func serverNodes(_ call: Call) async throws {
-        _ = try call.params()
-        let found = try await look { try $0.engine.reader.nodes() }
-        let own = NodeRow(
-            engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
-            running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
-        // The daemon that answers runs, even if it could not tell the database for a while.
-        let nodes = (found.isEmpty ? [own] : found).map { $0.json(isAnswering: $0.node.name == own.node.name) }
-        call.succeed(["nodes": .array(nodes)])
-    }
-
     func serverStats(_ call: Call) async throws {
         let wantsMetrics = try call.params(["metrics"]).flag("metrics") ?? false
         guard !wantsMetrics || caller.isAdmin else {
@@ -106,7 +69,7 @@ extension Connection {
 
     // MARK: - Queues
 
-    func queueList(_ call: Call) async throws {
+    func queueList(_ call: Call) throws {
         _ = try call.params()
         let status = engine.status
         call.succeed(["queues": .array(status.queues.map { $0.json(status, for: caller) })])
@@ -120,6 +83,41 @@ extension Connection {
         let change = try QueueChange(params)
         guard case .queue(let queue) = try await ask(.setQueue(name, change)) else { throw Self.wrongAnswer }
         call.succeed(queue.json(engine.status, for: caller))
+    }
+}
+
+extension Lookup {
+    /// What each user makes the daemon store and run.
+    func serverUsage(_ call: Call) throws {
+        let params = try call.params(["after", "limit"])
+        let after = try params.integer("after", in: 0...Int(UInt32.max))
+        let limit = try params.integer("limit", in: 1...1000) ?? 100
+        let (status, slots) = (engine.status, engine.board.slots)
+        let users = caller.isAdmin ? status.owners.union(server.users) : [caller.uid]
+        let next = users.filter { Int($0) > after ?? -1 }.sorted()
+        let shown = next.prefix(limit)
+        let rows = shown.map { uid -> JSON in
+            .object([
+                "uid": JSON(Int(uid)), "name": userName(uid)?.json,
+                "jobs": status.jobs(of: uid).json,
+                "running": JSON(slots.values.reduce(0) { $0 + $1[uid, default: 0] }),
+                "stored": status.stored(of: uid).json,
+                "memory": JSON(server.memory(of: uid)), "schedules": JSON(status.core.schedules[uid]?.jobs ?? 0),
+            ])
+        }
+        call.succeed(["users": .array(rows), "next": next.count > limit ? JSON(Int(shown.last ?? 0)) : .null])
+    }
+
+    /// The daemons that share the jobs.
+    func serverNodes(_ call: Call) throws {
+        _ = try call.params()
+        let found = try engine.reader.nodes()
+        let own = NodeRow(
+            engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
+            running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
+        // The daemon that answers runs, even if it could not tell the database for a while.
+        let nodes = (found.isEmpty ? [own] : found).map { $0.json(isAnswering: $0.node.name == own.node.name) }
+        call.succeed(["nodes": .array(nodes)])
     }
 }
 
@@ -169,8 +167,7 @@ extension QueueChange {
     }
 
     private static func startRate(_ params: MemberReader) throws(SpecError) -> StartRate? {
-        guard let written = params.value("startRate") else { return nil }
-        let rate = try MemberReader(written, at: params.pointer(to: "startRate"))
+        guard let rate = try params.members(of: "startRate") else { return nil }
         try rate.allow(["count", "seconds"])
         guard let count = try rate.integer("count", in: 1...StartRate.most) else { throw rate.missing("count") }
         return StartRate(count: count, seconds: try rate.number("seconds", in: 0.001...86_400) ?? 1)

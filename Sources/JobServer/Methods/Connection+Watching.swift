@@ -3,7 +3,6 @@ import JobEngine
 import JobModel
 import JobProtocol
 import LoopTasks
-import NIOCore
 import Synchronization
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
@@ -13,19 +12,15 @@ import Synchronization
 extension Connection {
     func jobWatch(_ call: Call) async throws {
         let scope = try WatchScope(try call.params(["job", "jobs", "tag", "all", "interval", "children"]))
-        let watch = try makeWatch(of: scope)
-        let beginning: Lookup.Beginning
+        let watch = try makeWatch(naming: scope.named, bytes: Self.bytesPerWatch)
         do {
             try await ask(.watch(scope, watch.subscription))
             // Read after the engine's answer, as it tells of all later changes.
-            let room = call.room - 128
-            beginning = try await look { try $0.beginning(of: scope, within: room) }
+            try await look { try $0.begin(watch, of: scope, call) }
         } catch {
             unwatch(watch.number)
             throw error
         }
-        let members: JSONObject = ["watch": watch.name.json, "truncated": beginning.isTruncated ? true : nil]
-        call.succeed(members, "jobs", beginning.page.text) { watch.open(beginning.standings) }
     }
 
     func jobUnwatch(_ call: Call) async throws {
@@ -40,49 +35,40 @@ extension Connection {
 
     // MARK: - The watches of a connection
 
-    /// Bytes per watch besides its jobs: itself, its part of the core's index, and one notification in flight.
+    /// Bytes per watch besides the jobs that it names: itself, its part of the core's index, and one notification in flight.
     private static let bytesPerWatch = 8 << 10
     /// Bytes per watch of a submission, which covers no other job.
-    private static let bytesPerSubmission = 2 << 10
+    static let bytesPerSubmission = 2 << 10
     /// The number of watches ended by the client that a connection remembers.
     private static let mostUnwatched = 1024
 
-    /// Creates a watch of a scope, or of the job of a submission, which buffers its events until it is opened. If it covers no
-    /// later jobs, it ends with the last end that it reports.
-    ///
-    /// It is refused if the connection has as many as it may.
-    func makeWatch(of scope: WatchScope? = nil) throws(ProtocolError) -> Watch {
+    /// Creates a watch that names so many jobs, which buffers its events until it is opened. If it covers no later jobs, it ends
+    /// with the last end that it reports. It is refused if the connection has as many as it may.
+    func makeWatch(naming jobs: Int?, bytes: Int) throws(ProtocolError) -> Watch {
         let most = limits.inFlight
         guard state.withLock({ $0.watches.count < most }) else {
             throw .busy("This connection has \(most) watches; end some of them with job.unwatch.", retryAfter: 1)
         }
-        let isFixed = scope?.isFixed ?? true
-        let bytes = scope.map { $0.bytes + Self.bytesPerWatch } ?? Self.bytesPerSubmission
-        let charge = try BudgetCharge(registering: bytes, in: budget)
+        let charge = try BudgetCharge(registering: bytes + (jobs ?? 0) * Self.bytesPerID, in: budget)
         let watch = state.withLock { state in
             state.lastWatch += 1
             let watch = Watch(
                 number: state.lastWatch, subscription: engine.nextID(), outbox: outbox, charge: charge
             ) { [weak self] watch in
-                if isFixed { self?.end(watch) }
+                if jobs != nil { self?.end(watch) }
                 self?.changed()
             }
             state.watches[watch.number] = watch
             return watch
         }
-        engine.register(watch.subscription, of: caller.uid) { update in
-            watch.receive(update)
-            return !watch.isGone
-        }
+        engine.register(watch.subscription, of: peer.uid) { watch.receive($0) }
         return watch
     }
 
     /// Whether a submission can have a watch beside this many about to be submitted: few are open, and the client has read
     /// most of their output. It is not awaited for a batch, whose watches begin with its answer: the wait would never end.
     func hasRoomForWatch(_ state: borrowing State, besides others: Int = 0) -> Bool {
-        let limits = limits
-        if state.isShuttingDown { return true }
-        return state.watches.count + others < limits.inFlight && outbox.hasRoom
+        state.isShuttingDown || state.watches.count + others < limits.inFlight && outbox.hasRoom
     }
 
     /// Ends a watch; its earlier notifications are still sent.
@@ -120,7 +106,6 @@ extension Connection {
         case .one(let id): (ids, isList) = ([id], false)
         case .many(let many): (ids, isList) = (many, true)
         }
-        if ids.isEmpty { return call.succeed(["jobs": []]) }
         let room = call.roomOutsideBatch
         let finished = { @Sendable (lookup: Lookup) in try lookup.finished(ids, isList: isList, within: room) }
         if timeout == 0 {
@@ -143,17 +128,8 @@ extension Connection {
 }
 
 extension WatchScope {
-    /// Whether it covers no later jobs except children.
-    var isFixed: Bool { if case .jobs = subject { true } else { false } }
-
-    /// The approximate memory of what it names, in bytes.
-    var bytes: Int {
-        switch subject {
-        case .jobs(let ids): ids.count * Connection.bytesPerID
-        case .tag(let tag): tag.utf8.count
-        case .all: 0
-        }
-    }
+    /// The number of jobs that it names; nil if it covers later jobs other than children.
+    fileprivate var named: Int? { if case .jobs(let ids) = subject { ids.count } else { nil } }
 
     /// The maximum number of jobs in one watch.
     private static let mostJobs = 100_000

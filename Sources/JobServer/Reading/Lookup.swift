@@ -7,15 +7,17 @@ import JobEngine
 final class Lookup {
     let engine: Engine
     let caller: Caller
+    let server: ServerState
     private let inlineResult: Int
     /// The rules of zones, which many schedules may share.
     var zones: [String: ZoneRules?] = [:]
     /// The queues, and the running sources of each owner in each of them, when they were first asked for.
-    private lazy var queues = (all: engine.status.queues, slots: engine.board.slots)
+    private(set) lazy var queues = (all: engine.status.queues, slots: engine.board.slots)
 
-    init(_ engine: Engine, for caller: Caller) {
-        self.engine = engine
-        self.caller = caller
+    init(_ connection: Connection) {
+        engine = connection.engine
+        caller = connection.caller
+        server = connection.server
         inlineResult = engine.limits.inlineResult
     }
 
@@ -46,15 +48,6 @@ final class Lookup {
         return job
     }
 
-    /// A page of jobs, and the id after which the next page begins; nil at the end.
-    func page(_ filter: JobFilter, within room: Int) throws -> (text: [UInt8], next: JobID?) {
-        if let parent = filter.parent { _ = try standings(of: [parent]) }
-        var page = JobPage(within: room)
-        let (jobs, hasMore) = try self.jobs(filter)
-        let last = try Self.last(of: jobs, hasMore) { page.add(view($0)) }
-        return (page.text, last?.row.id)
-    }
-
     /// Adds rows to a page as long as they fit, at least one; returns the last one, or nil if nothing comes after it.
     static func last<Row>(of rows: [Row], _ hasMore: Bool, _ add: (Row) -> Bool) throws(ProtocolError) -> Row? {
         let count = rows.firstIndex { !add($0) } ?? rows.count
@@ -63,7 +56,7 @@ final class Lookup {
     }
 
     /// The jobs that a filter selects, and whether there are more behind them.
-    private func jobs(_ filter: JobFilter) throws -> (jobs: [StoredJob], hasMore: Bool) {
+    func jobs(_ filter: JobFilter) throws -> (jobs: [StoredJob], hasMore: Bool) {
         var filter = filter
         if !caller.isAdmin { filter.owner = caller.uid }
         let limit = filter.limit
@@ -73,7 +66,7 @@ final class Lookup {
     }
 
     /// The standings of jobs, which the caller must see.
-    private func standings(of ids: [JobID]) throws -> [JobID: JobStanding] {
+    func standings(of ids: [JobID]) throws -> [JobID: JobStanding] {
         let standings = try engine.reader.standings(of: ids)
         for id in ids {
             guard let standing = standings[id], caller.isAdmin || standing.owner == caller.uid else {
@@ -112,16 +105,13 @@ final class Lookup {
             return job.row.state.isTerminal ? view(job).text(.whole, within: room) : nil
         }
         var page = JobPage(within: room - 16)
-        var areOver = true
         try forEach(ids) { job in
-            // The job before it was removed meanwhile.
-            guard job.row.id == ids[page.count] else { throw ProtocolError.noJob(ids[page.count]) }
-            areOver = job.row.state.isTerminal
+            // Otherwise, one was removed or retried meanwhile.
+            guard job.row.id == ids[page.count], job.row.state.isTerminal else { return false }
             page.add(view(job), before: ids.count - page.count - 1)
-            return areOver
+            return true
         }
-        guard areOver else { return nil }
-        guard page.count == ids.count else { throw ProtocolError.noJob(ids[page.count]) }
+        guard page.count == ids.count else { return nil }
         return Array("{\"jobs\":[".utf8) + page.text + Array("]}".utf8)
     }
 
@@ -130,43 +120,39 @@ final class Lookup {
     /// Jobs in the answer to a watch that does not name them.
     private static let snapshots = 1000
 
-    /// The jobs that the answer to a watch shows.
-    struct Beginning: Sendable {
-        fileprivate(set) var page: JobPage
-        /// Of these jobs, and of all that the watch names.
-        fileprivate(set) var standings: [JobID: JobStanding]
-        /// Whether the page leaves out a job.
-        fileprivate(set) var isTruncated = false
-    }
-
-    func beginning(of scope: WatchScope, within room: Int) throws -> Beginning {
+    /// Answers a `job.watch`, and opens the watch.
+    func begin(_ watch: Watch, of scope: WatchScope, _ call: Call) throws {
         var (named, filters) = ([JobID](), [JobFilter]())
         switch scope.subject {
         case .jobs(let ids): named = ids
         case .tag(let tag): filters = [.unfinished { $0.tag = tag }]
         case .all: filters = [.unfinished { _ in }]
         }
-        var beginning = Beginning(page: JobPage(within: room), standings: try standings(of: named))
+        // Jobs without room in the answer are known, too, if the watch names them.
+        var (page, isTruncated) = (JobPage(within: call.room - 128), false)
+        var standings = try standings(of: named)
         func add(_ job: StoredJob) {
-            beginning.standings[job.row.id] = job.row.standing
-            if !beginning.isTruncated, !beginning.page.add(view(job)) { beginning.isTruncated = true }
-            guard scope.includesChildren, job.row.children > 0, !job.row.state.isTerminal else { return }
-            filters.append(.unfinished { $0.parent = job.row.id })
+            let row = job.row
+            standings[row.id] = JobStanding(owner: row.owner, state: row.state, version: row.version)
+            if !isTruncated, !page.add(view(job)) { isTruncated = true }
+            guard scope.includesChildren, row.children > 0, !row.state.isTerminal else { return }
+            filters.append(.unfinished { $0.parent = row.id })
         }
         try forEach(named) { job in
             add(job)
-            return !beginning.isTruncated
+            return !isTruncated
         }
         var (next, left) = (0, Self.snapshots)
-        while next < filters.count, !beginning.isTruncated {
+        while next < filters.count, !isTruncated {
             filters[next].limit = left
             let (jobs, hasMore) = left > 0 ? try self.jobs(filters[next]) : ([], true)
             for job in jobs { add(job) }
             filters[next].after = jobs.last?.row.id
             left -= jobs.count
-            if !hasMore { next += 1 } else if left == 0 || jobs.isEmpty { beginning.isTruncated = true }
+            if !hasMore { next += 1 } else if left == 0 || jobs.isEmpty { isTruncated = true }
         }
-        return beginning
+        let members: JSONObject = ["watch": watch.name.json, "truncated": isTruncated ? true : nil]
+        call.succeed(members, "jobs", page.text) { [standings] in watch.open(standings) }
     }
 
     // MARK: - Results
@@ -225,19 +211,6 @@ final class Lookup {
         }
         return (kept?.blob, isOver)
     }
-
-    // MARK: - Specs
-
-    /// Throws if a spec names a queue that takes no jobs, or a job for which the caller's jobs cannot wait.
-    func check(_ admitted: Admission.Admitted) throws {
-        let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
-        let present = queues.all.filter(\.takesJobs).map(\.settings.name)
-        if let missing = ([own] + admitted.queues).first(where: { !present.contains($0.name) }) {
-            throw ProtocolError.noQueue(missing, among: present)
-        }
-        let standings = try engine.reader.standings(of: admitted.jobs.map(\.id))
-        for job in admitted.jobs where standings[job.id]?.owner != caller.uid { throw ProtocolError.noJob(job) }
-    }
 }
 
 extension JobFilter {
@@ -251,12 +224,9 @@ extension JobFilter {
 }
 
 extension JobRow {
-    fileprivate var standing: JobStanding { JobStanding(owner: owner, state: state, version: version) }
-
     /// The latest link with a program: one that it ran, or will run.
     fileprivate var latestProgram: Int? {
-        if let link = (0...link).last(where: plan.isProgram) { return link }
-        return (0...plan.links.count).first(where: plan.isProgram)
+        (0...link).last(where: plan.isProgram) ?? (0...plan.links.count).first(where: plan.isProgram)
     }
 
     /// Whether an attempt of a link, by default the next, will write nothing more.
@@ -275,9 +245,9 @@ extension Connection {
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws -> Value {
-        if isGone { throw Self.shuttingDown }
+        if outbox.isClosed { throw Self.shuttingDown }
         let charge = BudgetCharge(work: Self.bytesPerLook, in: budget)
         defer { withExtendedLifetime(charge) {} }
-        return try await engine.blocking(for: caller.uid) { [engine, caller] in try body(Lookup(engine, for: caller)) }
+        return try await engine.blocking(for: peer.uid) { [self] in try body(Lookup(self)) }
     }
 }

@@ -1,5 +1,3 @@
-import JobEngine
-import JobModel
 import JobProtocol
 import NIOCore
 import Synchronization
@@ -160,8 +158,7 @@ final class Outbox: Sendable {
     /// connection.
     func flush() {
         let (mustWake, fits) = state.withLock { state in
-            defer { state.isWoken = true }
-            return (!state.isWoken, state.lines.readableBytes <= state.limit)
+            (!exchange(&state.isWoken, with: true), state.lines.readableBytes <= state.limit)
         }
         if !fits { overflow() } else if mustWake { wake(self) }
         budget.makeRoom()

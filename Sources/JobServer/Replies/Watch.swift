@@ -2,7 +2,6 @@ import JobCore
 import JobEngine
 import JobModel
 import JobProtocol
-import NIOCore
 import Synchronization
 
 /// One watch of one connection: its unfinished jobs, and the progress and output that wait.
@@ -28,10 +27,8 @@ final class Watch: Sendable {
         self.outbox = outbox
         self.settled = settled
         stateHead = JobNotification(.state, watch: "w\(number)")
-        state = Mutex(State(progress: WaitingBatch(watch: "w\(number)"), charge: charge))
+        state = Mutex(State(progress: WaitingBatch(watch: "w\(number)"), charge: charge, ownBytes: charge.bytes))
     }
-
-    var isGone: Bool { outbox.isClosed || state.withLock(\.hasEnded) }
 
     /// Whether every watched job is finished.
     var isSettled: Bool { state.withLock(\.isSettled) }
@@ -48,7 +45,9 @@ final class Watch: Sendable {
         }
     }
 
-    func receive(_ update: JobUpdate) {
+    /// Takes in an update; returns false once the watch has ended or its client is gone.
+    @discardableResult
+    func receive(_ update: JobUpdate) -> Bool {
         change { state in
             switch update {
             case .progress(let batch): return state.progress.add(batch)
@@ -62,41 +61,40 @@ final class Watch: Sendable {
     /// Stops passing updates on and drops those that wait; states sent before still reach the client.
     func end() {
         state.withLock { state in
-            state = State(progress: WaitingBatch(watch: name), charge: nil)
+            state = State(progress: WaitingBatch(watch: name), charge: nil, ownBytes: 0)
             outbox.dequeue(self)
         }
     }
 
-    private func change(_ body: (inout State) -> Void) {
-        guard let limit = outbox.limit else { return }
-        let (isSettled, fits) = state.withLock { state in
-            if state.hasEnded { return (false, true) }
+    @discardableResult
+    private func change(_ body: (inout State) -> Void) -> Bool {
+        guard let limit = outbox.limit else { return false }
+        let result = state.withLock { state -> (isSettled: Bool, fits: Bool)? in
+            if state.hasEnded { return nil }
             let hadProgress = state.hasProgress
             body(&state)
             if !hadProgress, state.hasProgress { outbox.enqueue(self) }
             return (state.isSettled, state.fits(within: limit))
         }
+        guard let (isSettled, fits) = result else { return false }
         if fits { outbox.flush() } else { outbox.overflow() }
         if isSettled { settled(self) }
+        return fits
     }
 
     /// Passes on what the answer does not show.
     private func pass(on update: JobUpdate, _ state: inout State) {
         switch update {
         case .event(let event):
-            if event.version > state.answered[event.job]?.version ?? .min { write(event, &state) }
+            if event.version > state.answered[event.job]?.version ?? .min {
+                state.unfinished[event.job, default: 0] += 1
+                let seq = state.unfinished[event.job]
+                outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: event.body[...]) }
+            }
             if event.isLast { state.forget(event.job) }
         case .gone(let job): state.forget(job)
         case .progress: break
         }
-    }
-
-    // MARK: - Lines
-
-    private func write(_ event: JobEvent, _ state: inout State) {
-        state.unfinished[event.job, default: 0] += 1
-        let seq = state.unfinished[event.job]
-        outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: event.body[...]) }
     }
 
     /// Writes lines of progress and output that wait, about `limit` bytes at most.
@@ -123,12 +121,6 @@ extension Watch {
         let charge: BudgetCharge?
         /// The part of its memory that does not change.
         let ownBytes: Int
-
-        init(progress: WaitingBatch, charge: BudgetCharge?) {
-            self.progress = progress
-            self.charge = charge
-            ownBytes = charge?.bytes ?? 0
-        }
 
         var hasEnded: Bool { charge == nil }
 
