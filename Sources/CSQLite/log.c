@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Bytes that are written at once; a commit of one job takes 30 KiB. SQLite takes at most 131,071 in one piece.
+// Bytes that are written at once; a commit of one job takes 30 KiB. SQLite takes at most 131,071 in one piece, and writes
+// at most a page.
 enum { room = 120 << 10 };
 
 /// The methods of a log's file, and what of it is not written yet.
@@ -33,36 +34,20 @@ static int write_log(sqlite3_file *file, const void *bytes, int count, sqlite3_i
         int failure = flush(file);
         if (failure != SQLITE_OK) return failure;
     }
-    if (count > room) return waiting->original->xWrite(file, bytes, count, offset);
     if (waiting->count == 0) waiting->start = offset;
     memcpy(waiting->bytes + waiting->count, bytes, count);
     waiting->count += count;
     return SQLITE_OK;
 }
 
+// SQLite writes to the log in a commit only, which ends with a sync: nothing waits when it reads or measures the log.
 static int sync_log(sqlite3_file *file, int flags) {
     int failure = flush(file);
     return failure == SQLITE_OK ? of(file)->original->xSync(file, flags) : failure;
 }
 
-static int read_log(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
-    int failure = flush(file);
-    return failure == SQLITE_OK ? of(file)->original->xRead(file, bytes, count, offset) : failure;
-}
-
-static int truncate_log(sqlite3_file *file, sqlite3_int64 size) {
-    int failure = flush(file);
-    return failure == SQLITE_OK ? of(file)->original->xTruncate(file, size) : failure;
-}
-
-static int measure_log(sqlite3_file *file, sqlite3_int64 *size) {
-    int failure = flush(file);
-    return failure == SQLITE_OK ? of(file)->original->xFileSize(file, size) : failure;
-}
-
 static int close_log(sqlite3_file *file) {
     buffer *waiting = of(file);
-    flush(file);
     file->pMethods = waiting->original;
     free(waiting);
     return file->pMethods->xClose(file);
@@ -80,9 +65,6 @@ int deferd_gather_log(sqlite3 *database) {
     waiting->methods = *file->pMethods;
     waiting->methods.xWrite = write_log;
     waiting->methods.xSync = sync_log;
-    waiting->methods.xRead = read_log;
-    waiting->methods.xTruncate = truncate_log;
-    waiting->methods.xFileSize = measure_log;
     waiting->methods.xClose = close_log;
     waiting->count = 0;
     file->pMethods = &waiting->methods;

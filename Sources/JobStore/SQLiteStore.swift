@@ -52,7 +52,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         try Schema.inspect(connection)
         try connection.execute(
             """
-            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
+            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_spill = OFF;
             PRAGMA cache_size = -16384; PRAGMA secure_delete = FAST; PRAGMA journal_size_limit = 67108864
             """)
         // Writes the log of the last daemon into the database before it grows.

@@ -1,4 +1,3 @@
-import CSQLite
 import Glibc
 package import JobModel
 import SystemPackage
@@ -21,7 +20,6 @@ package struct StateVerification {
 
     /// `path` is a state directory, or a backup.
     package init(of path: String) throws(StoreError) {
-        deferd_settle_database()
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         database = isDirectory ? path + "/deferd.db" : path
