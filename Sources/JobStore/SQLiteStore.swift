@@ -88,15 +88,12 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         let end = checkpointer.duringRound { carryOut(body) }
         switch end {
         case .committed: break
-        case .undone(let error), .unknown(let error):
-            room.failed(error)
-            if error.isLackOfRoom { checkpointer.reclaimRoom() }
+        case .undone(let error), .unknown(let error): if error.isLackOfRoom { room.isShort = true }
         }
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
         // On a full disk, the log must not need more room than it has.
-        let isFull = room.isShort && pages >= Checkpointer.fewPages
-        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start(shrinks: isSpacious) }
-        if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
+        if pages >= Checkpointer.pages || isSpacious || room.isShort { checkpointer.start() }
+        if pages >= Checkpointer.mostPages || room.isShort { checkpointer.wait() }
         return end
     }
 

@@ -16,15 +16,12 @@ final class Checkpointer: Sendable {
     static let pages = 2_000
     /// .. and from which on rounds wait for that.
     static let mostPages = 10_000
-    /// Pages for which the log reserves room.
-    static let fewPages = 500
 
     // Used on `queue` only, which runs one block at a time.
     private nonisolated(unsafe) var connection: SQLiteConnection?
     private nonisolated(unsafe) var isFailing = false
     private let queue = DispatchQueue(label: "deferd.store.checkpoint", qos: .utility)
     private let isRunning = Atomic(false)
-    private let mayShrink = Atomic(false)
     /// Held by each round, and by the last pass.
     private let round = Mutex(())
     private let pool: ReadingPool
@@ -46,29 +43,23 @@ final class Checkpointer: Sendable {
     /// Runs a round, which no last pass interrupts.
     func duringRound<Value>(_ body: () -> Value) -> Value { round.withLock { _ in body() } }
 
-    /// Starts writing the log unless that is under way. Gives back free pages before if `shrinks`.
-    func start(shrinks: Bool) {
-        if shrinks { mayShrink.store(true, ordering: .relaxed) }
+    /// Starts writing the log unless that is under way, and gives back free pages as long as there are many.
+    func start() {
         // A checkpoint stops at the snapshot of a long read.
         guard !pool.isReadForLong, !isRunning.exchange(true, ordering: .relaxed) else { return }
         queue.async {
             guard self.connection != nil else { return }
-            let isShrinking = self.mayShrink.exchange(false, ordering: .relaxed)
-            if isShrinking, self.duringRound(self.shrink) { self.mayShrink.store(true, ordering: .relaxed) }
-            self.write(SQLITE_CHECKPOINT_PASSIVE)
+            self.write()
             self.pool.withGateClosed {
-                self.write(SQLITE_CHECKPOINT_PASSIVE)
-                self.duringRound { self.write(SQLITE_CHECKPOINT_PASSIVE) }
+                self.write()
+                self.duringRound(self.write)
             }
             self.isRunning.store(false, ordering: .relaxed)
-            if self.mayShrink.load(ordering: .relaxed) { self.start(shrinks: false) }
+            if self.duringRound(self.shrink) { self.start() }
         }
     }
 
-    /// Writes the whole log between two rounds, so that the next commit takes its room.
-    func reclaimRoom() { queue.sync { pool.withGateClosed { write(SQLITE_CHECKPOINT_RESTART) } } }
-
-    /// Gives some free pages back; returns true if there are more. Nothing depends on it.
+    /// Gives some free pages back; returns true if there are fewer. Nothing depends on it.
     private func shrink() -> Bool {
         guard let connection, let before = try? connection.number("PRAGMA freelist_count"), before > Self.sparePages,
             (try? connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkStep))")) != nil,
@@ -77,9 +68,9 @@ final class Checkpointer: Sendable {
         return after < before
     }
 
-    private func write(_ mode: Int32) {
+    private func write() {
         var failure: StoreError?
-        do { try connection?.checkpoint(mode) } catch { failure = error }
+        do { try connection?.checkpoint(SQLITE_CHECKPOINT_PASSIVE) } catch { failure = error }
         if (failure != nil) != isFailing { report(failure) }
         isFailing = failure != nil
     }

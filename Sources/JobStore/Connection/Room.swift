@@ -19,7 +19,7 @@ final class Room {
     /// Free pages at the end of the last round.
     private(set) var freePages: Int64 = 0
     /// Whether a round failed for lack of room, and there was none since.
-    private(set) var isShort = false
+    var isShort = false
 
     init(_ connection: SQLiteConnection) throws(StoreError) {
         self.connection = connection
@@ -43,14 +43,9 @@ final class Room {
         throw connection.failed(StoreError(.write, failure, database: connection.path))
     }
 
-    /// Called before the commit of a transaction.
-    func have() throws(StoreError) {
+    /// Lets the file have its present pages and some more; fails if it cannot be that long. To be called before a commit.
+    func have(_ more: Int64 = 0) throws(StoreError) {
         freePages = try connection.number("PRAGMA freelist_count")
-        try have(0)
-    }
-
-    /// Lets the file have its present pages and some more; fails if it cannot be that long.
-    private func have(_ more: Int64) throws(StoreError) {
         var size = (try connection.number("PRAGMA page_count") + more) * pageSize
         guard StateDirectory.size(connection.path) < size else { return }
         try Self.control(connection, SQLITE_FCNTL_SIZE_HINT, &size)
@@ -62,6 +57,4 @@ final class Room {
         if try connection.number("PRAGMA freelist_count") < Self.few { try have(Self.few) }
         isShort = false
     }
-
-    func failed(_ error: StoreError) { if error.isLackOfRoom { isShort = true } }
 }
