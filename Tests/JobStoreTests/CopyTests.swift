@@ -169,7 +169,7 @@ import Testing
         ("UPDATE jobs SET text = NULL WHERE id = 2", "Job 2 has no spec"),
         ("INSERT INTO tags VALUES (0, 'x', 77)", "Job 77 has tags"),
         ("INSERT INTO documents VALUES (77, x'7b7d')", "Job 77 has documents"),
-        ("UPDATE schedules SET overlap = 'x'", "of user 1000 makes no sense"),
+        ("UPDATE schedules SET record = x'00'", "of user 1000 makes no sense"),
         ("UPDATE schedules SET spec = NULL", "spec of another size, or none"),
         ("DELETE FROM state", "its numbers make no sense"),
         ("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'jobs_due'", "damaged"),
@@ -206,7 +206,7 @@ import Testing
     @Test func verificationIsRefused_whereThereIsNoneOrOneOfAnotherVersion() throws {
         #expect(throws: StoreError.self) { try StateVerification(of: directory.path) }
         try SQLiteStore(path: directory.path).close(isClean: true)
-        try directory.execute("PRAGMA user_version = 8")
+        try directory.execute("PRAGMA user_version = 9")
         let error = #expect(throws: StoreError.self) { try StateVerification(of: directory.path) }
         #expect(error?.code == .otherVersion)
     }

@@ -208,15 +208,16 @@ import Testing
         let rows = [
             schedule("a", owner: 1, size: 2), schedule("b", owner: 1, size: 5_000), schedule("a", owner: 2, size: 2),
         ]
+        let specs = rows.map { Array("{}".utf8) + [UInt8](repeating: 32, count: $0.specSize - 2) }
         try rounds.round { transaction in
-            for row in rows { try transaction.put(row, spec: Array("{}".utf8)) }
+            for (row, spec) in zip(rows, specs) { try transaction.put(row, spec: spec) }
         }
         let all = try reader.schedules(after: nil, owner: nil, limit: 10)
         #expect(all.map(\.schedule) == rows)
         #expect(all.map { $0.spec == nil } == [false, true, false])
         #expect(all.map(\.lastState) == [.failed, .failed, .failed])
         #expect(try reader.schedules(after: rows[0].key, owner: 1, limit: 10).map(\.schedule) == [rows[1]])
-        #expect(try reader.schedule(rows[1].key)?.spec == Array("{}".utf8))
+        #expect(try reader.schedule(rows[1].key)?.spec == specs[1])
         #expect(try reader.schedule(ScheduleKey(owner: 9, name: "a")) == nil)
         // A schedule that is stored again keeps its spec, and one that is removed leaves none behind.
         try rounds.round { transaction in

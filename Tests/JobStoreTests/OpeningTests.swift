@@ -133,7 +133,7 @@ import Testing
     }
 
     /// Version 1 is that of the store before this one.
-    @Test(arguments: [1, 8, 1008]) func isRefused_whenTheDatabaseHasAnotherVersion(_ version: Int) throws {
+    @Test(arguments: [1, 9, 1009]) func isRefused_whenTheDatabaseHasAnotherVersion(_ version: Int) throws {
         try fill()
         try directory.execute("PRAGMA user_version = \(version)")
         try expectRefusal(.otherVersion, "version \(version)")

@@ -6,13 +6,14 @@ import JobModel
 /// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
 /// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
 /// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
-/// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted` and `life` have everything
-/// that no query asks for (``JobColumns``). A spec or item is in `text`, or in `documents` if it is long. The columns of the
-/// key come first in a table without row ids, as the integrity check of SQLite 3.40 mistakes one column for another otherwise.
+/// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have
+/// everything that no query asks for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. The
+/// columns of the key come first in a table without row ids, as the integrity check of SQLite 3.40 mistakes one column for
+/// another otherwise.
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
-    static let version: Int64 = 7
+    static let version: Int64 = 8
 
     /// Makes the database at `path` unless it exists, under another name until it is complete.
     static func makeIfMissing(_ path: String) throws(StoreError) {
@@ -56,7 +57,7 @@ enum Schema {
             submitted BLOB NOT NULL, state INTEGER NOT NULL, waiting INTEGER NOT NULL, removing INTEGER NOT NULL,
             awaited INTEGER NOT NULL, crashes INTEGER NOT NULL, version INTEGER NOT NULL, link INTEGER NOT NULL,
             host TEXT, run_life INTEGER, due INTEGER, not_before INTEGER, deadline INTEGER, finished_at INTEGER,
-            life BLOB NOT NULL, carried BLOB, is_item INTEGER NOT NULL, text BLOB
+            life BLOB NOT NULL, carried BLOB, text BLOB
         ) STRICT;
         CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source, parent, removing)
             WHERE parent IS NULL AND removing = 0;
@@ -88,12 +89,7 @@ enum Schema {
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX blobs_by_job ON blobs (job, list_link);
 
-        CREATE TABLE lists (
-            job INTEGER PRIMARY KEY, id INTEGER NOT NULL, link INTEGER NOT NULL, phase INTEGER NOT NULL,
-            mode TEXT NOT NULL, concurrency INTEGER, total INTEGER NOT NULL, made INTEGER NOT NULL,
-            ended INTEGER NOT NULL, failed INTEGER NOT NULL, decided INTEGER, admitted INTEGER NOT NULL,
-            bytes INTEGER NOT NULL
-        ) STRICT;
+        CREATE TABLE lists (job INTEGER PRIMARY KEY, id INTEGER NOT NULL, record BLOB NOT NULL) STRICT;
         CREATE TABLE templates (
             job INTEGER NOT NULL, list INTEGER NOT NULL, link INTEGER NOT NULL, template BLOB NOT NULL,
             PRIMARY KEY (job, list)
@@ -110,19 +106,13 @@ enum Schema {
         CREATE TABLE downloads (number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, record BLOB NOT NULL) STRICT;
 
         CREATE TABLE schedules (
-            owner INTEGER NOT NULL, name TEXT NOT NULL, groups TEXT, calendar TEXT, zone TEXT, every INTEGER,
-            catch_up TEXT NOT NULL, overlap TEXT NOT NULL, is_suspended INTEGER NOT NULL, set_at INTEGER NOT NULL,
-            done_until INTEGER NOT NULL, last_time INTEGER, last_job INTEGER, submitted INTEGER NOT NULL,
-            skipped INTEGER NOT NULL, waiting BLOB NOT NULL, spec_size INTEGER NOT NULL, next INTEGER,
-            version INTEGER NOT NULL, size INTEGER NOT NULL, spec BLOB, PRIMARY KEY (owner, name)
+            owner INTEGER NOT NULL, name TEXT NOT NULL, next INTEGER, last_job INTEGER, size INTEGER NOT NULL,
+            record BLOB NOT NULL, spec BLOB, PRIMARY KEY (owner, name)
         ) STRICT;
         CREATE INDEX schedules_due ON schedules (next, owner, name) WHERE next IS NOT NULL;
         CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
 
-        CREATE TABLE queues (
-            name TEXT PRIMARY KEY, concurrency INTEGER, per_user INTEGER, is_suspended INTEGER, start_count INTEGER,
-            start_milliseconds INTEGER, byte_rate INTEGER
-        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE queues (name TEXT PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE counts (
             owner INTEGER NOT NULL, queue TEXT NOT NULL, state INTEGER NOT NULL, jobs INTEGER NOT NULL,
             bytes INTEGER NOT NULL, PRIMARY KEY (owner, queue, state)

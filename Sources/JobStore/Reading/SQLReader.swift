@@ -138,30 +138,13 @@ extension SQLReader {
     }
 
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredSchedule? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)], atMost: 1, longestSpec: .max).first
+        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)], longestSpec: .max).first
     }
 
     package func schedules(
         after key: ScheduleKey?, owner: UInt32?, limit: Int
     ) throws(StoreError) -> [StoredSchedule] {
-        let condition = "(owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name"
-        let start: [(any Bindable)?] = [key?.owner ?? owner ?? 0, Self.name(key?.name ?? "")]
-        return try schedules(
-            condition, start + (owner.map { [$0] } ?? []), atMost: limit,
-            longestSpec: StoredSchedule.longestShownSpec)
-    }
-
-    /// The schedules that fit a condition except damaged ones, without specs longer than `longestSpec`.
-    private func schedules(
-        _ condition: String, _ values: [(any Bindable)?], atMost limit: Int, longestSpec: Int
-    ) throws(StoreError) -> [StoredSchedule] {
-        let select = "\(ScheduleColumns.selectWhole) WHERE \(condition)"
-        return try rows(select, values, atMost: limit, named: { ScheduleColumns.name($0) }) { row throws(DamagedRow) in
-            let schedule = try ScheduleColumns.row(row)
-            let spec = schedule.specSize <= longestSpec ? row.bytes(ScheduleColumns.count) : nil
-            let state = row.optionalInteger(ScheduleColumns.count + 1).flatMap { JobState(code: $0) }
-            return StoredSchedule(schedule, spec: spec, lastState: state)
-        }
+        try schedules(after: key, owner: owner, atMost: limit, longestSpec: StoredSchedule.longestShownSpec)
     }
 
     package func checkpoint(of job: JobID, link: Int) throws(StoreError) -> [UInt8]? {

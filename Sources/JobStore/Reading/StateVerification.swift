@@ -89,15 +89,13 @@ package struct StateVerification {
             let found = try connection.prepare("SELECT DISTINCT \(condition) LIMIT 10").rows { $0.integer(0) }
             for job in found { add("Job \(job) \(sentence).") }
         }
-        let schedules = try connection.prepare(ScheduleColumns.selectWhole)
+        let schedules = try connection.prepare(StoredSchedule.select(longestSpec: .max))
         while try schedules.step() {
-            let name = ScheduleColumns.name(schedules)
-            guard let found = try? ScheduleColumns.row(schedules) else {
-                add("\(name) makes no sense.")
-                continue
+            let (name, found) = (StoredSchedule.name(schedules), try? StoredSchedule(schedules))
+            if let found, found.spec?.count != found.schedule.specSize {
+                add("\(name) has a spec of another size, or none.")
             }
-            guard schedules.bytes(ScheduleColumns.count)?.count != found.specSize else { continue }
-            add("\(name) has a spec of another size, or none.")
+            if found == nil { add("\(name) makes no sense.") }
         }
     }
 

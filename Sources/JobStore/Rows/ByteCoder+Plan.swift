@@ -52,7 +52,7 @@ extension ByteCoder {
         }
     }
 
-    private mutating func real(_ value: Double?) throws(DamagedRow) -> Double {
+    mutating func real(_ value: Double?) throws(DamagedRow) -> Double {
         let bits = try number(value.map { Int64(bitPattern: $0.bitPattern) })
         let value = Double(bitPattern: UInt64(bitPattern: bits))
         guard value.isFinite || !isReading else { throw DamagedRow() }

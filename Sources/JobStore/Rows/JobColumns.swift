@@ -18,9 +18,9 @@ package enum JobColumns {
     package static let all = Column.allCases.map(\.name)
     package static let selected = all.joined(separator: ", ")
     package static let selectedCount = Int32(all.count)
-    /// What ``NewJobRow/Document/init(_:from:)`` reads.
+    /// What ``NewJobRow/Document/init(_:at:)`` reads.
     static let document =
-        "is_item, coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
+        "coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
     /// A longer spec or item is not in the row, so that changes of the row need not write it again; in bytes.
     static let longestText = 1024
 
@@ -46,16 +46,12 @@ package enum JobColumns {
         statement.bind(row.queue, at: at(.queue))
         statement.bind(row.plan.source.source.map { Int64($0.code) } ?? -1, at: at(.source))
         statement.bind(Int64(row.priority), at: at(.priority))
-        if let key = row.key {
-            statement.bind(key, at: at(.key))
-            statement.bind(Int64(bitPattern: digest), at: at(.digest))
-        }
-        if let parent = row.parent {
-            statement.bind(parent.job, at: at(.parent))
-            statement.bind(Int64(parent.link), at: at(.parentLink))
-            statement.bind(parent.list, at: at(.list))
-            statement.bind(Int64(parent.index), at: at(.parentIndex))
-        }
+        statement.bind(row.key, at: at(.key))
+        statement.bind(row.key == nil ? nil : Int64(bitPattern: digest), at: at(.digest))
+        statement.bind(row.parent?.job, at: at(.parent))
+        statement.bind(row.parent.map { Int64($0.link) }, at: at(.parentLink))
+        statement.bind(row.parent?.list, at: at(.list))
+        statement.bind(row.parent.map { Int64($0.index) }, at: at(.parentIndex))
         statement.bind(row.createdAt.milliseconds, at: at(.createdAt))
         statement.bind(row.terms.keepsKey ? 1 : 0, at: at(.keepsKey))
         statement.bind(row.label, at: at(.label))
@@ -98,8 +94,8 @@ package enum JobColumns {
 
     /// The bytes of the blobs in the row of a ``StoredJob``.
     static func size(_ row: some StoredColumns) -> Int {
-        let blobs = [Column.submitted, .life, .carried].map(\.rawValue) + [selectedCount + 1, selectedCount + 2]
-        return blobs.reduce(0) { $0 + row.size($1) }
+        let blobs = [Column.submitted, .life, .carried].map(\.rawValue) + [selectedCount, selectedCount + 1]
+        return blobs.reduce(0) { size, column in size + row.size(column) }
     }
 
     /// The job in the present row of a statement that selects ``selected``.
@@ -158,8 +154,7 @@ package enum JobColumns {
     )
 
     private static func submitted(_ row: JobRow?, by coder: inout ByteCoder) throws(DamagedRow) -> Submitted {
-        try passForm(by: &coder)
-        return (
+        (
             specSize: try coder.count(row?.specSize), storedSpecSize: try coder.count(row?.storedSpecSize),
             depth: try coder.count(row?.parent?.depth ?? 0),
             groups: try coder.has(row?.groups) ? CallerGroups(stored: coder.text(row?.groups?.text)) : nil,
@@ -169,7 +164,6 @@ package enum JobColumns {
 
     /// Passes the parts of a job that change and that no query asks for.
     private static func life(of job: inout JobRow, by coder: inout ByteCoder) throws(DamagedRow) {
-        try passForm(by: &coder)
         let run = try coder.number(job.run?.number ?? 0)
         job.run = job.run.map { RunID(life: $0.life, number: run) }
         if try coder.has(job.stop) {
@@ -205,13 +199,7 @@ package enum JobColumns {
                 link: try coder.count(blob?.link), blob: try coder.blob(blob?.blob),
                 attempt: try coder.count(blob?.attempt))
         }
-        // Most jobs have none.
-        if coder.isReading ? !coder.isAtEnd : job.node != nil { job.node = try coder.text(job.node) }
-    }
-
-    /// Passes the form of the blobs.
-    private static func passForm(by coder: inout ByteCoder) throws(DamagedRow) {
-        guard try coder.byte(1) == 1 else { throw DamagedRow() }
+        job.node = try coder.has(job.node) ? coder.text(job.node) : nil
     }
 }
 

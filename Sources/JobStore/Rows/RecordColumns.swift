@@ -14,28 +14,17 @@ extension JobState {
 }
 
 extension QueueOverrides {
-    static let columns =
-        "name, concurrency, per_user, is_suspended, start_count, start_milliseconds, byte_rate"
-
-    /// The values of ``columns`` behind the name.
-    var values: [(any Bindable)?] {
-        [
-            concurrency, perUser, isSuspended, startRate?.count,
-            startRate.map { Int64(($0.seconds * 1000).rounded()) }, byteRate,
-        ]
-    }
-
-    /// The settings in the present row of a statement that selects ``columns``.
-    init(_ row: some StoredColumns) {
-        func number(_ column: Int32) -> Int? { row.optionalInteger(column).map(Int.init) }
+    /// Settings that pass through a coder.
+    init(_ passed: QueueOverrides?, by coder: inout ByteCoder) throws(DamagedRow) {
         self.init()
-        concurrency = number(1)
-        perUser = number(2)
-        isSuspended = number(3).map { $0 != 0 }
-        if let count = number(4), let milliseconds = number(5) {
-            startRate = StartRate(count: count, seconds: Double(milliseconds) / 1000)
+        concurrency = try coder.has(passed?.concurrency) ? coder.count(passed?.concurrency) : nil
+        perUser = try coder.has(passed?.perUser) ? coder.count(passed?.perUser) : nil
+        isSuspended = try coder.has(passed?.isSuspended) ? coder.flag(passed?.isSuspended) : nil
+        if try coder.has(passed?.startRate) {
+            let rate = passed?.startRate
+            startRate = StartRate(count: try coder.count(rate?.count), seconds: try coder.real(rate?.seconds))
         }
-        byteRate = number(6)
+        byteRate = try coder.has(passed?.byteRate) ? Int(coder.number(passed?.byteRate.map(Int64.init))) : nil
     }
 }
 
@@ -72,7 +61,7 @@ extension StoredJob {
     /// The job in the present row of a statement that selects ``JobColumns/selected``, its document and its template.
     package init(_ row: some StoredColumns) throws(DamagedRow) {
         self.init(
-            row: try JobColumns.row(row), document: try NewJobRow.Document(row, from: JobColumns.selectedCount),
-            template: try row.value(JobColumns.selectedCount + 2))
+            row: try JobColumns.row(row), document: try NewJobRow.Document(row, at: JobColumns.selectedCount),
+            template: try row.value(JobColumns.selectedCount + 1))
     }
 }

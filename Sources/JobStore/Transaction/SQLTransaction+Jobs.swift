@@ -5,7 +5,7 @@ extension SQLTransaction {
         try check()
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
         let found = try rows(Self.selectDocument, [job], atMost: 1, named: { _ in "The spec of job \(job)" }) {
-            row throws(DamagedRow) in try NewJobRow.Document(row, from: 0)
+            row throws(DamagedRow) in try NewJobRow.Document(row, at: 0)
         }
         return found.first
     }
@@ -104,22 +104,20 @@ extension SQLTransaction {
 }
 
 extension NewJobRow.Document {
-    /// The contents of the columns `is_item` and `text`.
-    package var stored: (isItem: Bool, text: [UInt8]) {
+    /// The content of the column `text`. An item begins with the form of its value, a byte with which no JSON begins.
+    package var stored: [UInt8] {
         switch self {
-        case .spec(let text): (false, text)
-        case .item(let value): (true, value.encoded)
+        case .spec(let text): text
+        case .item(let value): value.encoded
         }
     }
 
-    init(_ row: some StoredColumns, from column: Int32) throws(DamagedRow) {
-        if row.integer(column) == 0 {
-            guard let text = row.bytes(column + 1) else { throw DamagedRow() }
-            self = .spec(text)
-        } else if let item = try row.value(column + 1) {
+    init(_ row: some StoredColumns, at column: Int32) throws(DamagedRow) {
+        guard let text = row.bytes(column) else { throw DamagedRow() }
+        if let form = text.first, form < UInt8(ascii: "\t"), let item = try row.value(column) {
             self = .item(item)
         } else {
-            throw DamagedRow()
+            self = .spec(text)
         }
     }
 }

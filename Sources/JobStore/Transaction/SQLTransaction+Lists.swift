@@ -4,7 +4,7 @@ extension SQLTransaction {
     /// Selects what ``ListRow/init(_:)`` reads.
     package static var selectLists: String {
         """
-        SELECT \(ListRow.columns), (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) FROM lists
+        SELECT job, id, record, (SELECT template FROM templates WHERE job = lists.job AND list = lists.id) FROM lists
         """
     }
 
@@ -61,41 +61,40 @@ extension SQLTransaction {
         for job in changedLists.sorted() {
             try write("DELETE FROM lists WHERE job = ?1", [job])
             guard let list = try list(of: job) else { continue }
-            try write(
-                """
-                INSERT INTO lists (\(ListRow.columns)) \
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-                """, list.values)
+            let record = ByteCoder.bytes { coder throws(DamagedRow) in
+                _ = try ListRow(list, job: job, id: list.id, template: nil, by: &coder)
+            }
+            try write("INSERT INTO lists (job, id, record) VALUES (?1, ?2, ?3)", [job, list.id, record])
         }
         changedLists.removeAll()
     }
 }
 
 extension ListRow {
-    static let columns =
-        "job, id, link, phase, mode, concurrency, total, made, ended, failed, decided, admitted, bytes"
-
-    /// The values of ``columns``.
-    var values: [(any Bindable)?] {
-        [
-            job, id, link, phase.rawValue, mode.rawValue, concurrency, total, made, ended, failed, decided, admitted,
-            bytes,
-        ]
+    /// The list in the present row of a statement that selects its job, id, record and template.
+    init(_ row: some StoredColumns) throws(DamagedRow) {
+        let template = try row.value(3)
+        self = try row.decoded(2) { coder throws(DamagedRow) in
+            try ListRow(nil, job: row.integer(0), id: row.integer(1), template: template, by: &coder)
+        }
     }
 
-    /// The list in the present row of a statement that selects ``columns`` and its template.
-    init(_ row: some StoredColumns) throws(DamagedRow) {
-        guard let phase = Phase(rawValue: Int(row.integer(3))), let mode = row.text(4).flatMap(ListMode.init(rawValue:))
+    /// A list whose other members pass through a coder.
+    fileprivate init(
+        _ passed: ListRow?, job: JobID, id: Int64, template: StoredValue?, by coder: inout ByteCoder
+    ) throws(DamagedRow) {
+        guard let phase = Phase(rawValue: try coder.count(passed?.phase.rawValue)),
+            let mode = ListMode(rawValue: try coder.text(passed?.mode.rawValue))
         else { throw DamagedRow() }
         self.init(
-            job: row.integer(0), id: row.integer(1), link: try row.count(2), phase: phase, mode: mode,
-            concurrency: row.optionalInteger(5).map(Int.init), total: try row.count(6),
-            template: try row.value(13))
-        made = try row.count(7)
-        ended = try row.count(8)
-        failed = try row.count(9)
-        decided = row.optionalInteger(10).map(Int.init)
-        admitted = try row.count(11)
-        bytes = row.integer(12)
+            job: job, id: id, link: try coder.count(passed?.link), phase: phase, mode: mode,
+            concurrency: try coder.has(passed?.concurrency) ? coder.count(passed?.concurrency) : nil,
+            total: try coder.count(passed?.total), template: template)
+        made = try coder.count(passed?.made)
+        ended = try coder.count(passed?.ended)
+        failed = try coder.count(passed?.failed)
+        decided = try coder.has(passed?.decided) ? coder.count(passed?.decided) : nil
+        admitted = try coder.count(passed?.admitted)
+        bytes = try coder.number(passed?.bytes)
     }
 }

@@ -2,14 +2,22 @@ package import JobModel
 
 extension SQLTransaction {
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> Schedule? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)]).first
+        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)]).first?.schedule
     }
 
     /// Keeps the stored spec if it is given none.
     package func put(_ schedule: Schedule, spec: [UInt8]?) throws(StoreError) {
         willChange(.schedules)
-        let name = Self.name(schedule.key.name)
-        try write(ScheduleColumns.insert, ScheduleColumns.values(schedule, name: name, spec: spec))
+        let key = schedule.key
+        let record = ByteCoder.bytes { coder throws(DamagedRow) in _ = try coder.schedule(schedule, key) }
+        try write(
+            """
+            INSERT INTO schedules AS old (owner, name, next, last_job, size, record, spec) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner, name) \
+            DO UPDATE SET next = excluded.next, last_job = excluded.last_job, size = excluded.size, \
+            record = excluded.record, spec = coalesce(excluded.spec, old.spec)
+            """,
+            [key.owner, Self.name(key.name), schedule.next, schedule.lastJob, schedule.storedSize, record, spec])
     }
 
     package func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
@@ -19,15 +27,15 @@ extension SQLTransaction {
 
     package func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [Schedule] {
         try schedules("next IS NOT NULL AND next <= ?1 ORDER BY next, owner, name", [time], atMost: limit)
+            .map(\.schedule)
     }
 
     package func schedules(after key: ScheduleKey?, limit: Int) throws(StoreError) -> [Schedule] {
-        let start: [(any Bindable)?] = [key?.owner ?? 0, Self.name(key?.name ?? "")]
-        return try schedules("(owner, name) > (?1, ?2) ORDER BY owner, name", start, atMost: limit)
+        try schedules(after: key, atMost: limit, longestSpec: 0).map(\.schedule)
     }
 
     package func schedule(ofLastJob job: JobID) throws(StoreError) -> Schedule? {
-        try schedules("last_job = ?1 ORDER BY owner, name", [job]).first
+        try schedules("last_job = ?1 ORDER BY owner, name", [job]).first?.schedule
     }
 
     package func scheduleCounts() throws(StoreError) -> [UInt32: CountValue] {
@@ -36,15 +44,5 @@ extension SQLTransaction {
             UInt32(exactly: row.integer(0)).map { ($0, CountValue(jobs: Int(row.integer(1)), bytes: row.integer(2))) }
         }
         return Dictionary(counts) { $1 }
-    }
-
-    /// The schedules that fit a condition, without damaged ones.
-    private func schedules(
-        _ condition: String, _ values: [(any Bindable)?], atMost limit: Int = 1
-    ) throws(StoreError) -> [Schedule] {
-        let select = "\(ScheduleColumns.select) WHERE \(condition)"
-        return try rows(select, values, atMost: limit, named: { ScheduleColumns.name($0) }) {
-            row throws(DamagedRow) in try ScheduleColumns.row(row)
-        }
     }
 }

@@ -42,7 +42,7 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     func stored(_ key: String, owner: UInt32) throws(StoreError) -> KeyHolder?
     /// The table of jobs, with the index that a query uses where that must be told.
     func jobs(_ index: String) -> String
-    /// Selects what ``NewJobRow/Document/init(_:from:)`` reads for the job ?1.
+    /// Selects what ``NewJobRow/Document/init(_:at:)`` reads for the job ?1.
     static var selectDocument: String { get }
     /// Selects what ``CountKey/count(_:)`` reads.
     static var selectCounts: String { get }
@@ -118,8 +118,11 @@ extension SQLTransaction {
 
 extension SQLTransaction {
     package func queues() throws(StoreError) -> [String: QueueOverrides] {
-        let select = "SELECT \(QueueOverrides.columns) FROM queues"
-        let found = try rows(select, [], atMost: .max) { ($0.text(0) ?? "", QueueOverrides($0)) }
+        let found = try rows(
+            "SELECT name, record FROM queues", [], atMost: .max, named: { "The queue \"\(($0.text(0) ?? "").echoed)\"" }
+        ) { row throws(DamagedRow) in
+            (row.text(0) ?? "", try row.decoded(1) { coder throws(DamagedRow) in try QueueOverrides(nil, by: &coder) })
+        }
         return Dictionary(found) { $1 }
     }
 
@@ -127,9 +130,8 @@ extension SQLTransaction {
         willChange(.queues)
         try write("DELETE FROM queues WHERE name = ?1", [name])
         guard let overrides else { return }
-        try write(
-            "INSERT INTO queues (\(QueueOverrides.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            [name] + overrides.values)
+        let record = ByteCoder.bytes { coder throws(DamagedRow) in _ = try QueueOverrides(overrides, by: &coder) }
+        try write("INSERT INTO queues (name, record) VALUES (?1, ?2)", [name, record])
     }
 
     package func counts() throws(StoreError) -> [CountKey: CountValue] {

@@ -14,12 +14,11 @@ extension SQLiteTransaction {
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
         var long: [(job: JobID, text: [UInt8])] = []
         try insertJobs.insert(new) { entry, statement, start in
-            let (isItem, text) = entry.document?.stored ?? (false, [])
+            let text = entry.document?.stored ?? []
             let isLong = text.count > JobColumns.longestText
             if isLong { long.append((entry.row.id, text)) }
             JobColumns.bind(entry.row, digest: entry.digest, to: statement, behind: start)
-            statement.bind(isItem ? 1 : 0, at: start + JobColumns.selectedCount + 1)
-            statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 2)
+            statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 1)
         }
         for (job, text) in long { try write("INSERT INTO documents (job, text) VALUES (?1, ?2)", [job, text]) }
         try insertTags(of: new.filter { !$0.row.terms.tags.isEmpty }.map(\.row))

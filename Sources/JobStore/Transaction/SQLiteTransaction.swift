@@ -30,7 +30,7 @@ final class SQLiteTransaction: SQLTransaction {
         self.room = room
         self.damage = damage
         self.state = (state, state)
-        insertJobs = try RowInserts(into: "jobs", JobColumns.all + ["is_item", "text"], on: connection)
+        insertJobs = try RowInserts(into: "jobs", JobColumns.all + ["text"], on: connection)
         insertTags = try RowInserts("INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], on: connection)
         updateJob = try connection.prepare(JobColumns.update)
         select = try connection.prepare("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1")

@@ -7,7 +7,7 @@ import JobStore
 /// Names that users choose are `bytea`, as `text` refuses NUL; all texts compare by their bytes. JSON is `bytea` too, as
 /// `jsonb` changes numbers.
 enum PostgreSQLSchema {
-    static let version: Int64 = 1
+    static let version: Int64 = 2
     /// Serializes the making of the schema ("DFRD" and 1).
     private static let lock: Int64 = 0x4446_5244_0000_0001
 
@@ -26,7 +26,7 @@ enum PostgreSQLSchema {
             }
         } else {
             let versions = try connection.rows("SELECT version, oldest FROM deferd_schema")
-            guard let row = versions.first, row.integer(0) >= 1, row.integer(1) <= version else {
+            guard let row = versions.first, row.integer(0) >= version, row.integer(1) <= version else {
                 throw StoreError(
                     .otherVersion,
                     "\(connection.name) has the schema deferd of version \(versions.first?.integer(0) ?? 0), but this deferd "
@@ -65,7 +65,7 @@ enum PostgreSQLSchema {
         CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, key)
             WHERE key IS NOT NULL AND (keeps_key = 1 OR state < 4);
 
-        CREATE TABLE documents (job bigint PRIMARY KEY, is_item bigint NOT NULL, text bytea NOT NULL);
+        CREATE TABLE documents (job bigint PRIMARY KEY, text bytea NOT NULL);
         CREATE TABLE tags (owner bigint NOT NULL, tag bytea NOT NULL, job bigint NOT NULL, PRIMARY KEY (owner, tag, job));
         CREATE TABLE blobs (
             life bigint NOT NULL, number bigint NOT NULL, job bigint NOT NULL, list_link bigint NOT NULL,
@@ -78,11 +78,7 @@ enum PostgreSQLSchema {
         );
         ALTER TABLE blob_parts ALTER COLUMN data SET STORAGE EXTERNAL;
 
-        CREATE TABLE lists (
-            job bigint PRIMARY KEY, id bigint NOT NULL, link bigint NOT NULL, phase bigint NOT NULL, mode text NOT NULL,
-            concurrency bigint, total bigint NOT NULL, made bigint NOT NULL, ended bigint NOT NULL, failed bigint NOT NULL,
-            decided bigint, admitted bigint NOT NULL, bytes bigint NOT NULL
-        );
+        CREATE TABLE lists (job bigint PRIMARY KEY, id bigint NOT NULL, record bytea NOT NULL);
         CREATE TABLE templates (
             job bigint NOT NULL, list bigint NOT NULL, link bigint NOT NULL, template bytea NOT NULL,
             PRIMARY KEY (job, list)
@@ -95,19 +91,13 @@ enum PostgreSQLSchema {
         CREATE TABLE downloads (path bytea PRIMARY KEY, number bigint NOT NULL UNIQUE, record bytea NOT NULL);
 
         CREATE TABLE schedules (
-            owner bigint NOT NULL, name bytea NOT NULL, groups text, calendar text, zone text, every bigint,
-            catch_up text NOT NULL, overlap text NOT NULL, is_suspended bigint NOT NULL, set_at bigint NOT NULL,
-            done_until bigint NOT NULL, last_time bigint, last_job bigint, submitted bigint NOT NULL,
-            skipped bigint NOT NULL, waiting bytea NOT NULL, spec_size bigint NOT NULL, next bigint,
-            version bigint NOT NULL, size bigint NOT NULL, spec bytea, PRIMARY KEY (owner, name)
+            owner bigint NOT NULL, name bytea NOT NULL, next bigint, last_job bigint, size bigint NOT NULL,
+            record bytea NOT NULL, spec bytea, PRIMARY KEY (owner, name)
         );
         CREATE INDEX schedules_due ON schedules (next, owner, name) WHERE next IS NOT NULL;
         CREATE INDEX schedules_by_job ON schedules (last_job) WHERE last_job IS NOT NULL;
 
-        CREATE TABLE queues (
-            name text COLLATE "C" PRIMARY KEY, concurrency bigint, per_user bigint, is_suspended bigint,
-            start_count bigint, start_milliseconds bigint, byte_rate bigint
-        );
+        CREATE TABLE queues (name text COLLATE "C" PRIMARY KEY, record bytea NOT NULL);
         CREATE TABLE counts (
             owner bigint NOT NULL, queue text COLLATE "C" NOT NULL, state bigint NOT NULL, jobs bigint NOT NULL,
             bytes bigint NOT NULL, changed bigint NOT NULL, PRIMARY KEY (owner, queue, state)

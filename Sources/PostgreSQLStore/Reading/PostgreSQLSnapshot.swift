@@ -7,7 +7,7 @@ package struct PostgreSQLSnapshot: SQLSnapshot {
     package let damage: DamageReport
 
     package static let selectJobs = """
-        SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), is_item, text, \
+        SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), text, \
         (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) \
         FROM jobs JOIN documents ON documents.job = id
         """

@@ -44,22 +44,20 @@ extension PostgreSQLTransaction {
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
         let rows = PostgreSQLRowArrays(Self.kinds + [.text])
-        let documents = PostgreSQLRowArrays([.integer, .integer, .bytes])
+        let documents = PostgreSQLRowArrays([.integer, .bytes])
         var files: [(blob: BlobReference, job: JobID)] = []
         for entry in new {
             JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
             rows.bind(entry.row.node ?? "", at: Self.node)
             rows.endRow()
-            let (isItem, text) = entry.document?.stored ?? (false, [])
             documents.bind(entry.row.id, at: 1)
-            documents.bind(isItem ? 1 : 0, at: 2)
-            documents.bind(text, at: 3)
+            documents.bind(entry.document?.stored ?? [], at: 2)
             documents.endRow()
             if case .item(.file(let blob)) = entry.document { files.append((blob, entry.row.id)) }
             files += entry.row.references.map { ($0, entry.row.id) }
         }
         try write("INSERT INTO jobs (\(JobColumns.selected), node) SELECT * FROM \(rows.table)", rows.parameters)
-        try write("INSERT INTO documents (job, is_item, text) SELECT * FROM \(documents.table)", documents.parameters)
+        try write("INSERT INTO documents (job, text) SELECT * FROM \(documents.table)", documents.parameters)
         try insertTags(of: new.filter { !$0.row.terms.tags.isEmpty }.map(\.row))
         try insert(files)
     }

@@ -210,7 +210,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         return row
     }
 
-    static let selectDocument = "SELECT is_item, text FROM documents WHERE job = ?1"
+    static let selectDocument = "SELECT text FROM documents WHERE job = ?1"
 
     func nextJob() throws(StoreError) -> JobID {
         let id = try call { connection throws(StoreError) in try ids.next(connection) }

@@ -83,7 +83,7 @@ import Testing
             var (middle, otherVersion) = (good, good)
             for index in 5000..<good.count where index % 4096 > 8 { middle[index] = 0xa5 }
             // PRAGMA user_version
-            otherVersion[63] = 8
+            otherVersion[63] = 9
             let refused: [(bytes: [UInt8], code: Int32)] = [
                 (middle, 65), (Array("This is no database at all, but text.\n".utf8), 65), (otherVersion, 78),
             ]
