@@ -23,7 +23,6 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     let connection: SQLiteConnection
     private let room: Room
     private let transaction: SQLiteTransaction
-    private let pool: ReadingPool
     private let checkpointer: Checkpointer
     /// The pages of the log after the last commit.
     private var pages: Int32 = 0
@@ -32,7 +31,6 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     /// Whether a commit failed while SQLite synced the log, and no later one has succeeded.
     private var isUnsettled = false
     private var isClosed = false
-    private static let readers = 3
 
     /// Opens the database `deferd.db` in the directory `path`, or makes it there.
     ///
@@ -58,18 +56,17 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
         // Writes the log of the last daemon into the database before it grows.
         try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         guard deferd_gather_log(connection.pointer) == SQLITE_OK else { throw connection.failure() }
-        let isRestored = try CopiedBlobs.takeOut(of: connection, to: directory.blobs)
         let damage = DamageReport(report)
         state = try StateRow.read(connection)
+        if state.isCopy { try CopiedBlobs.takeOut(of: connection, to: directory.blobs) }
         life = state.life + 1
-        isAfterCleanStop = state.life == 0 || isRestored || directory.lastCleanLife == state.life
+        isAfterCleanStop = state.life == 0 || state.isCopy || directory.lastCleanLife == state.life
         wasLeftOpen = hasLog || !isAfterCleanStop
         try connection.execute("UPDATE state SET life = \(life)")
         room = try Room(connection)
         transaction = try SQLiteTransaction(connection, room, state, damage, life: life)
-        pool = try ReadingPool(database, count: Self.readers)
-        reader = SQLiteJobReader(pool, damage, directory)
-        checkpointer = try Checkpointer(database, pool, report: reportLog)
+        reader = try SQLiteJobReader(directory, damage)
+        checkpointer = try Checkpointer(reader, report: reportLog)
         // Replaces SQLite's own hook, which would write the log into the database before a commit returns.
         sqlite3_wal_hook(
             connection.pointer,
@@ -152,9 +149,9 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     package func close(isClean: Bool) {
         guard !isClosed else { return }
         isClosed = true
-        // The checkpointer waits for readers, which end with the pool.
+        // The checkpointer waits for readers, which end when it closes.
         checkpointer.close()
-        pool.close()
+        reader.close()
         try? connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         if isClean { directory.recordCleanStop(of: life) }
         directory.unlock()
@@ -170,17 +167,19 @@ struct StateRow {
     /// The steady time at the start of a boot of the machine.
     let anchor: SteadyTime?
     let boot: String
+    /// Whether the database is a copy that was restored, and no daemon has opened it since.
+    let isCopy: Bool
 
     static func read(_ connection: SQLiteConnection) throws(StoreError) -> StateRow {
         let select = try connection.prepare(
             """
             SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), \
-            max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot FROM state
+            max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot, is_copy FROM state
             """)
         let found = try select.row { row in
             StateRow(
                 lastJob: row.integer(0), lastNumber: row.integer(1), life: row.integer(2),
-                anchor: row.optionalInteger(3), boot: row.text(4) ?? "")
+                anchor: row.optionalInteger(3), boot: row.text(4) ?? "", isCopy: row.integer(5) != 0)
         }
         // JSON numbers are exact up to here.
         guard let found, [found.lastJob, found.lastNumber, found.life].allSatisfy({ (0...1 << 53).contains($0) }) else {

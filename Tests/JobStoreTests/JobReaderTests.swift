@@ -155,11 +155,11 @@ import Testing
             _ = try transaction.hasWork(.removeParts, of: 1)
             _ = try transaction.nextWork(ofOwnerAbove: nil)
         }
-        for connection in [store.connection, try reader.read { $0.connection }] {
+        for connection in [store.connection, try reader.read { $0 }] {
             // What runs is looked at once, at a start.
             for sql in connection.statements.keys
             where (sql.hasPrefix("SELECT") || sql.hasPrefix("WITH")) && !sql.contains("jobs_by_life") {
-                let plan = try connection.prepare("EXPLAIN QUERY PLAN \(sql)").rows { $0.text(3) }
+                let plan = try connection.rows("EXPLAIN QUERY PLAN \(sql)", [], atMost: .max) { $0.text(3) }
                 if sql.contains("jobs_by_parent"), sql.contains(" id >") || sql.contains(" id <") {
                     #expect(plan.contains { $0.contains("parent_index") }, "It passes over children: \(sql): \(plan)")
                 }

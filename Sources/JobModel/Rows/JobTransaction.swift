@@ -140,6 +140,7 @@ package enum RoundEnd: Sendable {
 
 extension JobTransaction {
     package func news() throws(StoreError) -> News? { nil }
+    package func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) {}
     package func wasStopped(life: Int64) throws(StoreError) -> Bool? { nil }
     package func forgetLostLives() throws(StoreError) {}
 }

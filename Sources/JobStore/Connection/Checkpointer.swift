@@ -24,15 +24,15 @@ final class Checkpointer: Sendable {
     private let isRunning = Atomic(false)
     /// Held by each round, and by the last pass.
     private let round = Mutex(())
-    private let pool: ReadingPool
+    private let reader: SQLiteJobReader
     private let report: @Sendable (StoreError?) -> Void
 
     /// `report` is called once with the reason why the log cannot be written into the database, and with nil when it can be
     /// again. No data is lost meanwhile, but the log grows with every commit.
-    init(_ path: String, _ pool: ReadingPool, report: @escaping @Sendable (StoreError?) -> Void) throws(StoreError) {
-        self.pool = pool
+    init(_ reader: SQLiteJobReader, report: @escaping @Sendable (StoreError?) -> Void) throws(StoreError) {
+        self.reader = reader
         self.report = report
-        let connection = try SQLiteConnection(path, errors: .write)
+        let connection = try SQLiteConnection(reader.directory.database, errors: .write)
         try Room.keepInChunks(connection)
         try connection.execute("PRAGMA wal_autocheckpoint = 0")
         // A checkpoint does nothing on a connection that has not read, as it does not know the log.
@@ -46,11 +46,11 @@ final class Checkpointer: Sendable {
     /// Starts writing the log unless that is under way, and gives back free pages as long as there are many.
     func start() {
         // A checkpoint stops at the snapshot of a long read.
-        guard !pool.isReadForLong, !isRunning.exchange(true, ordering: .relaxed) else { return }
+        guard !reader.isReadForLong, !isRunning.exchange(true, ordering: .relaxed) else { return }
         queue.async {
             guard self.connection != nil else { return }
             self.write()
-            self.pool.withGateClosed {
+            self.reader.withGateClosed {
                 self.write()
                 self.duringRound(self.write)
             }

@@ -53,41 +53,17 @@ package final class PreparedStatement: StoredColumns {
         return sqlite3_changes(connection.pointer) > 0
     }
 
-    /// What `read` makes of each row, at most `limit` of them.
-    func rows<Value>(
-        atMost limit: Int = .max, _ read: (PreparedStatement) -> Value?
-    ) throws(StoreError) -> [Value] {
-        defer { reset() }
-        var values: [Value] = []
-        while values.count < limit, try step() {
-            if let value = read(self) { values.append(value) }
-        }
-        return values
-    }
-
     /// What `read` makes of the first row, or nil where there is none.
     func row<Value>(_ read: (PreparedStatement) -> Value?) throws(StoreError) -> Value? {
         defer { reset() }
         return try step() ? read(self) : nil
     }
 
-    /// The number in the first row; nil where there is none.
-    func number() throws(StoreError) -> Int64? { try row { $0.optionalInteger(0) } }
-
     // MARK: Columns
 
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
     package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
-
-    package func text(_ column: Int32) -> String? {
-        guard let start = sqlite3_column_text(pointer, column) else { return nil }
-        return String(
-            decoding: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))),
-            as: UTF8.self)
-    }
-
-    package func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
 
     package func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value

@@ -1,10 +1,10 @@
 import CSQLite
-import JobModel
+package import JobModel
 
 /// A connection to the database and its prepared statements.
 ///
 /// It is unchecked as its owners let one thread at a time use it; any thread may interrupt it.
-final class SQLiteConnection: @unchecked Sendable {
+package final class SQLiteConnection: SQLConnection, @unchecked Sendable {
     let path: String
     let pointer: OpaquePointer
     /// The code of its errors.
@@ -68,13 +68,34 @@ final class SQLiteConnection: @unchecked Sendable {
         return statement
     }
 
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (PreparedStatement) -> Value?
+    ) throws(StoreError) -> [Value] {
+        var found: [Value] = []
+        guard limit > 0 else { return found }
+        try forEach(sql, values) { row in
+            if let value = read(row) { found.append(value) }
+            return found.count < limit
+        }
+        return found
+    }
+
+    /// Passes the rows of a query to `body` until it returns false.
+    func forEach(
+        _ sql: String, _ values: [(any Bindable)?] = [], _ body: (PreparedStatement) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        let select = try statement(sql, values)
+        defer { select.reset() }
+        while try select.step(), try body(select) {}
+    }
+
     /// The number in the first row of a query; 0 if there is none.
-    func number(_ sql: String) throws(StoreError) -> Int64 { try statement(sql).number() ?? 0 }
+    func number(_ sql: String) throws(StoreError) -> Int64 { try statement(sql).row { $0.integer(0) } ?? 0 }
 
     /// All numbers in order, of a query for the next one above ?1, which takes one step in an index.
     func distinct(_ sql: String) throws(StoreError) -> [Int64] {
         var found: [Int64] = []
-        while let next = try statement(sql, [found.last ?? -1]).number() { found.append(next) }
+        while let next = try statement(sql, [found.last ?? -1]).row({ $0.optionalInteger(0) }) { found.append(next) }
         return found
     }
 

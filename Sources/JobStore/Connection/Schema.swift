@@ -7,9 +7,9 @@ import JobModel
 /// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
 /// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
 /// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have
-/// everything that no query asks for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. The
-/// columns of the key come first in a table without row ids, as the integrity check of SQLite 3.40 mistakes one column for
-/// another otherwise.
+/// everything that no query asks for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. Only a
+/// copy has parts of blobs. The columns of the key come first in a table without row ids, as the integrity check of SQLite
+/// 3.40 mistakes one column for another otherwise.
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244
@@ -88,6 +88,10 @@ enum Schema {
             size INTEGER NOT NULL, PRIMARY KEY (life, number, job, list_link)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX blobs_by_job ON blobs (job, list_link);
+        CREATE TABLE blob_parts (
+            life INTEGER NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY (life, number, part)
+        ) STRICT;
 
         CREATE TABLE lists (job INTEGER PRIMARY KEY, id INTEGER NOT NULL, record BLOB NOT NULL) STRICT;
         CREATE TABLE templates (
@@ -126,8 +130,8 @@ enum Schema {
 
         CREATE TABLE state (
             last_job INTEGER NOT NULL, last_number INTEGER NOT NULL, life INTEGER NOT NULL, anchor INTEGER,
-            boot TEXT NOT NULL, settlements INTEGER NOT NULL
+            boot TEXT NOT NULL, settlements INTEGER NOT NULL, is_copy INTEGER NOT NULL
         ) STRICT;
-        INSERT INTO state VALUES (0, 0, 0, NULL, '', 0);
+        INSERT INTO state VALUES (0, 0, 0, NULL, '', 0, 0);
         """
 }

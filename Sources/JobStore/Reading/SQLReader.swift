@@ -1,27 +1,34 @@
 package import JobModel
 
 /// The reads that are the same in both databases.
-package protocol SQLReader: JobReader, SQLRows where Row == Snapshot.Row {
-    associatedtype Snapshot: SQLSnapshot
+package protocol SQLReader: JobReader, SQLRows where Row == Connection.Row {
+    associatedtype Connection: SQLConnection
     /// Runs `body` in one snapshot, on a connection that no other thread uses.
-    func read<Value>(_ body: (Snapshot) throws(StoreError) -> Value) throws(StoreError) -> Value
-}
-
-/// Answers questions about jobs inside one snapshot.
-package protocol SQLSnapshot: SQLRows {
-    /// Selects the columns of ``JobColumns/selected``, the document, and the template of its list.
-    static var selectJobs: String { get }
+    func read<Value>(_ body: (Connection) throws(StoreError) -> Value) throws(StoreError) -> Value
     /// Jobs that are read together, as their texts may be long.
     static var step: Int { get }
     /// Compares an id with the parameter ?1, which has the value `ids`.
     static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable)
     /// The first jobs that a filter selects, below a visible parent, and the last one that was tested; nil if there are no more.
-    func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?)
+    static func ids(
+        _ filter: JobFilter, atMost limit: Int, on connection: Connection
+    ) throws(StoreError) -> (ids: [JobID], end: JobID?)
 }
 
-extension SQLSnapshot {
+extension SQLReader {
+    /// The bytes of the texts that are in memory together; the last job may exceed it.
+    private static var pageSize: Int { 2 << 20 }
+
+    /// Selects what ``StoredJob/init(_:)`` reads.
+    static var selectJobs: String {
+        """
+        SELECT \(JobColumns.selected), \(document), \
+        (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) FROM jobs
+        """
+    }
+
     /// Whether no job above a row of `jobs` is being removed or gone, and neither is that itself.
-    package static var isVisible: String {
+    private static var isVisible: String {
         """
         jobs.removing = 0 AND (jobs.parent IS NULL OR NOT EXISTS (
             WITH RECURSIVE above (job) AS (
@@ -33,54 +40,23 @@ extension SQLSnapshot {
         """
     }
 
-    func isVisible(_ job: JobID) throws(StoreError) -> Bool {
-        let select = "SELECT 1 FROM jobs WHERE id = ?1 AND \(Self.isVisible)"
-        return try !rows(select, [job], atMost: 1) { _ in true }.isEmpty
-    }
-
-    /// The existing ones of these jobs, in the same order, until their texts take all of `room`.
-    func jobs(_ ids: [JobID], _ room: inout Int) throws(StoreError) -> [StoredJob] {
-        var jobs: [StoredJob] = []
-        for start in stride(from: 0, to: ids.count, by: Self.step) where room > 0 {
-            let part = Array(ids[start..<min(ids.count, start + Self.step)])
-            let (isAmong, parameter) = Self.isAmong(part)
-            let select = "\(Self.selectJobs) WHERE id \(isAmong) AND \(Self.isVisible)"
-            let found = try rows(
-                select, [parameter], atMost: part.count, named: { "Job \(JobColumns.id($0))" }
-            ) { row throws(DamagedRow) in (job: try StoredJob(row), size: JobColumns.size(row)) }
-            for id in part where room > 0 {
-                guard let (job, size) = found.first(where: { $0.job.row.id == id }) else { continue }
-                jobs.append(job)
-                room -= size
-            }
-        }
-        return jobs
-    }
-}
-
-extension SQLReader {
-    /// The bytes of the texts that are in memory together; the last job may exceed it.
-    private static var pageSize: Int { 2 << 20 }
-
-    package static func name(_ text: String) -> any Bindable { Snapshot.name(text) }
-
     package func rows<Value>(
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) -> Value?
     ) throws(StoreError) -> [Value] {
-        try self.read { snapshot throws(StoreError) in try snapshot.rows(sql, values, atMost: limit, read) }
+        try self.read { connection throws(StoreError) in try connection.rows(sql, values, atMost: limit, read) }
     }
 
     package func job(_ id: JobID) throws(StoreError) -> StoredJob? { try jobs([id]).first }
 
     package func jobs(_ ids: [JobID]) throws(StoreError) -> [StoredJob] {
         var room = Self.pageSize
-        return try read { snapshot throws(StoreError) in try snapshot.jobs(ids, &room) }
+        return try read { connection throws(StoreError) in try jobs(ids, on: connection, &room) }
     }
 
     package func page(_ filter: JobFilter) throws(StoreError) -> (jobs: [StoredJob], endsEarly: Bool) {
         var (jobs, room): ([StoredJob], Int) = ([], Self.pageSize)
-        try forEach(filter) { snapshot, ids throws(StoreError) in
-            jobs += try snapshot.jobs(ids, &room)
+        try forEach(filter) { connection, ids throws(StoreError) in
+            jobs += try self.jobs(ids, on: connection, &room)
             return room > 0 ? filter.limit - jobs.count : 0
         }
         return (jobs, room <= 0)
@@ -95,16 +71,39 @@ extension SQLReader {
         return all
     }
 
+    /// The existing ones of these jobs, in the same order, until their texts take all of `room`.
+    private func jobs(_ ids: [JobID], on connection: Connection, _ room: inout Int) throws(StoreError) -> [StoredJob] {
+        var jobs: [StoredJob] = []
+        for start in stride(from: 0, to: ids.count, by: Self.step) where room > 0 {
+            let part = Array(ids[start..<min(ids.count, start + Self.step)])
+            let (isAmong, parameter) = Self.isAmong(part)
+            let select = "\(Self.selectJobs) WHERE id \(isAmong) AND \(Self.isVisible)"
+            func legible(_ row: Row) -> (StoredJob, size: Int)? {
+                damage.legible("Job \(JobColumns.id(row))", try StoredJob(row)).map { ($0, JobColumns.size(row)) }
+            }
+            let found = try connection.rows(select, [parameter], atMost: part.count, legible)
+            for id in part where room > 0 {
+                guard let (job, size) = found.first(where: { job, _ in job.row.id == id }) else { continue }
+                jobs.append(job)
+                room -= size
+            }
+        }
+        return jobs
+    }
+
     /// Passes the jobs that a filter selects to `body`, some in each snapshot, as long as it returns how many more it wants.
     private func forEach(
-        _ filter: JobFilter, _ body: (Snapshot, [JobID]) throws(StoreError) -> Int
+        _ filter: JobFilter, _ body: (Connection, [JobID]) throws(StoreError) -> Int
     ) throws(StoreError) {
         var (filter, wanted) = (filter, filter.limit)
         while wanted > 0 {
-            filter.after = try read { snapshot throws(StoreError) -> JobID? in
-                if let parent = filter.parent, try !snapshot.isVisible(parent) { return nil }
-                let (ids, end) = try snapshot.ids(filter, atMost: wanted)
-                wanted = try body(snapshot, ids)
+            filter.after = try read { connection throws(StoreError) -> JobID? in
+                if let parent = filter.parent {
+                    let select = "SELECT 1 FROM jobs WHERE id = ?1 AND \(Self.isVisible)"
+                    guard try !connection.rows(select, [parent], atMost: 1, { _ in true }).isEmpty else { return nil }
+                }
+                let (ids, end) = try Self.ids(filter, atMost: wanted, on: connection)
+                wanted = try body(connection, ids)
                 return end
             }
             if filter.after == nil { return }
@@ -112,8 +111,8 @@ extension SQLReader {
     }
 
     package func standings(of ids: [JobID]) throws(StoreError) -> [JobID: JobStanding] {
-        let (isAmong, parameter) = Snapshot.isAmong(ids)
-        let select = "SELECT id, owner, state, version FROM jobs WHERE id \(isAmong) AND \(Snapshot.isVisible)"
+        let (isAmong, parameter) = Self.isAmong(ids)
+        let select = "SELECT id, owner, state, version FROM jobs WHERE id \(isAmong) AND \(Self.isVisible)"
         let found = try rows(
             select, [parameter], atMost: ids.count, named: { "Job \($0.integer(0))" }
         ) { row throws(DamagedRow) in
@@ -138,7 +137,7 @@ extension SQLReader {
     }
 
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredSchedule? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)], longestSpec: .max).first
+        try schedules("owner = ?1 AND name = ?2", [key.owner, key.name], longestSpec: .max).first
     }
 
     package func schedules(
@@ -158,7 +157,7 @@ extension SQLReader {
         let select = """
             SELECT checkpoints.job, jobs.owner, checkpoints.link, checkpoints.text FROM checkpoints \
             JOIN jobs ON jobs.id = checkpoints.job + 0 \
-            WHERE state < 4 AND jobs.link = checkpoints.link AND \(Snapshot.isVisible) ORDER BY checkpoints.job
+            WHERE state < 4 AND jobs.link = checkpoints.link AND \(Self.isVisible) ORDER BY checkpoints.job
             """
         return try rows(select, [], atMost: limit) { row in
             let checkpoint = row.withBytes(3) { try? JSONParser.parse($0).value }
@@ -170,7 +169,7 @@ extension SQLReader {
 
     package func download(to path: String) throws(StoreError) -> [UInt8]? {
         let select = "SELECT record FROM downloads WHERE path = ?1"
-        return try rows(select, [Self.name(path)], atMost: 1) { $0.bytes(0) }.first
+        return try rows(select, [path], atMost: 1) { $0.bytes(0) }.first
     }
 
     package func blobs(

@@ -12,19 +12,19 @@ extension SQLiteJobReader {
     package func copyState() throws(StoreError) -> String {
         let path = directory.backup
         do {
-            try pool.readForLong { source throws(StoreError) in
+            try readForLong { source throws(StoreError) in
                 try checkRoom(source)
                 try StateDirectory.createFile(path)
                 // The copy is not synced: the client that keeps it writes it again.
                 try source.execute("PRAGMA synchronous = OFF")
-                try pool.checkOpen()
+                try checkOpen()
                 do throws(StoreError) { try source.statement("VACUUM INTO ?1", [path]).run() } catch {
                     guard error.code == .read, let failure = error.underlying as? SQLiteFailure else { throw error }
                     throw StoreError(.write, failure, database: path)
                 }
                 let copy = try SQLiteConnection(path, errors: .write)
                 try copy.execute("PRAGMA synchronous = OFF; BEGIN")
-                try CopiedBlobs.putIn(copy, from: directory.blobs, pool.checkOpen)
+                try CopiedBlobs.putIn(copy, from: directory.blobs, checkOpen)
                 try copy.execute("COMMIT")
             }
         } catch {
@@ -52,12 +52,9 @@ extension SQLiteJobReader {
     /// Checks the pages of the database in the background; calls `done` with the flaws, in sentences, unless the store is
     /// closed before.
     package func check(_ done: @escaping @Sendable ([String]) -> Void) {
-        DispatchQueue(label: "deferd.store.check", qos: .utility).async { [pool] in
+        DispatchQueue(label: "deferd.store.check", qos: .utility).async { [self] in
             do throws(StoreError) {
-                let flaws = try pool.readForLong { connection throws(StoreError) in
-                    try connection.flaws(by: "quick_check(10)")
-                }
-                done(flaws)
+                done(try readForLong { connection throws(StoreError) in try connection.flaws(by: "quick_check(10)") })
             } catch {
                 if error.code != .closed { done([error.message]) }
             }
@@ -68,7 +65,7 @@ extension SQLiteJobReader {
 extension SQLiteConnection {
     /// The flaws that one of SQLite's checks finds.
     func flaws(by check: String) throws(StoreError) -> [String] {
-        try prepare("PRAGMA \(check)").rows { row in
+        try rows("PRAGMA \(check)", [], atMost: .max) { row in
             row.text(0).flatMap { $0 == "ok" ? nil : "The database \(path) is damaged: \($0)." }
         }
     }

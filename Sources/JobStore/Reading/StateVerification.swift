@@ -73,35 +73,36 @@ package struct StateVerification {
 
     private mutating func look(_ connection: SQLiteConnection) throws(StoreError) {
         _ = try StateRow.read(connection)
-        let rows = try connection.prepare("\(Snapshot.selectJobs) ORDER BY id")
-        while try rows.step() {
-            guard let job = try? StoredJob(rows) else {
-                add("Job \(JobColumns.id(rows)) makes no sense.")
-                continue
+        try connection.forEach("\(SQLiteJobReader.selectJobs) ORDER BY id") { row throws(StoreError) in
+            guard let job = try? StoredJob(row) else {
+                add("Job \(JobColumns.id(row)) makes no sense.")
+                return true
             }
             jobs += 1
             bytes = bytes.saturatingAdding(job.row.size)
             for blob in job.references where try !isThere(blob, connection) {
                 add("The file \(blob.name) of job \(job.row.id) is not there as a whole; retry or remove the job.")
             }
+            return true
         }
         for (sentence, condition) in Self.rules {
-            let found = try connection.prepare("SELECT DISTINCT \(condition) LIMIT 10").rows { $0.integer(0) }
+            let found = try connection.rows("SELECT DISTINCT \(condition)", [], atMost: 10) { $0.integer(0) }
             for job in found { add("Job \(job) \(sentence).") }
         }
-        let schedules = try connection.prepare(StoredSchedule.select(longestSpec: .max))
-        while try schedules.step() {
-            let (name, found) = (StoredSchedule.name(schedules), try? StoredSchedule(schedules))
+        try connection.forEach(StoredSchedule.select(longestSpec: .max)) { row in
+            let (name, found) = (StoredSchedule.name(row), try? StoredSchedule(row))
             if let found, found.spec?.count != found.schedule.specSize {
                 add("\(name) has a spec of another size, or none.")
             }
             if found == nil { add("\(name) makes no sense.") }
+            return true
         }
     }
 
     private func isThere(_ blob: BlobReference, _ connection: SQLiteConnection) throws(StoreError) -> Bool {
         if let blobs, StateDirectory.size("\(blobs)/\(blob.name)") == blob.size { return true }
-        return try CopiedBlobs.size(of: blob, in: connection) == blob.size
+        let select = "SELECT sum(length(data)) FROM blob_parts WHERE life = ?1 AND number = ?2"
+        return try connection.rows(select, [blob.life, blob.number], atMost: 1) { $0.optionalInteger(0) } == [blob.size]
     }
 
     /// Flaws, and queries for the jobs that have them. While a tree of jobs is being removed, its root may be gone first.

@@ -18,9 +18,6 @@ package enum JobColumns {
     package static let all = Column.allCases.map(\.name)
     package static let selected = all.joined(separator: ", ")
     package static let selectedCount = Int32(all.count)
-    /// What ``NewJobRow/Document/init(_:at:)`` reads.
-    static let document =
-        "coalesce(jobs.text, (SELECT documents.text FROM documents WHERE documents.job = jobs.id))"
     /// A longer spec or item is not in the row, so that changes of the row need not write it again; in bytes.
     static let longestText = 1024
 
@@ -95,7 +92,7 @@ package enum JobColumns {
     /// The bytes of the blobs in the row of a ``StoredJob``.
     static func size(_ row: some StoredColumns) -> Int {
         let blobs = [Column.submitted, .life, .carried].map(\.rawValue) + [selectedCount, selectedCount + 1]
-        return blobs.reduce(0) { size, column in size + row.size(column) }
+        return blobs.reduce(0) { size, column in size + row.withBytes(column) { $0.count } }
     }
 
     /// The job in the present row of a statement that selects ``selected``.

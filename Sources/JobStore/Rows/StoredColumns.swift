@@ -9,9 +9,6 @@ package struct DamagedRow: Error {
 package protocol StoredColumns {
     func isNull(_ column: Int32) -> Bool
     func integer(_ column: Int32) -> Int64
-    func text(_ column: Int32) -> String?
-    /// The bytes of a blob; 0 for NULL.
-    func size(_ column: Int32) -> Int
     /// Reads the bytes of a blob or text where they are; those of NULL are none.
     func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
@@ -22,6 +19,10 @@ extension StoredColumns {
     package func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
     package func time(_ column: Int32) -> Timestamp? { optionalInteger(column).map(Timestamp.init(milliseconds:)) }
+
+    package func text(_ column: Int32) -> String? {
+        isNull(column) ? nil : withBytes(column) { String(decoding: $0, as: UTF8.self) }
+    }
 
     package func bytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : withBytes(column) { Array($0) } }
 }

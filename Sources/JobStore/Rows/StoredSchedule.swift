@@ -7,7 +7,7 @@ extension SQLRows {
         after key: ScheduleKey?, owner: UInt32? = nil, atMost limit: Int, longestSpec: Int
     ) throws(StoreError) -> [StoredSchedule] {
         let condition = "(owner, name) > (?1, ?2)\(owner == nil ? "" : " AND owner = ?3") ORDER BY owner, name"
-        let start: [(any Bindable)?] = [key?.owner ?? owner ?? 0, Self.name(key?.name ?? "")]
+        let start: [(any Bindable)?] = [key?.owner ?? owner ?? 0, key?.name ?? ""]
         return try schedules(
             condition, start + (owner.map { [$0] } ?? []), atMost: limit, longestSpec: longestSpec)
     }

@@ -12,14 +12,9 @@ package struct JobBuffer {
         package fileprivate(set) var change: Change
         /// Of a job that is not in the database yet.
         package fileprivate(set) var document: NewJobRow.Document?
-        package let digest: UInt64
+        package fileprivate(set) var digest: UInt64 = 0
 
-        fileprivate init(_ row: JobRow, _ change: Change, document: NewJobRow.Document? = nil, digest: UInt64 = 0) {
-            self.row = row
-            self.change = change
-            self.document = document
-            self.digest = digest
-        }
+        fileprivate init(_ row: JobRow, _ change: Change) { (self.row, self.change) = (row, change) }
     }
 
     package init() {}
@@ -40,8 +35,8 @@ package struct JobBuffer {
     package mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     package mutating func insert(_ new: NewJobRow, as id: JobID) {
-        let entry = Entry(new.row, .insert, document: new.document, digest: new.digest)
-        entry.row.id = id
+        let entry = Entry(new.row, .insert)
+        (entry.row.id, entry.document, entry.digest) = (id, new.document, new.digest)
         if let key = new.row.key { keys[.key(owner: new.row.owner, key)] = id }
         entries[id] = entry
         changed.append(entry)

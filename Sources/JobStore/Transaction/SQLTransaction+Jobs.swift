@@ -4,7 +4,8 @@ extension SQLTransaction {
     package func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
         try check()
         if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
-        let found = try rows(Self.selectDocument, [job], atMost: 1, named: { _ in "The spec of job \(job)" }) {
+        let select = "SELECT \(Self.document) FROM jobs WHERE id = ?1"
+        let found = try rows(select, [job], atMost: 1, named: { _ in "The spec of job \(job)" }) {
             row throws(DamagedRow) in try NewJobRow.Document(row, at: 0)
         }
         return found.first
@@ -21,11 +22,11 @@ extension SQLTransaction {
     }
 
     package func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
-        try check()
-        return try holder(of: key, owner: owner)?.job
+        try holder(of: key, owner: owner)?.job
     }
 
     private func holder(of key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
+        try check()
         if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey { return (entry.row.id, entry.digest) }
         guard let found = try stored(key, owner: owner) else { return nil }
         if jobs.holdsKey(found.job) { return found }

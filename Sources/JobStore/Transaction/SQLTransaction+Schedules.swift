@@ -2,7 +2,7 @@ package import JobModel
 
 extension SQLTransaction {
     package func schedule(_ key: ScheduleKey) throws(StoreError) -> Schedule? {
-        try schedules("owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)]).first?.schedule
+        try schedules("owner = ?1 AND name = ?2", [key.owner, key.name]).first?.schedule
     }
 
     /// Keeps the stored spec if it is given none.
@@ -17,12 +17,12 @@ extension SQLTransaction {
             DO UPDATE SET next = excluded.next, last_job = excluded.last_job, size = excluded.size, \
             record = excluded.record, spec = coalesce(excluded.spec, old.spec)
             """,
-            [key.owner, Self.name(key.name), schedule.next, schedule.lastJob, schedule.storedSize, record, spec])
+            [key.owner, key.name, schedule.next, schedule.lastJob, schedule.storedSize, record, spec])
     }
 
     package func removeSchedule(_ key: ScheduleKey) throws(StoreError) {
         willChange(.schedules)
-        try write("DELETE FROM schedules WHERE owner = ?1 AND name = ?2", [key.owner, Self.name(key.name)])
+        try write("DELETE FROM schedules WHERE owner = ?1 AND name = ?2", [key.owner, key.name])
     }
 
     package func dueSchedules(at time: Timestamp, limit: Int) throws(StoreError) -> [Schedule] {

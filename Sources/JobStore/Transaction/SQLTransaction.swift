@@ -1,15 +1,19 @@
 package import JobModel
 
-/// Reads rows with SQL that SQLite and PostgreSQL both understand. Its parameters are `?1`, `?2` and so on.
-package protocol SQLRows {
+/// Reads rows with SQL. Its parameters are `?1`, `?2` and so on.
+package protocol SQLConnection {
     associatedtype Row: StoredColumns
-    var damage: DamageReport { get }
     /// Returns the results of `read` for the rows of a query, at most `limit`, without nil.
     func rows<Value>(
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (Row) -> Value?
     ) throws(StoreError) -> [Value]
-    /// A name that a user chose, as the database keeps it.
-    static func name(_ text: String) -> any Bindable
+}
+
+/// Reads rows with SQL that SQLite and PostgreSQL both understand, and reports damaged ones.
+package protocol SQLRows: SQLConnection {
+    var damage: DamageReport { get }
+    /// Selects the document of a row of `jobs`.
+    static var document: String { get }
 }
 
 extension SQLRows {
@@ -42,8 +46,6 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     func stored(_ key: String, owner: UInt32) throws(StoreError) -> KeyHolder?
     /// The table of jobs, with the index that a query uses where that must be told.
     func jobs(_ index: String) -> String
-    /// Selects what ``NewJobRow/Document/init(_:at:)`` reads for the job ?1.
-    static var selectDocument: String { get }
     /// Selects what ``CountKey/count(_:)`` reads.
     static var selectCounts: String { get }
     /// To be called where a round changes what other nodes keep in memory.
@@ -109,7 +111,7 @@ extension SQLTransaction {
             INSERT INTO downloads (path, number, record) \
             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM downloads), ?2) \
             ON CONFLICT (path) DO UPDATE SET number = excluded.number, record = excluded.record
-            """, [Self.name(path), download])
+            """, [path, download])
         try write("DELETE FROM downloads WHERE number <= (SELECT max(number) FROM downloads) - 100000", [])
     }
 }

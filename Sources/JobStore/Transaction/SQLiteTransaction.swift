@@ -79,7 +79,7 @@ final class SQLiteTransaction: SQLTransaction {
         _ read: (PreparedStatement) -> Value?
     ) throws(StoreError) -> [Value] {
         try check()
-        return try connection.statement(sql, values).rows(atMost: limit, read)
+        return try connection.rows(sql, values, atMost: limit, read)
     }
 
     func write(_ sql: String, _ values: [(any Bindable)?]) throws(StoreError) {
@@ -87,7 +87,7 @@ final class SQLiteTransaction: SQLTransaction {
         try connection.statement(sql, values).run()
     }
 
-    static func name(_ text: String) -> any Bindable { text }
+    static var document: String { SQLiteJobReader.document }
 
     func jobs(_ index: String) -> String { "jobs INDEXED BY \(index)" }
 
@@ -95,9 +95,6 @@ final class SQLiteTransaction: SQLTransaction {
     func willChange(_ settings: SharedSettings) {}
 
     // MARK: Jobs
-
-    /// A row is read in microseconds.
-    func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) { try check() }
 
     func job(_ id: JobID) throws(StoreError) -> JobRow? {
         try check()
@@ -107,8 +104,6 @@ final class SQLiteTransaction: SQLTransaction {
         jobs.keep(found)
         return found
     }
-
-    static let selectDocument = "SELECT \(JobColumns.document) FROM jobs WHERE id = ?1"
 
     func nextJob() throws(StoreError) -> JobID {
         try room.check()

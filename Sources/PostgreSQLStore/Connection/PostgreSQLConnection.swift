@@ -1,13 +1,13 @@
 import CPostgreSQL
 import Dispatch
 import Glibc
-import JobModel
-import JobStore
+package import JobModel
+package import JobStore
 
 /// A session of PostgreSQL in pipeline mode: writes are queued without waiting for their results, and a query waits for all.
 ///
 /// It is unchecked as its owners let one thread at a time use it.
-final class PostgreSQLConnection: @unchecked Sendable {
+package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
     /// What was sent and not answered, in order.
     private enum Pending {
         case preparation(sql: String)
@@ -178,6 +178,12 @@ final class PostgreSQLConnection: @unchecked Sendable {
         try send(sql, values, isWanted: true)
         guard let rows = try finish().last else { throw broken("a query was not answered") }
         return rows
+    }
+
+    package func rows<Value>(
+        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (PostgreSQLRow) -> Value?
+    ) throws(StoreError) -> [Value] {
+        try rows("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
     }
 
     /// Waits until all that was sent is carried out; gives the wanted rows.

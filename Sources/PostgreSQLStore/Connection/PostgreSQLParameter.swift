@@ -56,12 +56,13 @@ final class PostgreSQLParameters: Bindings {
         for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index) + 1) }
     }
 
-    private func set(_ kind: PostgreSQLParameter.Kind, _ bytes: [UInt8]?, _ index: Int32) {
-        if let bytes { values[Int(index) - 1] = PostgreSQLParameter(type: kind.rawValue, bytes: bytes) }
+    private func set(_ kind: PostgreSQLParameter.Kind?, _ bytes: [UInt8]?, _ index: Int32) {
+        if let bytes { values[Int(index) - 1] = PostgreSQLParameter(type: kind?.rawValue ?? 0, bytes: bytes) }
     }
 
     func bind(_ integer: Int64?, at index: Int32) { set(.integer, integer?.bigEndianBytes, index) }
-    func bind(_ text: String?, at index: Int32) { set(.text, text.map { Array($0.utf8) }, index) }
+    /// The server knows whether it is `text` or `bytea`, which have the same form.
+    func bind(_ text: String?, at index: Int32) { set(nil, text.map { Array($0.utf8) }, index) }
     func bind(_ bytes: [UInt8]?, at index: Int32) { set(.bytes, bytes, index) }
 }
 

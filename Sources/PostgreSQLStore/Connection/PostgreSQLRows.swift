@@ -42,15 +42,10 @@ package struct PostgreSQLRow: StoredColumns {
         }
     }
 
-    package func text(_ column: Int32) -> String? {
-        isNull(column) ? nil : withBytes(column) { String(decoding: $0, as: UTF8.self) }
-    }
-
-    package func size(_ column: Int32) -> Int { Int(PQgetlength(rows.pointer, row, column)) }
-
     package func withBytes<Value, Failure>(
         _ column: Int32, _ read: (UnsafeRawBufferPointer) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try read(UnsafeRawBufferPointer(start: PQgetvalue(rows.pointer, row, column), count: size(column)))
+        let count = Int(PQgetlength(rows.pointer, row, column))
+        return try read(UnsafeRawBufferPointer(start: PQgetvalue(rows.pointer, row, column), count: count))
     }
 }

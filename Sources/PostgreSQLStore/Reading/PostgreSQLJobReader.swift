@@ -16,22 +16,29 @@ package final class PostgreSQLJobReader: SQLReader {
     func close() { pool.close() }
 
     package func read<Value>(
-        _ body: (PostgreSQLSnapshot) throws(StoreError) -> Value
+        _ body: (PostgreSQLConnection) throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
         try pool.run { connection throws(StoreError) in
             try connection.begin(isSnapshot: true)
-            let value = try body(PostgreSQLSnapshot(connection: connection, damage: damage))
+            let value = try body(connection)
             try connection.commit()
             return value
         }
+    }
+
+    package static let document = "(SELECT documents.text FROM documents WHERE documents.job = jobs.id)"
+    package static let step = 16
+
+    package static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable) {
+        ("= ANY (?1)", PostgreSQLParameter.array(ids))
     }
 
     // MARK: Nodes
 
     /// Compares times by the server's clock alone.
     package func nodes() throws(StoreError) -> [NodeRow] {
-        try read { snapshot throws(StoreError) in
-            try snapshot.connection.rows(
+        try read { connection throws(StoreError) in
+            try connection.rows(
                 """
                 SELECT node, version, programs, configuration, (extract(epoch FROM started) * 1000)::bigint, \
                 (extract(epoch FROM seen) * 1000)::bigint, is_clean, \

@@ -70,7 +70,7 @@ extension PostgreSQLTransaction {
     }
 
     private func tags(_ tags: [(row: JobRow, tag: String)]) -> PostgreSQLRowArrays {
-        PostgreSQLRowArrays([.integer, .bytes, .integer], tags.map { [$0.row.owner, Array($0.tag.utf8), $0.row.id] })
+        PostgreSQLRowArrays([.integer, .bytes, .integer], tags.map { [$0.row.owner, $0.tag, $0.row.id] })
     }
 
     private func update(_ changed: [JobRow]) throws(StoreError) {
@@ -93,7 +93,7 @@ extension PostgreSQLTransaction {
     /// Replaces the terms of a job that is in the database, with these tags.
     func replaceTerms(of row: JobRow, tags old: [String]) throws(StoreError) {
         try write(
-            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label.map(Self.name),
+            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label,
             JobColumns.submitted(row))
         guard old != row.tags else { return }
         try delete(tags: old.map { (row, $0) })

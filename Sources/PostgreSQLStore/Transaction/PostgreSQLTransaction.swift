@@ -125,7 +125,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         _ sql: String, _ values: [(any Bindable)?], atMost limit: Int,
         _ read: (PostgreSQLRow) -> Value?
     ) throws(StoreError) -> [Value] {
-        try query("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
+        try call { connection throws(StoreError) in try connection.rows(sql, values, atMost: limit, read) }
     }
 
     func write(_ sql: String, _ values: (any Bindable)?...) throws(StoreError) { try write(sql, values) }
@@ -134,7 +134,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         try write(sql, values, changes: nil)
     }
 
-    static func name(_ text: String) -> any Bindable { Array(text.utf8) }
+    static var document: String { PostgreSQLJobReader.document }
 
     func jobs(_ index: String) -> String { "jobs" }
 
@@ -210,8 +210,6 @@ final class PostgreSQLTransaction: SQLTransaction {
         return row
     }
 
-    static let selectDocument = "SELECT text FROM documents WHERE job = ?1"
-
     func nextJob() throws(StoreError) -> JobID {
         let id = try call { connection throws(StoreError) in try ids.next(connection) }
         missing.remove(id)
@@ -225,7 +223,7 @@ final class PostgreSQLTransaction: SQLTransaction {
         let names = PostgreSQLRowArrays([.integer, .bytes])
         for case .key(let owner, let key) in unknown {
             names.bind(Int64(owner), at: 1)
-            names.bind(Array(key.utf8), at: 2)
+            names.bind(key, at: 2)
             names.endRow()
         }
         let found = try call { connection throws(StoreError) in

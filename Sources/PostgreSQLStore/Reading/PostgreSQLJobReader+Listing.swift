@@ -1,44 +1,21 @@
 package import JobModel
-package import JobStore
+import JobStore
 
-/// A snapshot of one connection.
-package struct PostgreSQLSnapshot: SQLSnapshot {
-    let connection: PostgreSQLConnection
-    package let damage: DamageReport
-
-    package static let selectJobs = """
-        SELECT \(JobColumns.all.map { "jobs.\($0)" }.joined(separator: ", ")), text, \
-        (SELECT template FROM templates WHERE templates.job = parent AND templates.list = jobs.list) \
-        FROM jobs JOIN documents ON documents.job = id
-        """
-    package static let step = 16
-
-    package static func isAmong(_ ids: [JobID]) -> (condition: String, ids: any Bindable) {
-        ("= ANY (?1)", PostgreSQLParameter.array(ids))
-    }
-
-    package static func name(_ text: String) -> any Bindable { Array(text.utf8) }
-
-    package func rows<Value>(
-        _ sql: String, _ values: [(any Bindable)?], atMost limit: Int, _ read: (PostgreSQLRow) -> Value?
-    ) throws(StoreError) -> [Value] {
-        try connection.rows("\(sql) LIMIT ?\(values.count + 1)", values + [limit]).map(read)
-    }
-
-    // MARK: Lists
-
+extension PostgreSQLJobReader {
     /// Selects all at once.
-    package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
+    package static func ids(
+        _ filter: JobFilter, atMost limit: Int, on connection: PostgreSQLConnection
+    ) throws(StoreError) -> (ids: [JobID], end: JobID?) {
         var selection = Selection(filter)
         if filter.parent == nil {
             selection.owners =
-                if let owner = filter.owner { [Int64(owner)] } else { try owners(filter.tag) }
+                if let owner = filter.owner { [Int64(owner)] } else { try owners(filter.tag, on: connection) }
         }
         return (try connection.rows(selection.sql, selection.parameters).numbers, nil)
     }
 
     /// The owners of listed jobs, or of those with a tag, each with one step in the index.
-    private func owners(_ tag: String?) throws(StoreError) -> [Int64] {
+    private static func owners(_ tag: String?, on connection: PostgreSQLConnection) throws(StoreError) -> [Int64] {
         let table = tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
         return try connection.rows(
             """
@@ -74,14 +51,14 @@ private struct Selection {
         }
         if let queue = filter.queue { conditions.append("queue = \(parameter(queue))") }
         if let source = filter.source { conditions.append("source = \(parameter(Int(source.code)))") }
-        if let key = filter.key { conditions.append("key = \(parameter(Array(key.utf8)))") }
-        if let label = filter.label { conditions.append("position(\(parameter(Array(label.utf8))) in label) > 0") }
+        if let key = filter.key { conditions.append("key = \(parameter(key))") }
+        if let label = filter.label { conditions.append("position(\(parameter(label)) in label) > 0") }
         if let since = filter.since { conditions.append("created_at >= \(parameter(since))") }
         if let before = filter.before { conditions.append("created_at < \(parameter(before))") }
         if let owner = filter.owner { conditions.append("jobs.owner = \(parameter(owner))") }
         if let parent = filter.parent { conditions.append("parent = \(parameter(parent)) AND removing = 0") }
         if let tag = filter.tag {
-            let tag = parameter(Array(tag.utf8))
+            let tag = parameter(tag)
             if filter.parent == nil {
                 range += " AND tag = \(tag)"
             } else {

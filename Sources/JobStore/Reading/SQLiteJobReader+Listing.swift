@@ -2,28 +2,30 @@ package import JobModel
 
 /// A list merges selections, each in the order of ids in its index: the children of a job, the root jobs of each owner with
 /// a tag, or those of each owner in each state.
-extension Snapshot {
+extension SQLiteJobReader {
     /// Jobs of one selection that are tested in one snapshot.
     private static let mostLookedAt = 4_000
 
-    package func ids(_ filter: JobFilter, atMost limit: Int) throws(StoreError) -> (ids: [JobID], end: JobID?) {
-        var found: [JobID] = []
-        var end: JobID?
-        for var selection in try selections(filter) {
-            // Jobs behind it are for the next snapshot.
-            if let end { selection.limit(to: end) }
-            let (ids, last) = try look(selection, limit)
-            end = last ?? end
-            found = (found + ids).sorted(by: selection.comesBefore)
-            if let end { found.removeAll { selection.comesBefore(end, $0) } }
-            guard found.count > limit else { continue }
-            found.removeLast(found.count - limit)
-            end = found.last
+    package static func ids(
+        _ filter: JobFilter, atMost limit: Int, on connection: SQLiteConnection
+    ) throws(StoreError) -> (ids: [JobID], end: JobID?) {
+        let isBefore: (JobID, JobID) -> Bool = filter.order == .oldest ? { $0 < $1 } : { $0 > $1 }
+        var (found, ends): ([JobID], [JobID]) = ([], [])
+        for selection in try selections(filter, on: connection) {
+            let (ids, last) = try look(selection, limit, on: connection)
+            found += ids
+            if let last { ends.append(last) }
         }
-        return (found, end)
+        let end = ends.min(by: isBefore)
+        // Jobs behind it are for the next snapshot.
+        if let end { found.removeAll { isBefore(end, $0) } }
+        found.sort(by: isBefore)
+        return found.count > limit ? (Array(found.prefix(limit)), found[limit - 1]) : (found, end)
     }
 
-    private func selections(_ filter: JobFilter) throws(StoreError) -> [Selection] {
+    private static func selections(
+        _ filter: JobFilter, on connection: SQLiteConnection
+    ) throws(StoreError) -> [Selection] {
         if filter.parent != nil { return [Selection(filter)] }
         let table = filter.tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
         let owners =
@@ -36,16 +38,18 @@ extension Snapshot {
     }
 
     /// The first `limit` jobs that fit, and the last one that was tested if there may be more.
-    private func look(_ selection: Selection, _ limit: Int) throws(StoreError) -> (ids: [JobID], last: JobID?) {
-        let select = try connection.statement(selection.sql, selection.values)
-        defer { select.reset() }
+    private static func look(
+        _ selection: Selection, _ limit: Int, on connection: SQLiteConnection
+    ) throws(StoreError) -> (ids: [JobID], last: JobID?) {
         var ids: [JobID] = []
-        for _ in 0..<Self.mostLookedAt {
-            guard try select.step() else { return (ids, nil) }
-            if select.integer(1) != 0 { ids.append(select.integer(0)) }
-            if ids.count == limit { break }
+        var (tested, last): (Int, JobID?) = (0, nil)
+        try connection.forEach(selection.sql, selection.values) { row in
+            if row.integer(1) != 0 { ids.append(row.integer(0)) }
+            tested += 1
+            last = tested == mostLookedAt || ids.count == limit ? row.integer(0) : nil
+            return last == nil
         }
-        return (ids, select.integer(0))
+        return (ids, last)
     }
 }
 
@@ -62,11 +66,11 @@ private struct Selection {
     private let id: String
     /// The columns that order the index.
     private let places: [String]
-    private let order: JobFilter.Order
+    private let isOldestFirst: Bool
 
     /// The children of a job, or the root jobs of an owner with a tag or in a state.
     init(_ filter: JobFilter, owner: Int64? = nil, state: JobState? = nil) {
-        order = filter.order
+        isOldestFirst = filter.order == .oldest
         if let parent = filter.parent {
             // Their ids are in the order of their lists and indexes.
             (table, id, places) = ("jobs INDEXED BY jobs_by_parent", "id", ["list", "parent_index"])
@@ -116,14 +120,6 @@ private struct Selection {
             """
     }
 
-    /// Leaves out the jobs behind `job`.
-    mutating func limit(to job: JobID) {
-        conditions.append("\(id) \(isOldestFirst ? "<=" : ">=") \(parameter(job))")
-    }
-
-    func comesBefore(_ left: JobID, _ right: JobID) -> Bool { isOldestFirst ? left < right : left > right }
-
-    private var isOldestFirst: Bool { order == .oldest }
     private var isBehind: String { isOldestFirst ? ">" : "<" }
 
     /// The parameter for a value.
