@@ -31,14 +31,12 @@ import Testing
             let first = try await test.engine.backUp(at: 5)
             #expect(!FileManager.default.fileExists(atPath: path))
             #expect(first.size == 6)
-            #expect(try await test.engine.read(first, offset: 4, length: 10, for: 7).bytes == Array("ef".utf8))
-            #expect(try await test.engine.read(first, offset: 9, length: 1, for: 7).bytes.isEmpty)
+            #expect(try first.read(offset: 4, length: 10)?.bytes == Array("ef".utf8))
+            #expect(try first.read(offset: 9, length: 1)?.bytes.isEmpty == true)
             // It was read just now.
             #expect(await refused(at: 6))
             #expect(await !refused(at: .max))
-            let error = await #expect(throws: ProtocolError.self) {
-                try await test.engine.read(first, offset: 0, length: 1, for: 7)
-            }
+            let error = #expect(throws: ProtocolError.self) { try first.read(offset: 0, length: 1) }
             #expect(error?.code == ProtocolError.Code.notFound.rawValue)
             let second = try await test.engine.backUp(at: 7)
             #expect(await refused(at: 8))

@@ -85,6 +85,17 @@ extension FileOperations {
         return count
     }
 
+    /// Reads `count` bytes from `offset` on; fewer at the end of the file.
+    package func read(_ count: Int, from file: Int32, at offset: Int64) throws(Errno) -> [UInt8] {
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count])
+            do throws(Errno) { filled = try fill(room, from: file, at: offset) } catch { failure = error }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
     /// Makes a call that returns -1 and sets `errno` when it fails; repeats it if a signal interrupts it.
     static func call<Number: SignedInteger>(_ body: () -> Number) throws(Errno) -> Number {
         while true {

@@ -1,28 +1,31 @@
 package import JobModel
-package import SystemPackage
+import SystemPackage
 
 /// Reads a program's output from its log, even while the program writes it. Calls block.
-package struct OutputReader {
-    private let file: Int32
-    private let files: FileOperations
+package struct OutputReader<Failure: Error> {
+    private let damage: Failure
+    private let load: (_ count: Int, _ offset: Int64) throws(Failure) -> [UInt8]
 
-    package init(_ file: Int32, _ files: FileOperations) { (self.file, self.files) = (file, files) }
+    /// `load` reads bytes of the log, fewer at its end; `damage` tells that the log is not complete, or is always overwritten.
+    package init(damage: Failure, load: @escaping (_ count: Int, _ offset: Int64) throws(Failure) -> [UInt8]) {
+        (self.damage, self.load) = (damage, load)
+    }
 
     /// How often a piece is read again because the program has overwritten it.
-    private static let attempts = 16
-    private static let mostRecords = 4096
+    private static var attempts: Int { 16 }
+    private static var mostRecords: Int { 4096 }
 
     /// Reads at most `length` bytes from `offset` on, up to where output was dropped; a negative offset counts from the end.
     /// The piece ends with a whole character, unless the output itself `isOver` within one.
-    package func piece(at offset: Int64, length: Int, isOver: Bool) throws(Errno) -> OutputPiece {
+    package func piece(at offset: Int64, length: Int, isOver: Bool) throws(Failure) -> OutputPiece {
         for _ in 0..<Self.attempts {
             if let piece = try tryPiece(at: offset, length: length, isOver: isOver) { return piece }
         }
-        throw Errno.resourceTemporarilyUnavailable
+        throw damage
     }
 
     /// Nil if the program has overwritten the piece meanwhile.
-    private func tryPiece(at offset: Int64, length: Int, isOver: Bool) throws(Errno) -> OutputPiece? {
+    private func tryPiece(at offset: Int64, length: Int, isOver: Bool) throws(Failure) -> OutputPiece? {
         var piece = OutputPiece(at: offset)
         guard let head = try head() else { return piece }
         let (gap, size, dropped) = (head.gap, Int64(head.size), Int64(head.dropped))
@@ -54,13 +57,13 @@ package struct OutputReader {
     }
 
     /// Nil before the first byte.
-    private func head() throws(Errno) -> OutputLog.Head? {
-        let bytes = try load(0, MemoryLayout<OutputLog.Head>.size)
+    private func head() throws(Failure) -> OutputLog.Head? {
+        let bytes = try load(MemoryLayout<OutputLog.Head>.size, 0)
         guard bytes.count == MemoryLayout<OutputLog.Head>.size else { return nil }
         let head = bytes.withUnsafeBytes { $0.loadUnaligned(as: OutputLog.Head.self) }
         // The first bytes are written before the head.
         guard head.limit > 0 else { return nil }
-        guard head.isValid else { throw Errno.ioError }
+        guard head.isValid else { throw damage }
         return head
     }
 
@@ -68,15 +71,15 @@ package struct OutputReader {
     /// they end.
     private func records(
         _ head: OutputLog.Head, _ range: Range<Int64>
-    ) throws(Errno) -> (records: [OutputPiece.Record], end: Int64) {
+    ) throws(Failure) -> (records: [OutputPiece.Record], end: Int64) {
         var records: [OutputPiece.Record] = []
         var offset = range.lowerBound
         while offset < range.upperBound {
             let (place, room) = head.place(of: offset)
             let (first, count) = (Int(place % 8), min(room, Int(range.upperBound - offset)))
             let size = first + count + (first + count + 7) / 8
-            let groups = try load(OutputLog.Head.position(ofGroupAt: place), size)
-            guard groups.count == size else { throw Errno.ioError }
+            let groups = try load(size, OutputLog.Head.position(ofGroupAt: place))
+            guard groups.count == size else { throw damage }
             for index in first..<first + count {
                 let bits = index / 8 * 9
                 let isError = groups[bits] >> UInt8(index % 8) & 1 == 1
@@ -90,13 +93,11 @@ package struct OutputReader {
         }
         return (records, range.upperBound)
     }
+}
 
-    private func load(_ position: Int64, _ count: Int) throws(Errno) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        let filled = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(Errno) in
-            try files.fill(UnsafeMutableRawBufferPointer(buffer), from: file, at: position)
-        }
-        return Array(bytes.prefix(filled))
+extension OutputReader<Errno> {
+    init(_ file: Int32, _ files: FileOperations) {
+        self.init(damage: .ioError) { (count, offset) throws(Errno) in try files.read(count, from: file, at: offset) }
     }
 }
 

@@ -43,7 +43,7 @@ final class OutputWriter: Sendable {
         return String(decoding: tail[start...], as: UTF8.self)
     }
 
-    var reader: OutputReader? { state.withLock(\.file).map { OutputReader($0.descriptor, transfer.files) } }
+    var reader: OutputReader<Errno>? { state.withLock(\.file).map { OutputReader($0.descriptor, transfer.files) } }
 
     /// Appends output. Blocks.
     func append(_ chunks: [PipeReader.Chunk]) {

@@ -114,11 +114,11 @@ final class ProgramOutput: Sendable {
         var lines = ProgressLines()
         var offset: Int64 = 0
         if let whole { file.add(whole) }
-        while whole == nil, let reader = log.reader, offset < log.size, file.size <= room {
+        while whole == nil, offset < log.size, file.size <= room {
             let piece: OutputPiece
             do throws(Errno) {
-                piece = try await transfer.ownFiles.run { [offset] () throws(Errno) in
-                    try reader.piece(at: offset, length: Self.pieceSize, isOver: true)
+                piece = try await transfer.ownFiles.run { [log, offset] () throws(Errno) in
+                    try log.reader?.piece(at: offset, length: Self.pieceSize, isOver: true) ?? OutputPiece(at: offset)
                 }
             } catch {
                 throw JobError(storage: error, "read", transfer.context.logPath)

@@ -57,38 +57,33 @@ package final class BlobStore: Sendable {
     /// The bytes free on its disk; nil if unknown.
     package var freeBytes: Int64? { files.freeBytes(directory.descriptor) }
 
+    // MARK: - Writing
+
     func write(_ bytes: [UInt8]) throws(JobError) -> BlobReference {
         let blob = newFile(size: bytes.count)
-        if let archive {
-            try Self.store(blob, in: archive) { () throws(StoreError) in
-                for part in 0..<blob.parts {
-                    let rest = bytes[(part * BlobReference.partSize)...]
-                    try archive.put(Array(rest.prefix(BlobReference.partSize)), as: part, of: blob)
-                }
+        try storing(blob) { (archive) throws(StoreError) in
+            for part in 0..<blob.parts {
+                try archive.put(
+                    Array(bytes[(part * BlobReference.partSize)...].prefix(BlobReference.partSize)), as: part, of: blob)
             }
-            return blob
-        }
-        do throws(Errno) {
-            try write(bytes, as: blob.name)
-        } catch {
-            throw failure(error, "A value of \(bytes.count) bytes cannot be written")
+        } inDirectory: { (directory) throws(Errno) in
+            let file = try files.openBeneath(directory, blob.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+            defer { files.close(file) }
+            try files.write(bytes, to: file)
+            try files.sync(file)
         }
         return blob
     }
 
-    private func write(_ bytes: [UInt8], as name: String) throws(Errno) {
-        let (directory, temporary) = (directory.descriptor, name + ".part")
-        let file = try files.openBeneath(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
-        do throws(Errno) {
-            defer { files.close(file) }
-            try files.write(bytes, to: file)
-            try files.sync(file)
-            try files.rename(directory, temporary, name, true)
-            try files.sync(directory)
-        } catch {
-            try? files.unlink(directory, temporary)
-            throw error
+    /// Gives a file a second name, so that it outlives the job that it was written for.
+    func link(_ blob: BlobReference) throws(JobError) -> BlobReference {
+        let new = newFile(size: Int(blob.size))
+        try storing(new) { (archive) throws(StoreError) in
+            try archive.copy(blob, to: new)
+        } inDirectory: { (directory) throws(Errno) in
+            try files.link(directory, blob.name, new.name)
         }
+        return new
     }
 
     /// Moves a file that a source has written to the archive, if there is one. With `keepsFile`, the directory keeps it until
@@ -96,9 +91,9 @@ package final class BlobStore: Sendable {
     func archive(
         _ blob: BlobReference, as copy: BlobReference? = nil, keepsFile: Bool = false
     ) throws(JobError) {
-        guard let archive, blob.size > 0 else { return }
+        guard isArchived, blob.size > 0 else { return }
         let copy = copy ?? blob
-        try Self.store(copy, in: archive) { () throws(StoreError) in
+        try storing(copy) { (archive) throws(StoreError) in
             for part in 0..<copy.parts {
                 let bytes = try read(blob, offset: part * BlobReference.partSize, length: BlobReference.partSize).bytes
                 try archive.put(bytes, as: part, of: copy)
@@ -107,13 +102,20 @@ package final class BlobStore: Sendable {
         if !keepsFile { removeLocally(blob) }
     }
 
-    /// Stores a file in an archive, or nothing of it.
-    private static func store(
-        _ blob: BlobReference, in archive: any BlobArchive, _ body: () throws(StoreError) -> Void
+    /// Stores a new file in the archive, or else in the directory, or nothing of it.
+    private func storing(
+        _ blob: BlobReference, inArchive: (any BlobArchive) throws(StoreError) -> Void,
+        inDirectory: (Int32) throws(Errno) -> Void = { _ in }
     ) throws(JobError) {
-        do throws(StoreError) { try body() } catch {
-            // What is left, a later start sweeps away.
-            try? archive.remove([blob])
+        do throws(StoreError) {
+            if let archive { return try inArchive(archive) }
+            try calling { () throws(Errno) in
+                try inDirectory(directory.descriptor)
+                try files.sync(directory.descriptor)
+            }
+        } catch {
+            // A later start sweeps away what is left. The directory may have the only copy of an archived file.
+            if let archive { try? archive.remove([blob]) } else { remove([blob.name]) }
             throw JobError(
                 .storage, "A file of \(blob.size) bytes cannot be stored: \(error.message)", retryable: true)
         }
@@ -124,30 +126,17 @@ package final class BlobStore: Sendable {
         if isArchived { try? files.unlink(directory.descriptor, blob.name) }
     }
 
-    /// Gives a file a second name, so that it outlives the job that it was written for.
-    func link(_ blob: BlobReference) throws(JobError) -> BlobReference {
-        let new = newFile(size: Int(blob.size))
-        if let archive {
-            try Self.store(new, in: archive) { () throws(StoreError) in try archive.copy(blob, to: new) }
-            return new
-        }
-        do throws(Errno) {
-            try files.link(directory.descriptor, blob.name, new.name)
-            try files.sync(directory.descriptor)
-        } catch {
-            throw failure(error, "The file \(blob.name) cannot be linked")
-        }
-        return new
-    }
+    // MARK: - Reading
 
     /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
-        let part = try reading(blob) { (file, size, files) throws(Errno) in
-            guard size >= blob.size else { throw Errno.ioError }
-            return try ResultPart(of: file, size: Int(blob.size), offset: offset, length: length, by: files)
+        guard let (load, damage) = try open(blob) else { throw failure(.noSuchFileOrDirectory) }
+        return try ResultPart(of: Int(blob.size), offset: offset, length: length) {
+            (count, offset) throws(StoreError) in
+            let bytes = try load(count, offset)
+            guard bytes.count == count else { throw damage }
+            return bytes
         }
-        guard let part else { throw failure(.noSuchFileOrDirectory) }
-        return part
     }
 
     /// At most `length` bytes of the output of a program from `offset` on; nothing if it wrote nothing, or is running at another
@@ -155,44 +144,49 @@ package final class BlobStore: Sendable {
     package func output(
         _ blob: BlobReference, from offset: Int64, length: Int, isOver: Bool
     ) throws(StoreError) -> OutputPiece {
-        try reading(blob) { (file, _, files) throws(Errno) in
-            try OutputReader(file, files).piece(at: offset, length: length, isOver: isOver)
-        } ?? OutputPiece(at: offset)
+        guard let (load, damage) = try open(blob) else { return OutputPiece(at: offset) }
+        return try OutputReader(damage: damage, load: load).piece(at: offset, length: length, isOver: isOver)
     }
 
-    /// Runs `body` with the file in the directory or, if it is not there, in the archive, with its size and the calls that
-    /// read it; returns nil if there is none.
-    private func reading<Value>(
-        _ blob: BlobReference, _ body: (Int32, _ size: Int64, FileOperations) throws(Errno) -> Value
-    ) throws(StoreError) -> Value? {
-        var archived: ArchivedFile?
+    /// Reads so many bytes of a file from an offset on, fewer at its end; `damage` tells that some are not there.
+    private typealias Reading = (load: (Int, Int64) throws(StoreError) -> [UInt8], damage: StoreError)
+
+    /// Opens the file in the directory or, if it is not there, in the archive; nil if there is none.
+    private func open(_ blob: BlobReference) throws(StoreError) -> Reading? {
         do throws(Errno) {
-            if let file = try open(blob.name) {
-                return try body(file.descriptor, files.statusOfOpen(file.descriptor).size, files)
+            let file = OpenFile(
+                try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0), files)
+            let load = { (count: Int, offset: Int64) throws(StoreError) in
+                try self.calling { () throws(Errno) in try self.files.read(count, from: file.descriptor, at: offset) }
             }
-            archived = archive.map { ArchivedFile(blob, in: $0) }
-            return try archived.map { (archived) throws(Errno) in try body(-1, blob.size, archived.operations) }
+            return (load, failure(.ioError))
+        } catch  where error != .noSuchFileOrDirectory {
+            throw failure(error)
         } catch {
-            guard let archived else { throw failure(error) }
-            throw archived.failure
-                ?? StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true)
+            guard let archive else { return nil }
+            var last: (index: Int, bytes: [UInt8])?
+            let load = { (count: Int, offset: Int64) throws(StoreError) in
+                var bytes: [UInt8] = []
+                while bytes.count < count {
+                    let (index, start) = (Int(offset) + bytes.count).quotientAndRemainder(
+                        dividingBy: BlobReference.partSize)
+                    let part =
+                        if let last, last.index == index { last.bytes } else { try archive.part(index, of: blob) }
+                    last = (index, part)
+                    guard start < part.count else { break }
+                    bytes += part[start...].prefix(count - bytes.count)
+                }
+                return bytes
+            }
+            return (load, StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true))
         }
     }
 
-    private func open(_ name: String) throws(Errno) -> OpenFile? {
-        do throws(Errno) {
-            return OpenFile(try files.openBeneath(directory.descriptor, name, O_RDONLY | O_NOFOLLOW, 0), files)
-        } catch  where error == .noSuchFileOrDirectory {
-            return nil
-        }
+    private func calling<Value>(_ body: () throws(Errno) -> Value) throws(StoreError) -> Value {
+        do throws(Errno) { return try body() } catch { throw failure(error) }
     }
 
     private func failure(_ error: Errno) -> StoreError { StoreError(.read, "\(error); look at the disk of \(path).") }
-
-    private func failure(_ error: Errno, _ action: String) -> JobError {
-        JobError(
-            .storage, "\(action): \(error); look at the disk of \"\(path)\", then retry the job.", retryable: true)
-    }
 
     /// The complete text of a value.
     func text(of value: StoredValue) throws(JobError) -> [UInt8] {
@@ -206,6 +200,8 @@ package final class BlobStore: Sendable {
             }
         }
     }
+
+    // MARK: - Removing
 
     func remove(_ blobs: [BlobReference]) {
         remove(blobs.map(\.name))

@@ -18,9 +18,7 @@ package enum RegularFile {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw .unreadable }
         guard status.st_size <= limit else { throw .tooLong }
-        guard let all = try? ResultPart(of: file, size: Int(status.st_size), offset: 0, length: limit, by: .real) else {
-            throw .unreadable
-        }
-        return all.bytes
+        guard let all = try? FileOperations.real.read(status.st_size, from: file, at: 0) else { throw .unreadable }
+        return all
     }
 }

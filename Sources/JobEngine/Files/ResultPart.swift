@@ -1,6 +1,3 @@
-import DataSources
-import SystemPackage
-
 /// A part of a result or of another long text.
 package struct ResultPart: Sendable, Hashable {
     package let bytes: [UInt8]
@@ -13,21 +10,12 @@ package struct ResultPart: Sendable, Hashable {
         bytes = Array(text.dropFirst(max(0, offset)).prefix(max(0, length)))
     }
 
-    /// At most `length` bytes of an open file of `size` bytes from `offset` on; throws if it is shorter. Blocks.
-    init(of file: Int32, size: Int, offset: Int, length: Int, by files: FileOperations) throws(Errno) {
+    /// At most `length` bytes from `offset` on of a text of `size` bytes, which `load` gives.
+    init<Failure>(
+        of size: Int, offset: Int, length: Int, _ load: (_ count: Int, _ offset: Int64) throws(Failure) -> [UInt8]
+    ) throws(Failure) {
         self.size = size
         let offset = min(max(0, offset), size)
-        let length = min(max(0, length), size - offset)
-        var failure: Errno?
-        bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-            do throws(Errno) {
-                let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<length])
-                count = try files.fill(room, from: file, at: Int64(offset))
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        guard bytes.count == length else { throw Errno.ioError }
+        bytes = try load(min(max(0, length), size - offset), Int64(offset))
     }
 }

@@ -44,7 +44,8 @@ package final class StateBackup: Sendable {
         }
     }
 
-    fileprivate func read(offset: Int, length: Int) throws(ProtocolError) -> ResultPart {
+    /// At most `length` bytes from `offset` on. Blocks.
+    package func read(offset: Int, length: Int) throws(ProtocolError) -> ResultPart {
         let file = state.withLock { state in
             state.lastRead = DispatchTime.now().uptimeNanoseconds
             return state.file
@@ -56,7 +57,9 @@ package final class StateBackup: Sendable {
                     + "call server.backup without an offset to make one.")
         }
         do throws(Errno) {
-            return try ResultPart(of: file.descriptor, size: size, offset: offset, length: length, by: .real)
+            return try ResultPart(of: size, offset: offset, length: length) { (count, offset) throws(Errno) in
+                try FileOperations.real.read(count, from: file.descriptor, at: offset)
+            }
         } catch {
             throw ProtocolError(.storage, "The backup cannot be read: \(error); make another one.")
         }
@@ -86,14 +89,5 @@ extension Engine {
         }
         backups.withLock { $0 = (false, try? result.get()) }
         return try result.get()
-    }
-
-    /// A part of a backup, for `owner`.
-    package func read(
-        _ backup: StateBackup, offset: Int, length: Int, for owner: UInt32
-    ) async throws(ProtocolError) -> ResultPart {
-        try await blocking(for: owner) { () throws(ProtocolError) in
-            try backup.read(offset: offset, length: length)
-        }
     }
 }

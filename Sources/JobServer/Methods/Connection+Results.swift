@@ -38,7 +38,10 @@ extension Connection {
             throw ProtocolError(
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
-        call.succeed(try await engine.read(backup, offset: offset, length: length, for: caller.uid), at: offset)
+        let part = try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in
+            try backup.read(offset: offset, length: length)
+        }
+        call.succeed(part, at: offset)
     }
 
     // MARK: - Output of programs

@@ -50,7 +50,7 @@ import Testing
         var omitted: Int64 = 0
         var pieces = 0
 
-        init(_ reader: OutputReader?, length: Int = 256 << 10, isOver: Bool = true) throws {
+        init(_ reader: OutputReader<Errno>?, length: Int = 256 << 10, isOver: Bool = true) throws {
             var offset: Int64 = 0
             while let piece = try reader?.piece(at: offset, length: length, isOver: isOver) {
                 (size, omitted) = (piece.size, piece.omitted)
