@@ -52,8 +52,7 @@ extension EngineLoop {
     // MARK: - Subscribers
 
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
-        // No progress follows an end.
-        if change.isLast { engine.board.end(change.row.id) }
+        if change.isLast { engine.board.wakeReaders(of: change.row.id) }
         deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
     }
 

@@ -10,17 +10,13 @@ import Logging
 /// Only the engine's thread uses it. What it needs for its next step, maybe long values, is in its state.
 final class EngineRun {
     enum State {
-        /// Its step is being read and expanded.
+        /// Its step is being read and expanded, or the core was told for what its job waits.
         case expanding
         /// It waits for its host.
         case waiting(Expansion.Transfer)
         case makingChildren(ChildMaker)
         /// Its source is running.
         case working(Deferred<JSON, any Error>)
-        /// Its source was told to end and has not ended.
-        case stopping
-        /// The core was told for what its job waits, or where it must run, which needs no run here.
-        case waitingInCore
         /// The core was told of its end.
         case ended
     }
@@ -28,8 +24,6 @@ final class EngineRun {
     /// What the core knows of it.
     var live: LiveRun
     var state = State.expanding
-    /// An input of it could not be stored by itself.
-    var isSuspect = false
     let isDownload: Bool
     let progress: RunProgress
     /// What other nodes know of it.
@@ -77,10 +71,7 @@ extension EngineLoop {
         guard let run = runs[id] else { return discard(result) }
         switch (result, run.state) {
         case (.event(.ended(let end)), _): self.end(id, end)
-        case (.event(let event), .makingChildren): feed(.run(id, event))
-        case (.event(let event), .expanding):
-            run.state = .waitingInCore
-            feed(.run(id, event))
+        case (.event(let event), .expanding), (.event(let event), .makingChildren): feed(.run(id, event))
         case (.list(let children), .expanding):
             run.state = .makingChildren(children)
             feed(.run(id, .list(children.list)))
@@ -111,12 +102,11 @@ extension EngineLoop {
 
     /// Ends a run; exactly one ``RunEvent/ended(_:)`` follows.
     func cancel(_ id: RunID, keepsPart: Bool = false) {
-        guard let run = runs[id] else { return }
+        guard let run = runs[id], !run.live.isStopping else { return }
         run.live.isStopping = true
         switch run.state {
-        case .expanding, .waiting, .makingChildren, .waitingInCore: end(id, .cancelled)
+        case .expanding, .waiting, .makingChildren: end(id, .cancelled)
         case .working(let work):
-            run.state = .stopping
             if !run.live.endsLater { patience.append((now.steady.saturatingAdding(Self.patienceLength), id)) }
             // A download removes its files, on a file system that may not answer.
             if keepsPart, let control = run.control.take() {
@@ -126,7 +116,7 @@ extension EngineLoop {
             } else {
                 work.cancel()
             }
-        case .stopping, .ended: break
+        case .ended: break
         }
     }
 
@@ -134,7 +124,7 @@ extension EngineLoop {
     func giveUp(at now: SteadyTime) {
         while let first = patience.first, first.end <= now {
             patience.removeFirst()
-            if case .stopping? = runs[first.run]?.state { end(first.run, .cancelled) }
+            if runs[first.run]?.isOver == false { end(first.run, .cancelled) }
         }
     }
 
@@ -147,16 +137,6 @@ extension EngineLoop {
         feed(.run(id, .ended(end)))
     }
 
-    /// Ends a run of which an input could not be stored; returns false if its end was that input.
-    func fail(_ id: RunID, _ error: JobError) -> Bool {
-        guard let run = runs[id], !run.isSuspect else { return false }
-        run.isSuspect = true
-        if case .working(let work) = run.state { work.cancel() }
-        run.state = .ended
-        feed(.run(id, .ended(RunEnd(.failure(error)))))
-        return true
-    }
-
     /// Stops all sources. Their runs are lost, as other nodes begin them again.
     func loseRuns() {
         for id in Array(runs.keys) {
@@ -165,17 +145,12 @@ extension EngineLoop {
         }
     }
 
-    func forget(_ id: RunID) {
+    /// Forgets a run and, if its end `isStored`, removes what the directory still has of its output.
+    func forget(_ id: RunID, isStored: Bool = false) {
         guard let run = runs.removeValue(forKey: id) else { return }
         engine.board.end(run.progress)
         if run.hasGivenOutput { carryOut(.unlink([id.outputSoFar()])) }
-    }
-
-    /// Forgets a run whose end is stored, and removes what the directory still has of its output.
-    func forgetEnded(_ id: RunID) {
-        let hasOutput = runs[id]?.progress.snapshot.output != nil
-        forget(id)
-        guard hasOutput else { return }
+        guard isStored, run.progress.snapshot.output != nil else { return }
         engine.library.threads(for: 0).start { [blobs = engine.blobs] in blobs.removeLocally(id.output()) }
     }
 

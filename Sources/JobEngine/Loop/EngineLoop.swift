@@ -20,7 +20,7 @@ final class EngineLoop {
     /// Why a round was not committed: until a probe has been, requests are refused.
     var failure: (error: StoreError, nextProbe: SteadyTime)?
     /// A round whose fate is unknown; the core keeps its effects.
-    var doubtful: (inputs: [CoreInput], isAlone: Bool, error: StoreError)?
+    var doubtful: (scope: Scope, inputs: [CoreInput], error: StoreError)?
     var isOver = false
     /// Inputs that were taken and are not handled yet.
     var upcoming: Deque<CoreInput> = []
@@ -50,7 +50,6 @@ final class EngineLoop {
     private var mustTellAgain = false
     /// Whether jobs were submitted since the room on the disk of the state was looked at, or there was too little.
     private var isRoomUncertain = false
-    private var isShortOfRoom = false
     private var nextLook = SteadyTime.min
     var onStop: (@Sendable (_ isClean: Bool) -> Void)?
 
@@ -73,7 +72,7 @@ final class EngineLoop {
         }
         switch end {
         case .committed:
-            committed([])
+            committed(.all, [])
             store.sharing?.listen { [engine] text in engine.inbox.put(.task { $0.hear(text) }, of: nil) }
             return .success(())
         case .undone(let error), .unknown(let error): return .failure(error)
@@ -82,14 +81,15 @@ final class EngineLoop {
 
     func run() {
         while !isOver {
-            if let failure { fail(failure.error, until: failure.nextProbe) } else { serve() }
+            if failure == nil { serve() } else { serveWithoutStore() }
         }
     }
 
     private func serve() {
         if let next = repeated.first, next.due <= engine.clock.steady() {
             upcoming.prepend(repeated.removeFirst().input)
-            return round(isAlone: true)
+            round(.one)
+            return
         }
         take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
         let now = now
@@ -97,8 +97,14 @@ final class EngineLoop {
         if !isTickPostponed, core.wantsTick(at: now) { feed(.tick) }
         reportProgress(at: now.steady)
         if isRoomUncertain, nextLook <= now.steady { lookForRoom() }
-        if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true { return round() }
-        if core.phase == .serving { engine.inbox.wait(milliseconds(until: now)) } else { stopIfDone() }
+        if !upcoming.isEmpty || nextPoll.map({ $0 <= now.steady }) == true {
+            round(.all)
+        } else if core.phase == .stopping, onStop != nil {
+            // The sources have ended, and what they had to store is stored.
+            end(isClean: true)
+        } else {
+            engine.inbox.wait(milliseconds(until: now))
+        }
     }
 
     func take(entries: Int, bytes: Int) {
@@ -128,39 +134,60 @@ final class EngineLoop {
 
     // MARK: - A round
 
-    /// Runs a round with the next input alone, or with all that wait or arrive meanwhile.
-    private func round(isAlone: Bool = false) {
-        var handled: [CoreInput] = []
-        let end = store.round { (transaction) throws(StoreError) in
-            try open(transaction)
-            try handleUpcoming(atMost: isAlone ? 1 : Self.most.inputs, &handled, transaction)
-            try core.close(at: now, in: transaction)
-        }
-        switch end {
-        case .committed: committed(handled)
-        case .undone(let error): undone(handled, isAlone: isAlone, error)
-        case .unknown(let error): settle((handled, isAlone, error))
-        }
+    /// What a round takes.
+    enum Scope {
+        /// All inputs that wait or arrive meanwhile.
+        case all
+        /// The next input alone.
+        case one
+        /// Nothing: it tests whether the store works, and rebuilds the core's memory from the rows.
+        case probe
+        /// The same with the next input, while nothing but removals can be stored, so that no job starts.
+        case removal
     }
 
-    /// Begins a round with the news of other nodes.
-    private func open(_ transaction: any JobTransaction, isReset: Bool = false) throws(StoreError) {
+    /// Runs a round, and goes on after its end.
+    @discardableResult
+    func round(_ scope: Scope) -> RoundEnd {
+        var handled: [CoreInput] = []
+        let end = store.round { (transaction) throws(StoreError) in
+            try open(transaction, isReset: scope == .probe || scope == .removal)
+            try handleUpcoming(
+                atMost: scope == .all ? Self.most.inputs : scope == .probe ? 0 : 1, &handled, transaction)
+            if scope == .removal {
+                try core.closeWithoutStarts(in: transaction)
+            } else {
+                try core.close(at: now, in: transaction)
+            }
+        }
+        switch end {
+        case .committed: committed(scope, handled)
+        case .undone(let error): undone(scope, handled, error)
+        case .unknown(let error):
+            doubtful = (scope, handled, error)
+            settle()
+        }
+        return end
+    }
+
+    /// Begins a round with the news of other nodes, after a reset if the core's memory is made anew from the rows. In another
+    /// life, no run is left.
+    private func open(_ transaction: any JobTransaction, isReset: Bool) throws(StoreError) {
+        if isReset {
+            // A round that only reads would not test the disk.
+            _ = try transaction.nextNumber()
+            if store.life != core.life {
+                loseRuns()
+                core.life = store.life
+                engine.blobs.begin(life: store.life)
+                mustTellAgain = true
+            }
+            try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
+        }
         guard store.life == core.life else { throw StoreError(.write, "Other nodes took this one to be gone.") }
         let news = try core.open(at: now, in: transaction, isReset: isReset)
         hasMoreNews = news?.hasMore ?? false
         if let news { engine.board.forget(news.jobs, all: news.hasLostRuns) }
-    }
-
-    /// Begins a round in which the core's memory is made anew from the rows. In another life, no run is left.
-    func reopen(_ transaction: any JobTransaction) throws(StoreError) {
-        if store.life != core.life {
-            loseRuns()
-            core.life = store.life
-            engine.blobs.begin(life: store.life)
-            mustTellAgain = true
-        }
-        try core.reset(from: transaction, runs: runs.values.map(\.live), start: .resumed, at: now)
-        try open(transaction, isReset: true)
         if mustTellAgain { try core.tellAgain(at: now, in: transaction) }
     }
 
@@ -169,7 +196,7 @@ final class EngineLoop {
     ) throws(StoreError) {
         let end = DispatchTime.now().uptimeNanoseconds + Self.most.nanoseconds
         var bytes = 0
-        while !upcoming.isEmpty {
+        while handled.count < most, !upcoming.isEmpty {
             try transaction.load(upcoming.prefix(most - handled.count).flatMap(Core.keys))
             while let input = upcoming.popFirst() {
                 handled.append(input)
@@ -191,24 +218,22 @@ final class EngineLoop {
         try core.handle(input, at: now, in: transaction)
     }
 
-    func committed(_ inputs: [CoreInput]) {
+    func committed(_ scope: Scope, _ inputs: [CoreInput]) {
+        if scope != .removal { endFailing() }
         let effects = core.committed()
         mustTellAgain = false
         if let sharing = store.sharing { tellNodes(sharing) }
         publish()
-        for case .run(let id, .ended) in inputs { forgetEnded(id) }
-        for effect in effects { carryOut(effect) }
         for input in inputs {
             switch input {
-            case .run(let id, .timer), .run(let id, .job):
-                // It is over, unless it was told to end, and so has to say that it did.
-                if case .waitingInCore? = runs[id]?.state { forget(id) }
+            case .run(let id, .ended), .run(let id, .timer), .run(let id, .job): forget(id, isStored: true)
             case .run(_, .checkpoint(_, let saved)), .run(_, .download(_, _, let saved)): saved(nil)
             case .request(_, .submit, _): isRoomUncertain = true
-            case .stop: stopped(true)
             default: break
             }
         }
+        for effect in effects { carryOut(effect) }
+        for case .stop in inputs { stopped(true) }
     }
 
     /// Looks at the room on the disk of the state, at most once a second, on a thread for files: a slow disk may block the call.
@@ -223,8 +248,7 @@ final class EngineLoop {
     private func found(shortage: String?) {
         nextLook = now.steady.saturatingAdding(1000)
         isRoomUncertain = shortage != nil
-        if isRoomUncertain != isShortOfRoom { feed(.room(shortage: shortage)) }
-        isShortOfRoom = isRoomUncertain
+        if (shortage == nil) != (engine.status.core.shortage == nil) { feed(.room(shortage: shortage)) }
     }
 
     private func tellNodes(_ sharing: any SharedStore) {
@@ -243,15 +267,13 @@ final class EngineLoop {
         engine.changes.continuation.yield()
     }
 
-    /// The last thing that it does: the sources have ended, and what they had to store is stored.
-    private func stopIfDone() {
-        guard onStop != nil else { return engine.inbox.wait(nil) }
-        stopped(true)
-        isOver = true
-    }
-
     func stopped(_ isClean: Bool) {
         onStop?(isClean)
         onStop = nil
+    }
+
+    func end(isClean: Bool) {
+        stopped(isClean)
+        isOver = true
     }
 }
