@@ -7,21 +7,11 @@ import Synchronization
 ///
 /// Progress is never stored, and no round waits for it. A list counts what its children have done.
 package final class Board: Sendable {
-    /// Runs and lists by their jobs.
-    fileprivate struct Known {
+    fileprivate struct State {
         var runs: [JobID: RunProgress] = [:]
         var lists: [JobID: (row: ListRow, rate: RateMeter)] = [:]
-
-        mutating func put(_ list: ListRow) {
-            let rate = lists[list.job].flatMap { $0.row.id == list.id ? $0.rate : nil }
-            lists[list.job] = (list, rate ?? RateMeter())
-        }
-    }
-
-    fileprivate struct State {
-        var own = Known()
-        /// Runs and lists that only other nodes have reported.
-        var heard = Known()
+        /// The jobs whose runs or lists other nodes have reported.
+        var heard: Set<JobID> = []
         /// The parents of running children, and the running children of each parent.
         var parents: [JobID: JobID] = [:]
         var children: [JobID: Set<JobID>] = [:]
@@ -40,7 +30,7 @@ package final class Board: Sendable {
     func begin(_ progress: RunProgress, of row: JobRow) {
         state.withLock { state in
             state.forgetHeard(row.id)
-            state.own.runs[row.id] = progress
+            state.runs[row.id] = progress
             guard let parent = row.parent else { return }
             state.parents[row.id] = parent.job
             state.children[parent.job, default: []].insert(row.id)
@@ -51,9 +41,9 @@ package final class Board: Sendable {
     /// Removes a run that is over.
     func end(_ progress: RunProgress) {
         state.withLock { state in
-            guard state.own.runs[progress.job] === progress else { return }
-            state.own.runs[progress.job] = nil
-            if state.own.lists[progress.job] == nil { state.remove(progress.job) }
+            guard state.runs[progress.job] === progress else { return }
+            state.runs[progress.job] = nil
+            if state.lists[progress.job] == nil { state.remove(progress.job) }
         }
         wakeReaders(of: progress.job)
     }
@@ -62,34 +52,24 @@ package final class Board: Sendable {
     func put(_ list: ListRow?, of job: JobID) {
         state.withLock { state in
             state.forgetHeard(job)
-            if let list {
-                state.own.put(list)
-                state.listChanges += 1
-            } else {
-                state.own.lists[job] = nil
-                if state.own.runs[job] == nil { state.remove(job) }
-            }
+            if let list { return state.put(list) }
+            state.lists[job] = nil
+            if state.runs[job] == nil { state.remove(job) }
         }
-    }
-
-    /// Removes a job that is over.
-    func end(_ job: JobID) {
-        state.withLock { $0.remove(job) }
-        wakeReaders(of: job)
     }
 
     // MARK: - Other nodes
 
-    /// Jobs of other nodes that are kept. News of a job that come after its end would stay for good.
-    private static let mostHeard = 10_000
-
     /// A run at another node, as it is known already, or else the `new` one.
     func elsewhere(_ new: RunProgress) -> RunProgress {
         state.withLock { state in
-            if let known = state.heard.runs[new.job], known.run >= new.run { return known }
-            guard state.own.runs[new.job] == nil else { return new }
-            state.makeRoom(Self.mostHeard)
-            state.heard.runs[new.job] = new
+            if let known = state.runs[new.job] {
+                guard state.heard.contains(new.job) else { return new }
+                if known.run >= new.run { return known }
+            } else {
+                state.makeRoom(for: new.job)
+            }
+            state.runs[new.job] = new
             return new
         }
     }
@@ -97,20 +77,18 @@ package final class Board: Sendable {
     /// Stores a list as another node has it, unless more of it has ended as far as this one knows.
     func hear(_ list: ListRow) {
         state.withLock { state in
-            if let known = state.list(of: list.job), (known.id, known.ended) >= (list.id, list.ended) { return }
-            guard state.own.runs[list.job] == nil else { return }
-            state.listChanges += 1
-            guard state.own.lists[list.job] == nil else { return state.own.put(list) }
-            state.makeRoom(Self.mostHeard)
-            state.heard.put(list)
+            if let known = state.lists[list.job]?.row, (known.id, known.ended) >= (list.id, list.ended) { return }
+            guard state.runs[list.job] == nil || state.heard.contains(list.job) else { return }
+            if state.lists[list.job] == nil { state.makeRoom(for: list.job) }
+            state.put(list)
         }
     }
 
     /// Forgets what other nodes have told of jobs that have changed since, or of all, as some of these nodes may be gone.
     func forget(_ jobs: [JobID], all: Bool) {
         state.withLock { state in
-            if all { state.heard = Known() }
-            for job in jobs where state.own.runs[job] == nil { state.remove(job) }
+            if all { for job in state.heard { state.remove(job) } }
+            for job in jobs where state.runs[job] == nil || state.heard.contains(job) { state.remove(job) }
         }
         for job in jobs { wakeReaders(of: job) }
     }
@@ -118,7 +96,7 @@ package final class Board: Sendable {
     /// Whether what it has of a job can be shown while the job's row names this run.
     package func isAbout(_ run: RunID?, of job: JobID) -> Bool {
         state.withLock { state in
-            guard let heard = state.heard.runs[job], state.list(of: job) == nil else { return true }
+            guard state.heard.contains(job), let heard = state.runs[job], state.lists[job] == nil else { return true }
             return heard.run == run
         }
     }
@@ -126,7 +104,9 @@ package final class Board: Sendable {
     /// The running sources of each owner in each queue.
     package var slots: [String: [UInt32: Int]] {
         state.withLock { state in
-            state.own.runs.values.reduce(into: [:]) { $0[$1.queue, default: [:]][$1.owner, default: 0] += 1 }
+            state.runs.values.reduce(into: [:]) { slots, run in
+                if !state.heard.contains(run.job) { slots[run.queue, default: [:]][run.owner, default: 0] += 1 }
+            }
         }
     }
 
@@ -134,7 +114,7 @@ package final class Board: Sendable {
 
     /// The run of the program that a job runs; nil if it runs none.
     package func program(of job: JobID) -> RunProgress? {
-        state.withLock { $0.run(of: job) }.flatMap { $0.isProgram ? $0 : nil }
+        state.withLock { $0.runs[job] }.flatMap { $0.isProgram ? $0 : nil }
     }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
@@ -159,37 +139,41 @@ package final class Board: Sendable {
 
     /// Whether there are runs, and the number of changes of lists: without either, no progress changes.
     var activity: (hasRuns: Bool, listChanges: Int) {
-        state.withLock { (!$0.own.runs.isEmpty || !$0.heard.runs.isEmpty, $0.listChanges) }
+        state.withLock { (!$0.runs.isEmpty, $0.listChanges) }
     }
 
     /// The present progress of each job with a run or a list.
     func present() -> [JobID: JobProgress] {
         state.withLock { state in
-            let jobs = [state.heard, state.own].flatMap { Array($0.runs.keys) + $0.lists.keys }
-            return jobs.reduce(into: [:]) { $0[$1] = JobProgress(state.progress(of: $1), state.run(of: $1)) }
+            Set(state.runs.keys).union(state.lists.keys).reduce(into: [:]) {
+                $0[$1] = JobProgress(state.progress(of: $1), state.runs[$1])
+            }
         }
     }
 }
 
 extension Board.State {
-    fileprivate func run(of job: JobID) -> RunProgress? { own.runs[job] ?? heard.runs[job] }
+    /// Jobs of other nodes that are kept. News of a job that come after its end would stay for good.
+    private static let mostHeard = 10_000
 
-    fileprivate func list(of job: JobID) -> ListRow? { (own.lists[job] ?? heard.lists[job])?.row }
-
-    /// Makes room for what another node tells.
-    fileprivate mutating func makeRoom(_ most: Int) {
-        if heard.runs.count + heard.lists.count >= most { heard = Board.Known() }
+    /// Makes room for what another node tells of a job.
+    fileprivate mutating func makeRoom(for job: JobID) {
+        if heard.count >= Self.mostHeard { for job in heard { remove(job) } }
+        heard.insert(job)
     }
 
-    fileprivate mutating func forgetHeard(_ job: JobID) {
-        heard.runs[job] = nil
-        heard.lists[job] = nil
+    fileprivate mutating func forgetHeard(_ job: JobID) { if heard.contains(job) { remove(job) } }
+
+    fileprivate mutating func put(_ list: ListRow) {
+        let rate = lists[list.job].flatMap { $0.row.id == list.id ? $0.rate : nil }
+        lists[list.job] = (list, rate ?? RateMeter())
+        listChanges += 1
     }
 
     fileprivate mutating func remove(_ job: JobID) {
-        forgetHeard(job)
-        own.runs[job] = nil
-        own.lists[job] = nil
+        heard.remove(job)
+        runs[job] = nil
+        lists[job] = nil
         guard let parent = parents.removeValue(forKey: job) else { return }
         children[parent]?.remove(job)
         if children[parent]?.isEmpty == true { children[parent] = nil }
@@ -197,7 +181,7 @@ extension Board.State {
 
     /// The progress of a list is in bytes if any child counts bytes, else in finished children.
     fileprivate mutating func progress(of job: JobID) -> Progress? {
-        guard let list = list(of: job) else { return run(of: job)?.snapshot.latest }
+        guard let list = lists[job]?.row else { return runs[job]?.snapshot.latest }
         let running = children[job] ?? []
         var bytes = list.bytes
         var total: Int64? = running.count < list.total - list.ended ? nil : bytes
@@ -215,7 +199,7 @@ extension Board.State {
             countsBytes
             ? Progress(completed: bytes, total: total)
             : Progress(completed: Int64(list.ended), total: Int64(list.total), unit: .jobs)
-        sum.rate = own.lists[job]?.rate.measure(sum.completed) ?? heard.lists[job]?.rate.measure(sum.completed)
+        sum.rate = lists[job]?.rate.measure(sum.completed)
         return sum
     }
 }

@@ -29,6 +29,15 @@ struct JobProgress {
         }
         return news.progress == nil && news.output == nil ? nil : news
     }
+
+    /// The news as rows for subscribers of the job.
+    func rows(of job: JobRow) -> [ProgressRow] {
+        let progress = progress.map { progress in
+            ProgressRow.News.progress(progress, links: job.plan.links.count, coalesced: max(0, reports - 1))
+        }
+        let output = output.map { ProgressRow.News.output(attempt: max(1, job.attempt), size: $0) }
+        return [progress, output].compactMap(\.self).map { ProgressRow(job: job.id, link: job.link, news: $0) }
+    }
 }
 
 /// The progress that subscriptions with one interval were told last, and the time of the next report.
@@ -70,27 +79,14 @@ extension EngineLoop {
         var updates: [[SubscriptionID]: [ProgressRow]] = [:]
         // The round only reads, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
-            for (job, news) in news.sorted(by: { $0.key < $1.key }) {
+            for (job, news) in news {
                 guard let (row, watchers) = try core.watchers(of: job, in: transaction),
                     engine.board.isAbout(row.run, of: job)
                 else { continue }
-                for (length, ids) in watchers {
-                    guard let news = news[length] else { continue }
-                    if let progress = news.progress {
-                        updates[ids, default: []].append(
-                            ProgressRow(
-                                job: job, link: row.link,
-                                news: .progress(
-                                    progress, links: row.plan.links.count, coalesced: max(0, news.reports - 1))))
-                    }
-                    if let size = news.output, let run = news.run {
-                        updates[ids, default: []].append(
-                            ProgressRow(job: job, link: run.link, news: .output(attempt: run.attempt, size: size)))
-                    }
-                }
+                for (length, ids) in watchers { updates[ids, default: []] += news[length]?.rows(of: row) ?? [] }
             }
         }
         guard case .committed = end else { return }
-        for (ids, rows) in updates { deliver(.progress(ProgressBatch(rows)), to: ids) }
+        for (ids, rows) in updates where !rows.isEmpty { deliver(.progress(ProgressBatch(rows)), to: ids) }
     }
 }

@@ -6,11 +6,13 @@ package final class ProgressBatch: Sendable {
     /// The texts of all rows, one after the other, and the end of each.
     package typealias Text = (bytes: [UInt8], ends: [Int])
 
-    /// One row for each job and kind of news.
+    /// One row for each job with progress, then one for each with output, by id.
     package let rows: [ProgressRow]
     private let text = Mutex<Text?>(nil)
 
-    init(_ rows: [ProgressRow]) { self.rows = rows }
+    init(_ rows: [ProgressRow]) {
+        self.rows = rows.sorted { ($0.isOutput ? 1 : 0, $0.job) < ($1.isOutput ? 1 : 0, $1.job) }
+    }
 
     /// The text of the batch, which the first caller writes for all others.
     package func text(_ write: (ProgressRow, inout JSONWriter) -> Void) -> Text {
@@ -27,8 +29,8 @@ package final class ProgressBatch: Sendable {
         }
     }
 
-    /// The rows from index `start` on except `replaced` ones, merged with a newer batch: the latest row of each job and kind, first
-    /// all progress.
+    /// The rows from index `start` on except `replaced` ones, merged with a newer batch: the latest row of each job and
+    /// kind.
     package func merged(from start: Int, without replaced: Set<Int>, with newer: ProgressBatch) -> ProgressBatch {
         var latest: [ProgressRow.Key: ProgressRow] = [:]
         for index in start..<rows.count where !replaced.contains(index) { latest[rows[index].key] = rows[index] }
@@ -36,12 +38,11 @@ package final class ProgressBatch: Sendable {
             if let old = latest[row.key] { row.merge(old) }
             latest[row.key] = row
         }
-        return ProgressBatch(
-            latest.values.sorted { ($0.isOutput ? 1 : 0, $0.job) < ($1.isOutput ? 1 : 0, $1.job) })
+        return ProgressBatch(Array(latest.values))
     }
 }
 
-/// The news of one job's run.
+/// The news of one job's run: its progress, or the output of its program.
 package struct ProgressRow: Sendable {
     package enum News: Sendable {
         /// `coalesced` counts earlier reports that this one replaces.
