@@ -9,7 +9,7 @@ extension Engine {
         published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name == queue } }
     }
 
-    /// Reads rows of a job, whose error tells what cannot be read.
+    /// Reads rows or a file of a job, whose error tells what cannot be read.
     func read<Value>(
         _ rows: @autoclosure () -> String, _ body: (any JobReader) throws(StoreError) -> Value
     ) throws(JobError) -> Value {
@@ -30,8 +30,17 @@ extension Engine {
         return .file(try blobs.write(text))
     }
 
+    /// The complete text of a value.
+    func text(of value: StoredValue) throws(JobError) -> [UInt8] {
+        switch value {
+        case .inline(let text): return text
+        case .file(let blob):
+            return try read("A value of \(blob.size) bytes") { _ throws(StoreError) in try blobs.read(blob).bytes }
+        }
+    }
+
     func value(of stored: StoredValue) throws(JobError) -> JSON {
-        let text = try blobs.text(of: stored)
+        let text = try text(of: stored)
         do {
             return try JSON(parsing: text, maximumDepth: 512, budget: JobLimits.mostValues)
         } catch {
@@ -39,13 +48,14 @@ extension Engine {
         }
     }
 
-    /// The end of a run with this outcome, which has transferred so many bytes, and why its files could not be stored.
+    /// The end of a run with this outcome and its last progress, and why its files could not be stored.
     func end(
-        _ outcome: Outcome, room: Int64, body: BlobReference?, bytes: Int64, output: BlobReference?, url: String?
+        of run: RunID, _ outcome: Outcome, _ last: JobProgress, body: BlobReference?, room: Int64, url: String?
     ) -> (end: RunEnd, obstacle: JobError?) {
         var archived: BlobReference?
         do throws(JobError) {
-            if let output {
+            if last.output != nil {
+                let output = blobs.measured(run.output())
                 // Its file is needed until the end is stored: after a crash, it is archived again.
                 try blobs.archive(output, keepsFile: true)
                 archived = output
@@ -53,11 +63,11 @@ extension Engine {
             let value = try outcome.get()
             let stored = try stored(value.utf8, room: room)
             if let body { try blobs.archive(body) }
-            return (RunEnd(.success(stored), body: body, bytes: bytes, output: archived, url: url), nil)
+            return (RunEnd(.success(stored), body: body, bytes: last.bytes, output: archived, url: url), nil)
         } catch {
             var cause = error
             if case .failure(let own) = outcome { cause = own }
-            let end = RunEnd(.failure(cause), bytes: bytes, output: archived, url: url)
+            let end = RunEnd(.failure(cause), bytes: last.bytes, output: archived, url: url)
             return (end, outcome == .failure(error) ? nil : error)
         }
     }

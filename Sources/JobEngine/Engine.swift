@@ -53,15 +53,13 @@ package final class Engine: Sendable {
 
     /// Continues where the last daemon ended. Requests may come once this returns.
     package func start(_ start: Core.Start) async throws(StoreError) {
-        // Otherwise, the first submission would be accepted without room.
-        let shortage = await blocking(for: getuid()) { [self] in self.shortage }
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
             let isStarted = Self.startThread { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
                 let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
                 let loop = EngineLoop(core: core, store: store, engine: self)
-                let result = loop.begin(start, shortage: shortage)
+                let result = loop.begin(start)
                 continuation.resume(returning: result)
                 if case .success = result { loop.run() }
             }

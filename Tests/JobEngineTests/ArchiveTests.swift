@@ -68,7 +68,7 @@ import Testing
             let row = try await test.run(["source": ["type": "value", "value": Self.long]])
             let blobs = try BlobStore(path: test.directory + "/blobs", life: 2, archive: archive)
             try blobs.sweep(store)
-            #expect(try blobs.text(of: .file(#require(row.carried?.blob))) == Self.long.utf8)
+            #expect(try blobs.read(#require(row.carried?.blob)).bytes == Self.long.utf8)
             #expect(try await Self.names(test) == [])
         }
     }

@@ -6,7 +6,7 @@ package final class Handover<Value: Sendable>: Sendable {
 
     package init(_ value: Value? = nil) { self.value = Mutex(value) }
 
-    func put(_ value: Value) { self.value.withLock { $0 = value } }
+    package func put(_ value: Value) { self.value.withLock { $0 = value } }
 
     func look<Result: Sendable>(_ body: (Value?) -> Result) -> Result { value.withLock { body($0) } }
 

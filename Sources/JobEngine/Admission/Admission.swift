@@ -33,18 +33,16 @@ package struct Admission: Sendable {
         package let jobs: [NamedJob]
     }
 
-    /// Admits a client's spec.
+    /// Admits a client's spec; the error has all of its mistakes.
     package func spec(_ json: JSON, from caller: Caller) throws(ProtocolError) -> Admitted {
-        do { return try read(json, from: caller) } catch { throw ProtocolError(error) }
-    }
-
-    /// The mistakes of a spec that was not admitted.
-    package func mistakes(in json: JSON, from caller: Caller) -> [SpecError] {
-        SpecMistakes.all(in: json) { (json) throws(SpecError) in _ = try read(json, from: caller) }
-    }
-
-    private func read(_ json: JSON, from caller: Caller) throws(SpecError) -> Admitted {
-        try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in try reader.spec(json) }
+        func read(_ json: JSON) throws(SpecError) -> Admitted {
+            try admit(at: JSONPointer(), owner: caller.uid) { (reader) throws(SpecError) in try reader.spec(json) }
+        }
+        do { return try read(json) } catch {
+            if error.isForbidden { throw ProtocolError(error) }
+            let mistakes = SpecMistakes.all(in: json) { (json) throws(SpecError) in _ = try read(json) }
+            throw ProtocolError(error).with(mistakes: mistakes)
+        }
     }
 
     /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
@@ -123,16 +121,15 @@ package struct Admission: Sendable {
     private func check(
         _ source: SourceParameters, at place: JSONPointer, owner: UInt32, isOpen: Bool = false
     ) throws(SpecError) -> String? {
-        func refused(_ error: JobError, _ member: String, _ index: Int? = nil) -> SpecError {
-            let pointer = place.appending(member)
-            return SpecError(
-                index.map { pointer.appending($0) } ?? pointer, error.message, isForbidden: error.kind == .policy)
-        }
         func allow<Value>(
             _ text: String, _ member: String, _ index: Int? = nil, by check: (String) throws(JobError) -> Value
         ) throws(SpecError) -> Value? {
             if isOpen, TemplateText.hasExpression(text) { return nil }
-            do { return try check(text) } catch { throw refused(error, member, index) }
+            do { return try check(text) } catch {
+                let pointer = place.appending(member)
+                throw SpecError(
+                    index.map { pointer.appending($0) } ?? pointer, error.message, isForbidden: error.kind == .policy)
+            }
         }
         var url: RequestURL?
         switch source {
@@ -150,11 +147,12 @@ package struct Admission: Sendable {
             try allow(upload.path, "path") { (path) throws(JobError) in try policy.check(path: path, owner: owner) }
         case .program(let program):
             let name = program.subject.name
-            if isOpen, let name, TemplateText.hasExpression(name) { break }
             // The other node checks the rest.
             if nodes(havingWhatIsNotHere: name) != nil { break }
-            do { try policy.check(program: name) } catch { throw refused(error, name == nil ? "command" : "program") }
-            guard let name else { break }
+            let isKnown: Void? = try allow(name ?? "", name == nil ? "command" : "program") { _ throws(JobError) in
+                try policy.check(program: name)
+            }
+            guard isKnown != nil, let name else { break }
             for variable in program.environment?.keys.sorted() ?? [] {
                 do { try policy.check(variable: variable, of: name) } catch {
                     throw SpecError(

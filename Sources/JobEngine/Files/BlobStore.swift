@@ -188,19 +188,6 @@ package final class BlobStore: Sendable {
 
     private func failure(_ error: Errno) -> StoreError { StoreError(.read, "\(error); look at the disk of \(path).") }
 
-    /// The complete text of a value.
-    func text(of value: StoredValue) throws(JobError) -> [UInt8] {
-        switch value {
-        case .inline(let text): return text
-        case .file(let blob):
-            do throws(StoreError) { return try read(blob).bytes } catch {
-                throw JobError(
-                    .storage, "A value of \(blob.size) bytes cannot be read: \(error.message)",
-                    retryable: error.mayPass)
-            }
-        }
-    }
-
     // MARK: - Removing
 
     func remove(_ blobs: [BlobReference]) {

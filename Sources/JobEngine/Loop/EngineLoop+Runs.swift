@@ -25,7 +25,6 @@ final class EngineRun {
     var live: LiveRun
     var state = State.expanding
     let isDownload: Bool
-    let progress: RunProgress
     /// What other nodes know of it.
     var told: JSON?
     /// Whether the output of its program is being copied for other nodes, and whether it ever was.
@@ -38,14 +37,15 @@ final class EngineRun {
     }
     fileprivate let rate = RateLimiter(bytesPerSecond: nil)
     fileprivate let control = Handover<TransferControl>()
+    /// The file into which its source has put the response body.
+    fileprivate let body = Handover<BlobReference>()
     /// Reserves memory for its result until that is stored.
     let memory = Handover<Lease>()
 
-    init(_ order: RunOrder, on board: Board) {
+    init(_ order: RunOrder) {
         live = order.live
         isDownload = order.job.step?.source == .download
         rates = (order.job.rate, nil)
-        progress = RunProgress(of: order, on: board)
     }
 
     fileprivate var isOver: Bool { if case .ended = state { true } else { false } }
@@ -59,9 +59,8 @@ extension EngineLoop {
     // MARK: - Orders of the core
 
     func begin(_ order: RunOrder) {
-        let run = EngineRun(order, on: engine.board)
-        runs[order.run] = run
-        engine.board.begin(run.progress, of: order.job)
+        runs[order.run] = EngineRun(order)
+        engine.board.begin(order)
         if order.isShort { return goOn(order.run, with: engine.result(of: order).result) }
         engine.work(order.run, of: order.job.owner) { [engine] in engine.result(of: order) }
     }
@@ -148,9 +147,9 @@ extension EngineLoop {
     /// Forgets a run and, if its end `isStored`, removes what the directory still has of its output.
     func forget(_ id: RunID, isStored: Bool = false) {
         guard let run = runs.removeValue(forKey: id) else { return }
-        engine.board.end(run.progress)
+        let last = engine.board.end(id, of: run.live.job)
         if run.hasGivenOutput { carryOut(.unlink([id.outputSoFar()])) }
-        guard isStored, run.progress.snapshot.output != nil else { return }
+        guard isStored, last?.output != nil else { return }
         engine.library.threads(for: 0).start { [blobs = engine.blobs] in blobs.removeLocally(id.output()) }
     }
 
@@ -168,7 +167,7 @@ extension EngineLoop {
     // MARK: - Sources
 
     private func start(_ transfer: Expansion.Transfer, _ run: EngineRun) {
-        let (id, owner, progress) = (run.live.run, run.live.owner, run.progress)
+        let (id, job, owner, body) = (run.live.run, run.live.job, run.live.owner, run.body)
         // Not all of the transfer, whose body may be long.
         let (type, url, room) = (transfer.order.job.step?.source, transfer.url, transfer.order.room)
         let began = engine.clock.steady()
@@ -180,20 +179,18 @@ extension EngineLoop {
         }
         let work = engine.library.start(transfer.parameters, context)
         run.state = .working(work)
-        work.onProgress { progress.report($0) }
+        work.onProgress { [board = engine.board] update in board.update(id, of: job) { $0.report(update) } }
         work.upon(on: InlineExecutor()) { [engine] outcome in
             let outcome = outcome.mapError(JobError.init(source:))
             let elapsed = engine.clock.steady().saturatingSubtracting(began)
             engine.metrics.ended(type, outcome, milliseconds: elapsed)
-            let last = progress.snapshot
+            let (last, body) = (engine.board.reports(of: id, of: job), body.take())
             let isSmall =
-                last.body == nil && last.output == nil && last.bytes <= Self.shortResult
+                body == nil && last.output == nil && last.bytes <= Self.shortResult
                 && (try? outcome.get())?.size ?? 0 <= Self.shortResult
             // Writing a long result takes milliseconds and maybe a file.
             engine.work(id, of: owner, blocks: !isSmall) {
-                let output = last.output == nil ? nil : engine.blobs.measured(id.output())
-                let (end, obstacle) = engine.end(
-                    outcome, room: room, body: last.body, bytes: last.bytes, output: output, url: url)
+                let (end, obstacle) = engine.end(of: id, outcome, last, body: body, room: room, url: url)
                 return (.event(.ended(end)), obstacle)
             }
         }
@@ -213,9 +210,12 @@ extension EngineLoop {
     }
 
     private func context(of run: EngineRun, _ transfer: Expansion.Transfer) -> SourceContext {
-        let (order, progress, engine) = (transfer.order, run.progress, engine)
+        let (order, engine) = (transfer.order, engine)
         let (id, job, owner) = (order.run, order.job, order.job.owner)
-        let body = engine.blobs.newFile()
+        let (body, kept) = (engine.blobs.newFile(), run.body)
+        let update = { @Sendable [job = job.id] (change: (inout JobProgress) -> Void) in
+            engine.board.update(id, of: job, change)
+        }
         let save = { @Sendable (event: (@escaping SaveReply) -> RunEvent) -> Deferred<Void, any Error> in
             let promise = Promise<Void, any Error>()
             let event = event { error in
@@ -236,10 +236,10 @@ extension EngineLoop {
         context.groups = job.groups
         context.restarts = job.restarts
         context.logPath = engine.blobs.path(of: id.output())
-        context.reportOutput = { progress.wrote($0) }
+        context.reportOutput = { size in update { $0.output = size } }
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
-        context.keptBody = { progress.keep(BlobReference(life: body.life, number: body.number, size: $0)) }
+        context.keptBody = { kept.put(BlobReference(life: body.life, number: body.number, size: $0)) }
         context.timeout = order.timeout
         context.memory = run.memory
         context.checkpoint = transfer.checkpoint
@@ -248,7 +248,7 @@ extension EngineLoop {
             engine.reading(for: owner) { (reader) throws(StoreError) in try reader.unfinishedTransfers(limit: limit) }
         }
         context.reportRefusal = { error in engine.inbox.put(.input(.run(id, .refused(error))), of: owner) }
-        context.countsIn = { progress.count(in: $0) }
+        context.countsIn = { unit in update { $0.unit = unit } }
         context.transferred = { engine.metrics.transferred($0, for: owner) }
         return context
     }

@@ -64,8 +64,9 @@ final class EngineLoop {
     // MARK: - The loop
 
     /// The first round: makes the core's memory what the rows say.
-    func begin(_ start: Core.Start, shortage: String?) -> Result<Void, StoreError> {
-        found(shortage: shortage)
+    func begin(_ start: Core.Start) -> Result<Void, StoreError> {
+        // Otherwise, the first submission would be accepted without room.
+        found(shortage: engine.shortage)
         let end = store.round { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: [], start: start, at: now)
             try core.close(at: now, in: transaction)

@@ -51,23 +51,26 @@ struct ChildMaker: Sendable {
             let admitted: Admission.Admitted
             let document: NewJobRow.Document
             var left = 0
-            let depth = (parent.parent?.depth ?? 0) + 1
             let accepted = written["job"] ?? written["jobs"]?[index]
+            func admit(_ json: JSON) throws(JobError) -> Admission.Admitted {
+                try engine.admission.child(
+                    json, index: index, isOfTemplate: template != nil, depth: (parent.parent?.depth ?? 0) + 1,
+                    owner: parent.owner, written: accepted)
+            }
             if let template {
                 document = .item(try engine.stored(elements[index].utf8))
+                let expansion = TemplateExpansion([.item: elements[index], .index: JSON(index)])
                 // The first child is checked whole, others only if their short form is refused.
-                let short = index == 0 ? nil : try? child(of: template.short, elements[index], index, depth)
-                if let short {
+                if index > 0, let short = try? admit(expansion.child(template.short)) {
                     admitted = short
                     left = template.left
                 } else {
-                    admitted = try child(of: template.whole, elements[index], index, depth)
+                    admitted = try admit(expansion.child(template.whole))
                 }
             } else {
                 let json = elements[index].inheriting(queue: parent.queue, priority: parent.priority)
                 document = .spec(json.utf8)
-                admitted = try engine.admission.child(
-                    json, index: index, depth: depth, owner: parent.owner, written: accepted)
+                admitted = try admit(json)
             }
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
@@ -84,13 +87,5 @@ struct ChildMaker: Sendable {
             let failing = JobSpec.failing(with: error).inheriting(queue: parent.queue, priority: parent.priority)
             return NewChildRow(index: index, terms: .failure(error), document: .spec(failing.utf8))
         }
-    }
-
-    private func child(
-        of template: JSON, _ item: JSON, _ index: Int, _ depth: Int
-    ) throws(JobError) -> Admission.Admitted {
-        let json = try TemplateExpansion([.item: item, .index: JSON(index)]).child(template)
-        return try engine.admission.child(
-            json, index: index, isOfTemplate: true, depth: depth, owner: parent.owner, written: written["job"])
     }
 }

@@ -59,7 +59,7 @@ struct Gathering: Sendable {
         guard Int64(result.count).saturatingAdding(value.size) <= Int64(limit) else {
             throw JobError(.tooLarge, "The results of the list are larger than \(limit) bytes; select less of each.")
         }
-        result += try engine.blobs.text(of: value)
+        result += try engine.text(of: value)
     }
 
     /// The outcome of a list that one child has decided.

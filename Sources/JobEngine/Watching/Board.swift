@@ -8,15 +8,12 @@ import Synchronization
 /// Progress is never stored, and no round waits for it. A list counts what its children have done.
 package final class Board: Sendable {
     fileprivate struct State {
-        var runs: [JobID: RunProgress] = [:]
-        var lists: [JobID: (row: ListRow, rate: RateMeter)] = [:]
-        /// The jobs whose runs or lists other nodes have reported.
+        /// Jobs with a run or a list.
+        var jobs: [JobID: JobProgress] = [:]
+        /// Those of which only other nodes have reported.
         var heard: Set<JobID> = []
-        /// The parents of running children, and the running children of each parent.
-        var parents: [JobID: JobID] = [:]
+        /// The running children of each job.
         var children: [JobID: Set<JobID>] = [:]
-        /// The number of changes of lists.
-        var listChanges = 0
         /// The clients that wait until the program of a job has written more than `size` bytes, or a run of the job begins or
         /// ends.
         var readers: [JobID: [ObjectIdentifier: (size: Int64, promise: Promise<Void, Never>)]] = [:]
@@ -27,25 +24,43 @@ package final class Board: Sendable {
     /// The progress of a job; nil if the job is not running or has reported nothing.
     package func progress(of job: JobID) -> Progress? { state.withLock { $0.progress(of: job) } }
 
-    func begin(_ progress: RunProgress, of row: JobRow) {
+    func begin(_ order: RunOrder) {
+        let row = order.job
         state.withLock { state in
             state.forgetHeard(row.id)
-            state.runs[row.id] = progress
-            guard let parent = row.parent else { return }
-            state.parents[row.id] = parent.job
-            state.children[parent.job, default: []].insert(row.id)
+            state.jobs[row.id] = JobProgress(
+                run: order.run, owner: row.owner, queue: row.queue, parent: row.parent?.job,
+                list: state.jobs[row.id]?.list)
+            if let parent = row.parent { state.children[parent.job, default: []].insert(row.id) }
         }
         wakeReaders(of: row.id)
     }
 
-    /// Removes a run that is over.
-    func end(_ progress: RunProgress) {
-        state.withLock { state in
-            guard state.runs[progress.job] === progress else { return }
-            state.runs[progress.job] = nil
-            if state.lists[progress.job] == nil { state.remove(progress.job) }
+    /// What a run has reported so far; nothing if it is over.
+    func reports(of run: RunID, of job: JobID) -> JobProgress {
+        state.withLock { $0.jobs[job] }.flatMap { $0.run == run ? $0 : nil } ?? JobProgress()
+    }
+
+    /// Stores what a run reports, on any thread, unless the run is over.
+    func update(_ run: RunID, of job: JobID, _ change: (inout JobProgress) -> Void) {
+        let output: Int64? = state.withLock { state in
+            guard var progress = state.jobs[job], progress.run == run else { return nil }
+            change(&progress)
+            state.jobs[job] = progress
+            return progress.output
         }
-        wakeReaders(of: progress.job)
+        if let output { wakeReaders(of: job, at: output) }
+    }
+
+    /// Removes a run that is over; returns what it has reported.
+    func end(_ run: RunID, of job: JobID) -> JobProgress? {
+        defer { wakeReaders(of: job) }
+        return state.withLock { state in
+            guard let progress = state.jobs[job], progress.run == run else { return nil }
+            state.jobs[job]?.run = nil
+            if progress.list == nil { state.remove(job) }
+            return progress
+        }
     }
 
     /// Stores the present row of a job's list; nil removes the list.
@@ -53,33 +68,30 @@ package final class Board: Sendable {
         state.withLock { state in
             state.forgetHeard(job)
             if let list { return state.put(list) }
-            state.lists[job] = nil
-            if state.runs[job] == nil { state.remove(job) }
+            state.jobs[job]?.list = nil
+            if state.jobs[job]?.run == nil { state.remove(job) }
         }
     }
 
     // MARK: - Other nodes
 
-    /// A run at another node, as it is known already, or else the `new` one.
-    func elsewhere(_ new: RunProgress) -> RunProgress {
+    /// Notes a run at another node, unless a later one or one of this node is known.
+    func hear(_ run: RunID, of job: JobID) {
         state.withLock { state in
-            if let known = state.runs[new.job] {
-                guard state.heard.contains(new.job) else { return new }
-                if known.run >= new.run { return known }
-            } else {
-                state.makeRoom(for: new.job)
-            }
-            state.runs[new.job] = new
-            return new
+            let known = state.jobs[job]
+            if let other = known?.run, !state.heard.contains(job) || other >= run { return }
+            state.makeRoom(for: job)
+            state.jobs[job] = JobProgress(run: run, parent: known?.parent, list: known?.list)
         }
     }
 
     /// Stores a list as another node has it, unless more of it has ended as far as this one knows.
     func hear(_ list: ListRow) {
         state.withLock { state in
-            if let known = state.lists[list.job]?.row, (known.id, known.ended) >= (list.id, list.ended) { return }
-            guard state.runs[list.job] == nil || state.heard.contains(list.job) else { return }
-            if state.lists[list.job] == nil { state.makeRoom(for: list.job) }
+            let known = state.jobs[list.job]
+            if let known = known?.list, (known.id, known.ended) >= (list.id, list.ended) { return }
+            guard known?.run == nil || state.heard.contains(list.job) else { return }
+            if known?.list == nil { state.makeRoom(for: list.job) }
             state.put(list)
         }
     }
@@ -88,7 +100,7 @@ package final class Board: Sendable {
     func forget(_ jobs: [JobID], all: Bool) {
         state.withLock { state in
             if all { for job in state.heard { state.remove(job) } }
-            for job in jobs where state.runs[job] == nil || state.heard.contains(job) { state.remove(job) }
+            for job in jobs where state.jobs[job]?.run == nil || state.heard.contains(job) { state.remove(job) }
         }
         for job in jobs { wakeReaders(of: job) }
     }
@@ -96,26 +108,22 @@ package final class Board: Sendable {
     /// Whether what it has of a job can be shown while the job's row names this run.
     package func isAbout(_ run: RunID?, of job: JobID) -> Bool {
         state.withLock { state in
-            guard state.heard.contains(job), let heard = state.runs[job], state.lists[job] == nil else { return true }
-            return heard.run == run
+            guard state.heard.contains(job), let progress = state.jobs[job], progress.list == nil else { return true }
+            return progress.run == run
         }
     }
 
     /// The running sources of each owner in each queue.
     package var slots: [String: [UInt32: Int]] {
         state.withLock { state in
-            state.runs.values.reduce(into: [:]) { slots, run in
-                if !state.heard.contains(run.job) { slots[run.queue, default: [:]][run.owner, default: 0] += 1 }
+            state.jobs.reduce(into: [:]) { slots, entry in
+                guard entry.value.run != nil, !state.heard.contains(entry.key) else { return }
+                slots[entry.value.queue, default: [:]][entry.value.owner, default: 0] += 1
             }
         }
     }
 
     // MARK: - Output of programs
-
-    /// The run of the program that a job runs; nil if it runs none.
-    package func program(of job: JobID) -> RunProgress? {
-        state.withLock { $0.runs[job] }.flatMap { $0.isProgram ? $0 : nil }
-    }
 
     /// Resolves `promise` when the program of the job has written more than `size` bytes, or a run of the job begins or ends.
     package func awaitOutput(of job: JobID, beyond size: Int64, _ promise: Promise<Void, Never>) {
@@ -137,16 +145,15 @@ package final class Board: Sendable {
 
     // MARK: - News
 
-    /// Whether there are runs, and the number of changes of lists: without either, no progress changes.
-    var activity: (hasRuns: Bool, listChanges: Int) {
-        state.withLock { (!$0.runs.isEmpty, $0.listChanges) }
-    }
+    /// Whether there is no run and no list, so that no progress changes.
+    var isEmpty: Bool { state.withLock(\.jobs.isEmpty) }
 
     /// The present progress of each job with a run or a list.
     func present() -> [JobID: JobProgress] {
         state.withLock { state in
-            Set(state.runs.keys).union(state.lists.keys).reduce(into: [:]) {
-                $0[$1] = JobProgress(state.progress(of: $1), state.runs[$1])
+            Array(state.jobs.keys).reduce(into: [:]) { present, job in
+                present[job] = state.jobs[job]
+                present[job]?.latest = state.progress(of: job)
             }
         }
     }
@@ -165,23 +172,22 @@ extension Board.State {
     fileprivate mutating func forgetHeard(_ job: JobID) { if heard.contains(job) { remove(job) } }
 
     fileprivate mutating func put(_ list: ListRow) {
-        let rate = lists[list.job].flatMap { $0.row.id == list.id ? $0.rate : nil }
-        lists[list.job] = (list, rate ?? RateMeter())
-        listChanges += 1
+        var progress = jobs[list.job] ?? JobProgress()
+        if progress.list?.id != list.id { progress.rate = RateMeter() }
+        progress.list = list
+        jobs[list.job] = progress
     }
 
     fileprivate mutating func remove(_ job: JobID) {
         heard.remove(job)
-        runs[job] = nil
-        lists[job] = nil
-        guard let parent = parents.removeValue(forKey: job) else { return }
+        guard let parent = jobs.removeValue(forKey: job)?.parent else { return }
         children[parent]?.remove(job)
         if children[parent]?.isEmpty == true { children[parent] = nil }
     }
 
     /// The progress of a list is in bytes if any child counts bytes, else in finished children.
     fileprivate mutating func progress(of job: JobID) -> Progress? {
-        guard let list = lists[job]?.row else { return runs[job]?.snapshot.latest }
+        guard let list = jobs[job]?.list else { return jobs[job]?.latest }
         let running = children[job] ?? []
         var bytes = list.bytes
         var total: Int64? = running.count < list.total - list.ended ? nil : bytes
@@ -199,7 +205,7 @@ extension Board.State {
             countsBytes
             ? Progress(completed: bytes, total: total)
             : Progress(completed: Int64(list.ended), total: Int64(list.total), unit: .jobs)
-        sum.rate = lists[job]?.rate.measure(sum.completed)
+        sum.rate = jobs[job]?.rate.measure(sum.completed)
         return sum
     }
 }

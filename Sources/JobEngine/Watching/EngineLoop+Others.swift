@@ -21,7 +21,8 @@ extension EngineLoop {
         nextReport = now.saturatingAdding(Self.reportPause)
         var records = exchange(&listsToTell, with: [:]).values.map(\.record)
         for run in runs.values {
-            guard let record = run.progress.record, record != run.told else { continue }
+            let reports = engine.board.reports(of: run.live.run, of: run.live.job)
+            guard let record = reports.record(of: run.live.job), record != run.told else { continue }
             records.append(record)
             run.told = record
         }
@@ -73,11 +74,8 @@ extension EngineLoop {
 }
 
 extension Engine {
-    /// The run of a job's program at another node; nil if there is none.
-    package func runElsewhere(of job: JobID) -> RunID? {
-        guard let run = board.program(of: job)?.run, run.life != blobs.life else { return nil }
-        return run
-    }
+    /// Whether a run is one of this node.
+    package func runs(_ run: RunID) -> Bool { run.life == blobs.life }
 
     /// Waits until the output of a run at another node can be read here, two seconds at most.
     package func fetchOutput(of run: RunID, for owner: UInt32) async {
@@ -96,14 +94,13 @@ extension RunID {
     fileprivate var json: JSON { [life.json, number.json] }
 }
 
-extension RunProgress {
-    /// What other nodes are told of it; nil before there is something to tell.
-    fileprivate var record: JSON? {
-        let (latest, output) = (snapshot.latest, snapshot.output)
-        guard latest != nil || output != nil || isProgram else { return nil }
+extension JobProgress {
+    /// What other nodes are told of a job's run; nil before there is something to tell.
+    fileprivate func record(of job: JobID) -> JSON? {
+        guard let run, latest != nil || output != nil else { return nil }
         return [
-            job.json, run.json, link.json, attempt.json, isProgram.json, latest?.completed.json ?? .null,
-            latest?.total?.json ?? .null, latest?.unit.rawValue.json ?? .null, output?.json ?? .null,
+            job.json, run.json, latest?.completed.json ?? .null, latest?.total?.json ?? .null,
+            latest?.unit.rawValue.json ?? .null, output?.json ?? .null,
         ]
     }
 }
@@ -124,15 +121,12 @@ extension Board {
             (row.ended, row.bytes) = (Int(ended), bytes)
             return hear(row)
         }
-        guard let run = RunID(record[1]), let link = number(2), let attempt = number(3),
-            case .bool(let isProgram)? = record[4]
-        else { return }
-        let progress = elsewhere(
-            RunProgress(of: job, run, link: Int(link), attempt: Int(attempt), isProgram: isProgram, on: self))
-        if let unit = record[7]?.string, Progress.Unit.isWellFormed(unit) {
-            progress.count(in: Progress.Unit(rawValue: unit))
+        guard let run = RunID(record[1]) else { return }
+        hear(run, of: job)
+        update(run, of: job) { progress in
+            if let unit = record[4]?.string, Progress.Unit.isWellFormed(unit) { progress.unit = .init(rawValue: unit) }
+            if let completed = number(2) { progress.report(ProgressUpdate(completed: completed, total: number(3))) }
+            progress.output = number(5) ?? progress.output
         }
-        if let completed = number(5) { progress.report(ProgressUpdate(completed: completed, total: number(6))) }
-        if let output = number(8) { progress.wrote(output) }
     }
 }

@@ -19,7 +19,7 @@ extension Connection {
                 var spec = call.request.params
                 let isWatched = try MemberReader(spec).flag("watch") ?? false
                 if spec["watch"] != nil { spec["watch"] = nil }
-                let admitted = try admission.admit(spec, from: caller)
+                let admitted = try admission.spec(.object(spec), from: caller)
                 let watch = isWatched ? try makeWatch(naming: 0, bytes: Self.bytesPerSubmission) : nil
                 requests.append(NewJob(admitted, admission.limits, subscription: watch?.subscription))
                 read.append(.success(watch))
@@ -67,22 +67,13 @@ extension Connection {
     }
 }
 
-extension Admission {
-    /// Checks a spec; throws all its mistakes.
-    fileprivate func admit(_ spec: JSONObject, from caller: Caller) throws -> Admitted {
-        do { return try self.spec(.object(spec), from: caller) } catch {
-            guard error.code == ProtocolError.Code.invalidParams.rawValue else { throw error }
-            throw error.with(mistakes: mistakes(in: .object(spec), from: caller))
-        }
-    }
-}
-
 extension Lookup {
     func jobExplain(_ call: Call) throws {
-        let admitted = try engine.admission.admit(call.request.params, from: caller)
+        let admitted = try engine.admission.spec(.object(call.request.params), from: caller)
         let own = (name: admitted.spec.terms.queue, pointer: JSONPointer(["queue"]))
         let present = queues.all.filter(\.takesJobs).map(\.settings.name)
-        if let missing = ([own] + admitted.queues).first(where: { !present.contains($0.name) }) {
+        let names = Set(present)
+        if let missing = ([own] + admitted.queues).first(where: { !names.contains($0.name) }) {
             throw ProtocolError.noQueue(missing, among: present)
         }
         let standings = try engine.reader.standings(of: admitted.jobs.map(\.id))

@@ -60,13 +60,14 @@ extension Connection {
         let offset = Int64(try params.integer("offset", in: -(1 << 53)...1 << 53) ?? 0)
         let wait = try params.number("wait", in: 0...Self.longestWait) ?? 0
         let output = { @Sendable [self] () async throws -> Output in
-            if let run = engine.runElsewhere(of: job) {
-                // Only those who may read the job make another node copy its output.
-                _ = try await look { try $0.job(job).row.id }
+            if engine.settings.store == .postgresql,
+                let run = try await look({ try $0.output(of: job, link: link, attempt: attempt).run }),
+                !engine.runs(run)
+            {
                 await engine.fetchOutput(of: run, for: caller.uid)
             }
             return try await look { lookup in
-                let (file, isOver) = try lookup.output(of: job, link: link, attempt: attempt)
+                let (file, isOver, _) = try lookup.output(of: job, link: link, attempt: attempt)
                 guard let file else { return (OutputPiece(at: offset), isOver) }
                 do throws(StoreError) {
                     let piece = try lookup.engine.blobs.output(file, from: offset, length: bytes, isOver: isOver)

@@ -184,22 +184,21 @@ final class Lookup {
 
     // MARK: - Output of programs
 
-    /// The file with the output of an attempt of a link's program, by default the latest, and whether it writes no more; without
-    /// a file, it wrote nothing or has not begun.
-    func output(of id: JobID, link: Int?, attempt: Int?) throws -> (file: BlobReference?, isOver: Bool) {
-        // Asked first: the output of a program that has ended since is complete.
-        let running = engine.board.program(of: id)
+    /// The file with the output of an attempt of a link's program, by default the latest, and whether the program writes no
+    /// more; without a file, it wrote nothing or has not begun. `run` is the run of a program that is running.
+    func output(
+        of id: JobID, link: Int?, attempt: Int?
+    ) throws -> (file: BlobReference?, isOver: Bool, run: RunID?) {
         let row = try job(id).row
-        guard let link = link ?? running?.link ?? row.latestProgram, row.plan.isProgram(link) else {
+        guard let link = link ?? row.latestProgram, row.plan.isProgram(link) else {
             let place = link.map { "link \($0)" } ?? "it"
             throw SpecError(
                 JSONPointer(["link"]),
                 "Job \(id) has no output of a program, as \(place) runs none; name a link that does.")
         }
-        if let running, running.link == link, attempt ?? running.attempt == running.attempt,
-            engine.board.isAbout(row.run, of: id)
-        {
-            return (running.file, false)
+        let present = max(1, row.attempt)
+        if let run = row.run, row.presentSource == .program, row.link == link, attempt ?? present == present {
+            return (engine.runs(run) ? run.output() : run.outputSoFar(), false, run)
         }
         let kept = row.blobs.last { $0.isOutput && $0.link == link && $0.attempt == attempt ?? $0.attempt }
         let isOver = kept != nil || row.isOver(link, attempt)
@@ -209,7 +208,7 @@ final class Lookup {
                 "The output of attempt \(attempt ?? 0) is not kept, or it wrote nothing; leave \"attempt\" out for the latest."
             )
         }
-        return (kept?.blob, isOver)
+        return (kept?.blob, isOver, nil)
     }
 }
 
