@@ -55,9 +55,7 @@ extension EngineLoop {
             engine.logger.log(CoreLog(.error, text, event: .storageFailed))
         }
         failure = (error, now.steady.saturatingAdding(Self.pause))
-        // The core may know more than is stored, so nothing else is published.
-        engine.published.withLock { $0.storageFailure = error.message }
-        engine.changes.continuation.yield()
+        publish()
     }
 
     /// One turn of the loop while the store fails, which refuses requests without a round.

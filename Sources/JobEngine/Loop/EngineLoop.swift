@@ -44,8 +44,6 @@ final class EngineLoop {
     var listsToTell: [JobID: ListRow] = [:]
     /// Clients that wait for the output of programs at other nodes.
     var outputWaits: [RunID: [Promise<Void, Never>]] = [:]
-    /// Whether the last round left news to the next.
-    private var hasMoreNews = false
     /// Whether the next round tells clients the present state of their jobs, as the node has missed changes.
     private var mustTellAgain = false
     /// Whether jobs were submitted since the room on the disk of the state was looked at, or there was too little.
@@ -187,7 +185,7 @@ final class EngineLoop {
         }
         guard store.life == core.life else { throw StoreError(.write, "Other nodes took this one to be gone.") }
         let news = try core.open(at: now, in: transaction, isReset: isReset)
-        hasMoreNews = news?.hasMore ?? false
+        nextPoll = news?.hasMore == true ? .min : nil
         if let news { engine.board.forget(news.jobs, all: news.hasLostRuns) }
         if mustTellAgain { try core.tellAgain(at: now, in: transaction) }
     }
@@ -224,7 +222,7 @@ final class EngineLoop {
         let effects = core.committed()
         mustTellAgain = false
         if let sharing = store.sharing { tellNodes(sharing) }
-        publish()
+        publish(core.status)
         for input in inputs {
             switch input {
             case .run(let id, .ended), .run(let id, .timer), .run(let id, .job): forget(id, isStored: true)
@@ -256,13 +254,13 @@ final class EngineLoop {
         engine.setPrograms(ofOthers: sharing.otherPrograms)
         tellOthers(sharing)
         let pause = sharing.announce() ?? sharing.pollPause
-        nextPoll = now.steady.saturatingAdding(hasMoreNews ? 0 : pause)
+        nextPoll = nextPoll ?? now.steady.saturatingAdding(pause)
     }
 
-    func publish() {
-        let status = core.status
+    /// Publishes whether the store fails, and what is stored; while it fails, the core may know more.
+    func publish(_ status: Core.Status? = nil) {
         engine.published.withLock { published in
-            published.core = status
+            if let status { published.core = status }
             published.storageFailure = failure?.error.message
         }
         engine.changes.continuation.yield()
