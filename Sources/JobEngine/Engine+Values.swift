@@ -51,8 +51,11 @@ extension Engine {
     /// The end of a run with this outcome and its last progress, and why its files could not be stored.
     func end(
         of run: RunID, _ outcome: Outcome, _ last: JobProgress, body: BlobReference?, room: Int64, url: String?
-    ) -> (end: RunEnd, obstacle: JobError?) {
+    ) -> (result: Expansion.Result, obstacle: JobError?) {
         var archived: BlobReference?
+        func ended(_ outcome: Carried, _ body: BlobReference? = nil) -> Expansion.Result {
+            .event(.ended(RunEnd(outcome, body: body, bytes: last.bytes, output: archived, url: url)))
+        }
         do throws(JobError) {
             if last.output != nil {
                 let output = blobs.measured(run.output())
@@ -63,12 +66,10 @@ extension Engine {
             let value = try outcome.get()
             let stored = try stored(value.utf8, room: room)
             if let body { try blobs.archive(body) }
-            return (RunEnd(.success(stored), body: body, bytes: last.bytes, output: archived, url: url), nil)
+            return (ended(.success(stored), body), nil)
         } catch {
-            var cause = error
-            if case .failure(let own) = outcome { cause = own }
-            let end = RunEnd(.failure(cause), bytes: last.bytes, output: archived, url: url)
-            return (end, outcome == .failure(error) ? nil : error)
+            guard case .failure(let own) = outcome else { return (ended(.failure(error)), error) }
+            return (ended(.failure(own)), own == error ? nil : error)
         }
     }
 }

@@ -20,7 +20,7 @@ package final class Engine: Sendable {
     package let blobs: BlobStore
     /// Whether a backup is being made, and the latest one.
     let backups = Mutex<(isMaking: Bool, latest: StateBackup?)>((false, nil))
-    let clock: EngineClock
+    package let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()
     let templates = TemplateCache()
@@ -197,8 +197,6 @@ package final class Engine: Sendable {
     }
 
     // MARK: - Looking
-
-    package var wallTime: Timestamp { clock.wall() }
 
     /// Why no jobs are accepted: the disk of the state has too little room. Blocks.
     var shortage: String? {

@@ -26,7 +26,7 @@ struct Reload: Sendable {
             logger.error(
                 "The new configuration was not applied; the old one stays in force.",
                 metadata: ["event": "\(CatalogEvent.reloadRefused.name)", "error": "\(error)"])
-            server.refusedConfiguration.withLock { $0 = ("\(error)", engine.wallTime) }
+            server.refusedConfiguration.withLock { $0 = ("\(error)", engine.clock.wall()) }
             return "the new configuration was not applied: \(error)"
         }
     }

@@ -80,5 +80,4 @@ package struct JobChange: Sendable {
     package let document: NewJobRow.Document?
     /// The template that makes the job with its item, if its spec is short and its list is open.
     package let template: StoredValue?
-    package var isLast: Bool { row.state.isTerminal }
 }

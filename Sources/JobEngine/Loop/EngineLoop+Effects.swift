@@ -52,7 +52,7 @@ extension EngineLoop {
     // MARK: - Subscribers
 
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
-        if change.isLast { engine.board.wakeReaders(of: change.row.id) }
+        if change.row.state.isTerminal { engine.board.wakeReaders(of: change.row.id) }
         deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
     }
 

@@ -44,11 +44,6 @@ extension EngineLoop {
         answer(id, .failed(ProtocolError(.storage, error.message)))
     }
 
-    func endFailing() {
-        if failure != nil { engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks)) }
-        failure = nil
-    }
-
     private func beginFailing(_ error: StoreError) {
         if failure == nil {
             let text = "Nothing can be stored; no new jobs until that works again: \(error.message)"

@@ -93,10 +93,7 @@ extension EngineLoop {
 
     func makeChildren(_ id: RunID, from index: Int) {
         guard let run = runs[id], case .makingChildren(let children) = run.state else { return }
-        engine.work(id, of: run.live.owner) {
-            let (event, obstacle) = children.children(from: index)
-            return (.event(event), obstacle)
-        }
+        engine.work(id, of: run.live.owner) { children.children(from: index) }
     }
 
     /// Ends a run; exactly one ``RunEvent/ended(_:)`` follows.
@@ -190,8 +187,7 @@ extension EngineLoop {
                 && (try? outcome.get())?.size ?? 0 <= Self.shortResult
             // Writing a long result takes milliseconds and maybe a file.
             engine.work(id, of: owner, blocks: !isSmall) {
-                let (end, obstacle) = engine.end(of: id, outcome, last, body: body, room: room, url: url)
-                return (.event(.ended(end)), obstacle)
+                engine.end(of: id, outcome, last, body: body, room: room, url: url)
             }
         }
     }

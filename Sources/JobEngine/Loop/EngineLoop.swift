@@ -218,7 +218,10 @@ final class EngineLoop {
     }
 
     func committed(_ scope: Scope, _ inputs: [CoreInput]) {
-        if scope != .removal { endFailing() }
+        if failure != nil, scope != .removal {
+            engine.logger.log(CoreLog(.notice, "Storing works again.", event: .storageWorks))
+            failure = nil
+        }
         let effects = core.committed()
         mustTellAgain = false
         if let sharing = store.sharing { tellNodes(sharing) }

@@ -31,7 +31,7 @@ struct ChildMaker: Sendable {
     }
 
     /// The next children from an index on, and why the document of one could not be stored.
-    func children(from index: Int) -> (made: RunEvent, obstacle: JobError?) {
+    func children(from index: Int) -> (result: Expansion.Result, obstacle: JobError?) {
         var made: [NewChildRow] = []
         var obstacle: JobError?
         var bytes: Int64 = 0
@@ -43,7 +43,7 @@ struct ChildMaker: Sendable {
             made.append(child)
             next += 1
         }
-        return (.children(made, isLast: next >= list.total), obstacle)
+        return (.event(.children(made, isLast: next >= list.total)), obstacle)
     }
 
     private func child(_ index: Int) -> NewChildRow {

@@ -113,15 +113,14 @@ struct Expansion: Sendable {
     /// The action of the present link as it was written.
     private func step(in spec: JSON) -> (action: String, written: JSON)? {
         guard row.link > 0 else { return spec["source"].map { ("source", $0) } }
-        guard row.plan.links.indices.contains(row.link - 1), let link = spec["then"]?[row.link - 1] else { return nil }
-        let branch =
-            switch row.plan.links[row.link - 1] {
-            case .pair: row.carried?.error == nil ? "then" : "fail"
-            case .both: "both"
-            case .finally: "finally"
+        let link = spec["then"]?[row.link - 1]
+        for branch in [row.carried?.error == nil ? "then" : "fail", "both", "finally"] {
+            for action in ["source", "return", "throw"] {
+                // Null is a value that a step can return.
+                if let written = link?[branch]?[action], action == "return" || !written.isNull {
+                    return (action, written)
+                }
             }
-        for action in ["source", "return", "throw"] {
-            if let written = link[branch]?[action], action == "return" || !written.isNull { return (action, written) }
         }
         return nil
     }

@@ -78,7 +78,7 @@ extension Lookup {
             zone = zones[name] ?? nil
         }
         // Times that are done do not come again after the clock was set back.
-        let last = max(engine.wallTime, schedule.floor)
+        let last = max(engine.clock.wall(), schedule.floor)
         return zone.flatMap { schedule.timing.next(after: last, since: schedule.setAt, in: $0) }
     }
 

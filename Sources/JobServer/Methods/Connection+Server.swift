@@ -113,7 +113,7 @@ extension Lookup {
         _ = try call.params()
         let found = try engine.reader.nodes()
         let own = NodeRow(
-            engine.settings.node, startedAt: server.startedAt, seen: engine.wallTime, state: .running,
+            engine.settings.node, startedAt: server.startedAt, seen: engine.clock.wall(), state: .running,
             running: engine.board.slots.values.reduce(0) { $0 + $1.values.reduce(0, +) })
         // The daemon that answers runs, even if it could not tell the database for a while.
         let nodes = (found.isEmpty ? [own] : found).map { $0.json(isAnswering: $0.node.name == own.node.name) }
