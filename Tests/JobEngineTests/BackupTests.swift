@@ -31,8 +31,8 @@ import Testing
             let first = try await test.engine.backUp(at: 5)
             #expect(!FileManager.default.fileExists(atPath: path))
             #expect(first.size == 6)
-            #expect(try first.read(offset: 4, length: 10)?.bytes == Array("ef".utf8))
-            #expect(try first.read(offset: 9, length: 1)?.bytes.isEmpty == true)
+            #expect(try first.read(offset: 4, length: 10).bytes == Array("ef".utf8))
+            #expect(try first.read(offset: 9, length: 1).bytes.isEmpty)
             // It was read just now.
             #expect(await refused(at: 6))
             #expect(await !refused(at: .max))

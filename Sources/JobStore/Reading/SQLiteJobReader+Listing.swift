@@ -10,31 +10,32 @@ extension SQLiteJobReader {
         _ filter: JobFilter, atMost limit: Int, on connection: SQLiteConnection
     ) throws(StoreError) -> (ids: [JobID], end: JobID?) {
         let isBefore: (JobID, JobID) -> Bool = filter.order == .oldest ? { $0 < $1 } : { $0 > $1 }
-        var (found, ends): ([JobID], [JobID]) = ([], [])
-        for selection in try selections(filter, on: connection) {
-            let (ids, last) = try look(selection, limit, on: connection)
-            found += ids
-            if let last { ends.append(last) }
+        var (filter, found, end): (_, [JobID], JobID?) = (filter, [], nil)
+        for (owner, state) in try selections(filter, on: connection) {
+            let (ids, last) = try look(Selection(filter, owner: owner, state: state), limit, on: connection)
+            found = (found + ids).sorted(by: isBefore)
+            end = last ?? end
+            if found.count > limit { end = found[limit - 1] }
+            guard let end else { continue }
+            // Jobs behind it are for the next snapshot.
+            found.removeAll { isBefore(end, $0) }
+            filter.ids = (filter.ids ?? 0...JobID.max).clamped(to: filter.order == .oldest ? 0...end : end...JobID.max)
         }
-        let end = ends.min(by: isBefore)
-        // Jobs behind it are for the next snapshot.
-        if let end { found.removeAll { isBefore(end, $0) } }
-        found.sort(by: isBefore)
-        return found.count > limit ? (Array(found.prefix(limit)), found[limit - 1]) : (found, end)
+        return (found, end)
     }
 
     private static func selections(
         _ filter: JobFilter, on connection: SQLiteConnection
-    ) throws(StoreError) -> [Selection] {
-        if filter.parent != nil { return [Selection(filter)] }
+    ) throws(StoreError) -> [(owner: Int64?, state: JobState?)] {
+        if filter.parent != nil { return [(nil, nil)] }
         let table = filter.tag == nil ? "jobs WHERE \(Selection.isListed) AND" : "tags WHERE"
         let owners =
             if let owner = filter.owner { [Int64(owner)] } else {
                 try connection.distinct("SELECT min(owner) FROM \(table) owner > ?1")
             }
-        if filter.tag != nil { return owners.map { Selection(filter, owner: $0) } }
+        if filter.tag != nil { return owners.map { ($0, nil) } }
         let states = JobState.allCases.filter { filter.states.isEmpty || filter.states.contains($0) }
-        return owners.flatMap { owner in states.map { Selection(filter, owner: owner, state: $0) } }
+        return owners.flatMap { owner in states.map { (owner, $0) } }
     }
 
     /// The first `limit` jobs that fit, and the last one that was tested if there may be more.

@@ -165,7 +165,9 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
         let name = !isPooled && statements.count < Self.mostStatements ? "s\(number)" : ""
         number += 1
         let types = parameters.map(\.type)
-        guard PQsendPrepare(pointer, name, sql.replacing("?", with: "$"), Int32(types.count), types) == 1 else {
+        // By bytes, as `replacing` takes longer than the server.
+        let text = String(decoding: sql.utf8.map { $0 == UInt8(ascii: "?") ? UInt8(ascii: "$") : $0 }, as: UTF8.self)
+        guard PQsendPrepare(pointer, name, text, Int32(types.count), types) == 1 else {
             throw broken(message)
         }
         if !name.isEmpty { statements[sql] = name }
