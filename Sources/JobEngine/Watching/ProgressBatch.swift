@@ -3,8 +3,8 @@ import Synchronization
 
 /// The progress of many jobs, and the output of their programs, shared by all subscribers that get the same rows.
 package final class ProgressBatch: Sendable {
-    /// The texts of all rows, one after the other, and the end of each.
-    package typealias Text = (bytes: [UInt8], ends: [Int])
+    /// The texts of all rows, one after the other; the offset of each, and of the end.
+    package typealias Text = (bytes: [UInt8], offsets: [Int])
 
     /// One row for each job with progress, then one for each with output, by id.
     package let rows: [ProgressRow]
@@ -19,11 +19,12 @@ package final class ProgressBatch: Sendable {
         text.withLock { text in
             if let text { return text }
             var writer = JSONWriter(reservingCapacity: rows.count * 160)
-            let ends = rows.map { row in
+            var offsets = [0]
+            for row in rows {
                 write(row, &writer)
-                return writer.bytes.count
+                offsets.append(writer.bytes.count)
             }
-            let written = (writer.bytes, ends)
+            let written = (writer.bytes, offsets)
             text = written
             return written
         }

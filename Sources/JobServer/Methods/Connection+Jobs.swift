@@ -27,11 +27,10 @@ extension Connection {
                 read.append(.failure(ProtocolError(of: error)))
             }
         }
-        let submitted = read
         // Even if none is left: refusals are answered after the submissions before them.
-        engine.ask(.submit(requests), for: caller) { [loop] answer in
+        engine.ask(.submit(requests), for: caller) { [loop, read] answer in
             // The engine continues meanwhile.
-            loop.submit { self.reply(to: calls, submitted, answer, done) }
+            loop.submit { self.reply(to: calls, read, answer, done) }
         }
     }
 

@@ -44,16 +44,28 @@ struct WaitingBatch {
                 JobNotification.writeOutput(link: row.link, attempt: attempt, size: size, to: &writer)
             }
         }
-        let end = buffer.writerIndex + limit
-        while written < batch.rows.count, buffer.writerIndex < end {
-            defer { written += 1 }
-            if !replaced.isEmpty, replaced.remove(written) != nil { continue }
-            let (job, isOutput) = (batch.rows[written].job, batch.rows[written].isOutput)
-            numbers[job, default: 0] += isOutput ? 0 : 1
-            let body = text.bytes[(written > 0 ? text.ends[written - 1] : 0)..<text.ends[written]]
-            buffer.writeLine(
-                isOutput ? outputHead : progressHead, job: job, seq: isOutput ? nil : numbers[job], body: body)
+        var (end, size) = (written, 0)
+        while end < batch.rows.count, end == written || size < limit {
+            end += 1
+            size = text.offsets[end] - text.offsets[written] + (end - written) * progressHead.room
         }
+        // All at once: each access to the buffer alone would take as long as a line.
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
+            guard let first = target.baseAddress else { return 0 }
+            return text.bytes.withUnsafeBytes { bytes in
+                var position = first
+                for index in written..<end {
+                    if replaced.remove(index) != nil { continue }
+                    let (job, isOutput) = (batch.rows[index].job, batch.rows[index].isOutput)
+                    if !isOutput { numbers[job, default: 0] += 1 }
+                    let body = UnsafeRawBufferPointer(rebasing: bytes[text.offsets[index]..<text.offsets[index + 1]])
+                    position = (isOutput ? outputHead : progressHead).write(
+                        job: job, seq: isOutput ? nil : numbers[job], body: body, to: position)
+                }
+                return position - first
+            }
+        }
+        written = end
         if written == batch.rows.count { self.batch = nil }
     }
 }
