@@ -31,9 +31,10 @@ extension Configuration {
 
     /// Reads defaults, file, variables and flags; each overrides those before it.
     ///
-    /// Credentials are read if the service manager passes any, or if `needsSecrets`; otherwise they are only checked.
+    /// Credentials are read if the service manager passes any, or if the program `serves`; otherwise they are only checked, and
+    /// no socket is needed.
     static func load(
-        _ flags: Flags, environment: [String: String], needsSecrets: Bool = true
+        _ flags: Flags, environment: [String: String], serves: Bool = true
     ) throws(ConfigurationErrors) -> Configuration {
         let instance = Instance(flags.instance, environment: environment)
         let path = flags.config ?? instance.configurationFile
@@ -62,9 +63,10 @@ extension Configuration {
             guard let key = ConfigurationKey.named(name) else { continue }
             errors += configuration.apply(key, ConfigurationValue(text), from: flag)
         }
-        if isRead { errors += configuration.missing(besides: Set(errors.compactMap(\.key))) }
+        let known = errors.compactMap(\.key) + (serves ? [] : ["socket.path"])
+        if isRead { errors += configuration.missing(besides: Set(known)) }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
-        for entry in needsSecrets || secrets != nil ? configuration.credentials : [] {
+        for entry in serves || secrets != nil ? configuration.credentials : [] {
             do throws(ConfigurationErrors) {
                 configuration.http.credentials.append(try entry.reading(from: secrets))
             } catch {

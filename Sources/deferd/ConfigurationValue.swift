@@ -57,9 +57,10 @@ extension ConfigurationValue {
         return mode
     }
 
-    func path() throws -> String {
+    func path(atMost most: Int = .max) throws -> String {
         let path = try text()
         guard path.hasPrefix("/") else { throw ConfigurationErrors("must be an absolute path") }
+        guard path.utf8.count <= most else { throw ConfigurationErrors("must have at most \(most) bytes") }
         return path
     }
 

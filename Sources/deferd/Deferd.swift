@@ -76,7 +76,7 @@ struct Deferd: AsyncParsableCommand {
         do {
             return try Configuration.load(
                 flags, environment: ProcessInfo.processInfo.environment,
-                needsSecrets: !check && !verifyState)
+                serves: !check && !verifyState)
         } catch {
             throw Self.ended(error.errors.map(\.description), .configuration, destination)
         }

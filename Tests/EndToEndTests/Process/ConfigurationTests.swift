@@ -26,6 +26,7 @@ import Testing
             ("\n\nlimits:\n\n  inFlight: 0", 5, "limits.inFlight"), ("limits:\n  inFlight: 1.5", 2, "limits.inFlight"),
             ("limits:\n  outbound: -1", 2, "limits.outbound"), ("socket:\n  mode: 999", 2, "socket.mode"),
             ("socket:\n  mode: rw", 2, "socket.mode"), ("socket:\n  path: relative", 2, "socket.path"),
+            ("socket:\n  path: /" + String(repeating: "s", count: 107), 2, "socket.path"),
             ("state:\n  directory: here", 2, "state.directory"), ("downloads:\n  roots: [/a, b]", 2, "downloads.roots"),
             ("downloads:\n  roots: /a", 2, nil), ("queues:\n  default: 0", 2, "queues"),
             ("queues:\n  default: two", 2, "queues.default"), ("queues: [a]", 1, "queues"),
@@ -198,15 +199,17 @@ import Testing
         }
     }
 
-    @Test func check_saysWhatIsMissing_whenADefaultNeedsIt() async throws {
-        let command = [BuiltProgram.deferd, "--instance", "user", "--check"]
+    @Test func start_saysWhatIsMissing_whenADefaultNeedsIt() async throws {
+        let command = [BuiltProgram.deferd, "--instance", "user"]
         let (end, _, errors) = try await ChildProcess.run(command, environment: ["HOME": "/h"])
         #expect(end == .code(78))
         #expect(errors.contains("as XDG_RUNTIME_DIR is not set") && errors.contains("--socket"), "\(errors)")
-        let (good, output, _) = try await ChildProcess.run(
-            command, environment: ["HOME": "/h", "XDG_RUNTIME_DIR": "/r"])
+        // A check needs no socket, so that cron can run it.
+        let (good, output, _) = try await ChildProcess.run(command + ["--check"], environment: ["HOME": "/h"])
         #expect(good == .code(0))
         #expect(output == "The configuration is good; there is no file, and the defaults hold.\n")
+        let (bad, _, missing) = try await ChildProcess.run(command + ["--check"], environment: [:])
+        #expect(bad == .code(78) && missing.contains("as neither XDG_STATE_HOME nor HOME is set"), "\(missing)")
     }
 
     @Test func variable_winsOverFile_andFlagOverVariable() async throws {
