@@ -154,19 +154,27 @@ struct Surroundings: Sendable {
     }
 
     /// The path of a transfer as the daemon gets it: one of the caller's own gets a path in this process's directory, without
-    /// symbolic links, which it does not follow.
-    static func path(_ text: String, isOwn: Bool) throws(CommandFailure) -> String {
+    /// symbolic links, which the daemon does not follow. A link to a directory is that directory, and one to a file that
+    /// `isRead` is that file.
+    static func path(_ text: String, isOwn: Bool, isRead: Bool = false) throws(CommandFailure) -> String {
         let home = text.hasPrefix("~/") ? ProcessInfo.processInfo.environment["HOME"] : nil
         let path = home.map { $0 + text.dropFirst() } ?? text
         guard isOwn else { return path }
         let whole = try CommandOptions.absolute(path)
+        if isRead || isFile(whole, S_IFDIR), let real = try real(whole) { return real }
         let name = whole.utf8.lastIndex(of: UInt8(ascii: "/")).map { whole[$0...] } ?? ""
-        guard let directory = realpath(String(whole.dropLast(name.count)) + "/", nil) else { return whole }
-        defer { free(directory) }
-        guard let text = String(validatingCString: directory) else {
-            throw CommandFailure.notUTF8("The directory", directory, "name another.")
+        guard let directory = try real(String(whole.dropLast(name.count)) + "/") else { return whole }
+        return (directory == "/" ? "" : directory) + name
+    }
+
+    /// The path without symbolic links; nil if there is nothing.
+    private static func real(_ path: String) throws(CommandFailure) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        guard let text = String(validatingCString: real) else {
+            throw CommandFailure.notUTF8("The path", real, "name another.")
         }
-        return (text == "/" ? "" : text) + name
+        return text
     }
 
     /// The umask of this process, in octal digits.

@@ -183,7 +183,7 @@ struct UploadCommand: DaemonCommand {
     func source(isOwn: Bool) throws(CommandFailure) -> JSONObject {
         [
             "type": SourceType.upload.rawValue.json, "url": url.json,
-            "path": try Surroundings.path(path, isOwn: isOwn).json,
+            "path": try Surroundings.path(path, isOwn: isOwn, isRead: true).json,
             "method": method?.rawValue.json, "headers": fields.headers, "checksum": checksum,
         ]
     }

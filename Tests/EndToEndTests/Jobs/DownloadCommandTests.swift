@@ -101,9 +101,15 @@ import Testing
             let named = try await deferctl(["download", "-q", origin.url("/get?id=7")])
             #expect(named.output == "\(directory.path)/b.txt\n", "\(named.errors)")
             origin["/store"] = OriginResource(text: "kept")
-            let sent = try await deferctl(["upload", "-q", "./here", origin.url("/store")])
-            #expect(sent.end == .code(0), "\(sent.errors)")
-            #expect(origin.log.last("/store")?.body == Array("content of a".utf8))
+            symlink("new", directory.path + "/link")
+            let linked = try await deferctl(["download", "-q", origin.url("/get?id=7"), "--to", "link"])
+            #expect(linked.output == "\(directory.path)/new/b.txt\n", "\(linked.errors)")
+            symlink("here", directory.path + "/there")
+            for path in ["./here", "there"] {
+                let sent = try await deferctl(["upload", "-q", path, origin.url("/store")])
+                #expect(sent.end == .code(0), "\(sent.errors)")
+                #expect(origin.log.last("/store")?.body == Array("content of a".utf8))
+            }
         }
     }
 
