@@ -73,8 +73,7 @@ actor OutputFollower {
             if gap > 0 {
                 dropped += gap
                 console.say(
-                    "\(gap) bytes of output of job \(job) are missing here, as the daemon kept only the beginning and "
-                        + "the end.")
+                    "\(gap) bytes of output of job \(job) are missing here, which the daemon had no room to keep.")
             }
             offset = piece.next
             if piece.isLast { return }

@@ -93,8 +93,8 @@ extension QueueChange {
             guard names.contains(queue) else {
                 throw CommandFailure(
                     .badData,
-                    "There is no queue \"\(queue)\", only \(names.joined(separator: ", ")). See them with: "
-                        + "deferctl queue list")
+                    "There is no queue \"\(queue)\", only \(names.joined(separator: ", ")); check its name, or add it "
+                        + "to the daemon's configuration.")
             }
             return try await client.setQueue(queue, settings)
         }
