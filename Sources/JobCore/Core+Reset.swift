@@ -125,7 +125,7 @@ extension Core {
         guard row.step?.isRepeatable == false else { return nil }
         return JobError(
             .interrupted,
-            "The daemon \(isCrash ? "was killed" : "stopped") while this ran, and it may have had an effect; "
+            "The daemon \(isCrash ? "was killed" : "stopped, or lost its database,") while this ran, and it may have had an effect; "
                 + "check that, then retry the job. A job with \"retry\" is repeated.")
     }
 

@@ -35,6 +35,10 @@ struct DoctorCommand: DaemonCommand {
             }
         } catch let error as JobClientError {
             let failure = CommandFailure(error)
+            if error.rpc?.kind == "storage" {
+                try add([Finding("storage", .error, failure.message)])
+                return .jobFailed
+            }
             let next =
                 switch error.code {
                 case .denied: SocketGroup.nextForDenied(user, group: SocketGroup.name(at: path))

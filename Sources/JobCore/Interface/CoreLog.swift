@@ -89,7 +89,7 @@ extension CoreLog.Event {
         return switch self {
         case .accepted: "Job \(job) was accepted."
         case .started: "Job \(job) runs its link \(link), attempt \(row.attempt)."
-        case .resumed: "Job \(job) goes on at its link \(link), as the daemon has started."
+        case .resumed: "Job \(job) goes on at its link \(link), as the daemon that ran it has ended."
         case .linkEnded(let link, let error): "Link \(link) of job \(job) \(error == nil ? "ended" : "failed")\(reason)"
         case .retrying(let seconds, _): "Job \(job) tries its link \(link) again in \(JSON(seconds)) seconds\(reason)"
         case .retried: "Job \(job) runs again, as its owner asked."
