@@ -77,7 +77,9 @@ extension ExitStatus {
                 case .notFound, .wrongState, .keyConflict, .invalidParams: .badData
                 case .forbidden: .forbidden
                 case .busy, .shuttingDown, .timeout, .storage: .tryAgain
-                case .parse, .invalidRequest, .methodNotFound, .internal, nil: .bug
+                // Another version of the daemon, or a store without it.
+                case .methodNotFound: .configuration
+                case .parse, .invalidRequest, .internal, nil: .bug
                 }
             default: .bug
             }

@@ -19,7 +19,7 @@ typealias Status = DeferctlCommands.ExitStatus
     @Test(arguments: [
         (-32001, Status.badData), (-32002, .forbidden), (-32003, .tryAgain), (-32004, .badData),
         (-32005, .tryAgain), (-32006, .badData), (-32007, .tryAgain), (-32008, .tryAgain), (-32602, .badData),
-        (-32601, .bug), (-32603, .bug), (-32700, .bug), (-1, .bug),
+        (-32601, .configuration), (-32603, .bug), (-32700, .bug), (-1, .bug),
     ])
     func remoteError_hasItsStatus(code: Int, status: Status) {
         let remote = JobClientError.Remote(code: code, kind: nil, message: "Said.", data: [:])
