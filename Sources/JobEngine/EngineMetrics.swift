@@ -15,7 +15,10 @@ package final class EngineMetrics: Sendable {
         var count: Int { results.values.reduce(0, +) }
     }
 
-    private let attempts = Mutex(SourceType.allCases.reduce(into: [SourceType: Attempts]()) { $0[$1] = Attempts() })
+    /// All other sources are values and waits, which have no attempts.
+    private static let types: [SourceType] = [.url, .download, .json, .upload, .program]
+
+    private let attempts = Mutex(types.reduce(into: [SourceType: Attempts]()) { $0[$1] = Attempts() })
 
     func ended(_ type: SourceType?, _ outcome: Outcome, milliseconds: Int64) {
         guard let type else { return }

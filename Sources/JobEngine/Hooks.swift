@@ -37,8 +37,9 @@ final class Hooks: Sendable {
             do {
                 try await run(job, owner, engine)
             } catch {
+                let reason = (error as? JobError)?.message ?? "\(error)"
                 engine.logger.warning(
-                    "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(error)"])
+                    "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(reason)"])
             }
             jobs.withLock { $0.finish(owner) }
             startNext(engine)
