@@ -7,9 +7,18 @@ package import NIOCore
 /// A handler in the connection's pipeline would decode everything from one read of the socket at once, up to a thousand
 /// times as many bytes, without regard to room.
 package final class Inflater {
-    package enum Failure: Error {
+    package enum Failure: Error, CustomStringConvertible {
         case damaged(String)
         case truncated, surplus, tooLarge
+
+        package var description: String {
+            switch self {
+            case .damaged(let reason): reason
+            case .truncated: "it ends too early"
+            case .surplus: "other bytes follow its end"
+            case .tooLarge: "it is too large"
+            }
+        }
     }
 
     private static let piece = 64 << 10

@@ -86,11 +86,19 @@ extension JobError {
         self.init(.tls, message)
     }
 
-    /// The reason that BoringSSL names, as in `... OPENSSL_internal:WRONG_VERSION_NUMBER at ...`, where it also names its
-    /// source files.
+    /// The reason as a clause: that which BoringSSL names, as in `... OPENSSL_internal:WRONG_VERSION_NUMBER at ...`, where it
+    /// also names its source files.
     static func reason(ofTLS error: any Error) -> String {
+        switch error {
+        case let error as IOError: return "\(Errno(rawValue: error.errnoCode))"
+        case NIOSSLError.noSuchFilesystemObject: return "there is no such file"
+        case NIOSSLError.failedToLoadCertificate: return "it has no valid certificate"
+        case NIOSSLError.failedToLoadPrivateKey: return "it has no valid key"
+        case NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])): return "the connection was closed"
+        default: break
+        }
         let text = "\(error)"
-        guard let mark = text.firstRange(of: "OPENSSL_internal:") else { return text.shortened(to: 200) }
+        guard let mark = text.firstRange(of: "OPENSSL_internal:") else { return "the reason is unknown" }
         let reason = text[mark.upperBound...].prefix { $0.isLetter || $0.isNumber || $0 == "_" }
         return reason.lowercased().replacing("_", with: " ")
     }
@@ -106,9 +114,11 @@ extension JobError {
         }
     }
 
-    init(connectTimeout url: RequestURL) {
+    init(connectTimeout url: RequestURL, through proxy: ProxyAddress? = nil) {
+        let way = proxy.map { " through the proxy \(RequestURL.text(of: $0.host)):\($0.port)" } ?? ""
         self.init(
-            .connect, "Connecting to \(url.hostAndPort) took too long; try again later, or raise http.connectTimeout.",
+            .connect,
+            "Connecting to \(url.hostAndPort)\(way) took too long; try again later, or raise http.connectTimeout.",
             retryable: true)
     }
 

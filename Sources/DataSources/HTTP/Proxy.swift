@@ -46,7 +46,8 @@ struct ProxyExceptions: Sendable {
             + texts.compactMap { AddressBlock($0) }
         hosts = try AccessPolicy.parsed(
             ["localhost", "*.localhost"] + texts.filter { AddressBlock($0) == nil }, "http.noProxy",
-            "host; write a name, *.name, an address, or a network such as 10.0.0.0/8", HostPattern.init)
+            "host; write a name, *.name, an address, or a network such as 10.0.0.0/8"
+        ) { IPAddress($0) == nil ? HostPattern($0) : nil }
     }
 
     func include(_ host: RequestURL.Host) -> Bool {

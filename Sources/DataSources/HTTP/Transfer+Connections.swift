@@ -16,7 +16,9 @@ extension Transfer {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
         let tls = url.scheme == "https" ? try await tlsContext(for: url) : nil
-        let limit = TransferControl.Limit(deadline: deadline) { JobError(connectTimeout: url) }
+        let limit = TransferControl.Limit(deadline: deadline) { [rules] in
+            JobError(connectTimeout: url, through: rules.proxy(for: url))
+        }
         let connection: ServerConnection = try await control.wait(limit: limit) { promise in
             bootstrap(for: url, key, tls)
                 .resolver(KnownAddresses(addresses: addresses, loop: loop))
@@ -28,11 +30,6 @@ extension Transfer {
                 }
         }
         do throws(JobError) {
-            let limit = TransferControl.Limit(deadline: deadline) {
-                tls == nil
-                    ? JobError(connectTimeout: url)
-                    : JobError(.tls, "\(url.hostAndPort) did not finish its TLS handshake in time; check the port.")
-            }
             try await control.wait(limit: limit) { promise in
                 connection.readiness.deferred.upon { readiness in
                     promise.resolve(readiness.get().mapError { JobError(transport: $0, to: url) })
@@ -51,7 +48,8 @@ extension Transfer {
     ) -> ClientBootstrap {
         let proxy = rules.proxy(for: url).flatMap { $0.forwards(url) ? nil : $0 }
         return ClientBootstrap(group: loop)
-            .connectTimeout(.seconds(saturating: settings.http.connectTimeout))
+            // After the limit of the wait for it, whose error names the proxy.
+            .connectTimeout(.seconds(saturating: settings.http.connectTimeout + 1))
             // NIO keeps as many buffers of a fast connection. With one of 256 KiB, the row `large` takes a third more CPU.
             .channelOption(.maxMessagesPerRead, value: 4)
             .channelOption(

@@ -114,10 +114,13 @@ struct AddressBlock: Sendable, Hashable {
     private let prefix: IPAddress
     private let mask: SIMD16<UInt8>
 
-    /// Reads a block; a single address without a length.
+    /// Reads a block; a single address without a length. IPv4 addresses have four decimal parts without leading zeros:
+    /// `192.168/16` would be 192.0.0.168.
     init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count <= 2, let address = IPAddress(parts[0]) else { return nil }
+        guard parts.count <= 2, let address = IPAddress(parts[0]),
+            !address.isVersion4 || address.description == parts[0]
+        else { return nil }
         let bits = address.isVersion4 ? 32 : 128
         guard let length = parts.count == 1 ? bits : Int(parts[1]), (0...bits).contains(length) else { return nil }
         prefix = address

@@ -1,5 +1,6 @@
 import Glibc
 import JobModel
+import Logging
 import NIOCore
 import Synchronization
 import SystemPackage
@@ -15,6 +16,8 @@ final class OutputWriter: Sendable {
     private struct State {
         var head: OutputLog.Head
         var file: OpenFile?
+        /// Whether the file has a head, without which readers find nothing.
+        var isBegun = false
         /// One for each unit.
         var leases: [Lease] = []
         /// The bits and bytes of the last group, which the next byte of output may continue.
@@ -35,6 +38,9 @@ final class OutputWriter: Sendable {
 
     /// The bytes of output so far, of both streams.
     var size: Int64 { state.withLock { Int64($0.head.size + $0.head.dropped) } }
+
+    /// The bytes of output that were dropped without a file that tells so.
+    var untold: Int64 { state.withLock { $0.isBegun ? 0 : Int64($0.head.dropped) } }
 
     var tail: String {
         let tail = state.withLock(\.tail)
@@ -66,11 +72,14 @@ final class OutputWriter: Sendable {
             }
         } catch {
             // What could not be written is dropped.
+            transfer.shared.logger.warning(
+                "Output of a program is dropped, as its log cannot be written.",
+                metadata: ["job": "\(transfer.context.job)", "error": "\(error)"])
         }
         guard !rest.isEmpty else { return }
         state.head.dropped += UInt64(rest.count)
-        // On a broken disk, the count is lost too.
-        if state.file != nil { try? writeHead(state) }
+        // Without a head, the result of the job tells the count.
+        if state.file != nil { try? writeHead(&state) }
     }
 
     /// Whether there is a place for the next byte, or the user's quota and the disk have room for another unit.
@@ -114,7 +123,7 @@ final class OutputWriter: Sendable {
         // Readers look for the bytes once the head counts them.
         let (count, before) = (min(room, bytes.count), state.head)
         state.head.size += UInt64(count)
-        do throws(Errno) { try writeHead(state) } catch {
+        do throws(Errno) { try writeHead(&state) } catch {
             state.head = before
             throw error
         }
@@ -122,9 +131,11 @@ final class OutputWriter: Sendable {
         return count
     }
 
-    private func writeHead(_ state: borrowing State) throws(Errno) {
+    private func writeHead(_ state: inout State) throws(Errno) {
+        let file = state.file?.descriptor ?? -1
         try withUnsafeBytes(of: state.head) { (bytes) throws(Errno) in
-            try transfer.files.writeAt(state.file?.descriptor ?? -1, 0, bytes)
+            try transfer.files.writeAt(file, 0, bytes)
         }
+        state.isBegun = true
     }
 }

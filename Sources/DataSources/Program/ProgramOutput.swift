@@ -69,7 +69,9 @@ final class ProgramOutput: Sendable {
             if kept > 0 || size == 0 { body.add(to: &result, as: "output", isLine: true) }
         }
         result["size"] = JSON(size)
-        if kept < size { result["omitted"] = JSON(size - kept) }
+        // The result may have what the log lacks.
+        let omitted = max(size - kept, Int(log.untold))
+        if omitted > 0 { result["omitted"] = JSON(omitted) }
         return .object(result)
     }
 

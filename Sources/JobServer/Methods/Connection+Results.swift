@@ -69,6 +69,7 @@ extension Connection {
             return try await look { lookup in
                 let (file, isOver, _) = try lookup.output(of: job, link: link, attempt: attempt)
                 guard let file else { return (OutputPiece(at: offset), isOver) }
+                if isOver, file.size == 0 { return (try lookup.lostOutput(of: job, from: offset), true) }
                 do throws(StoreError) {
                     let piece = try lookup.engine.blobs.output(file, from: offset, length: bytes, isOver: isOver)
                     return (piece, isOver && piece.next >= piece.size)

@@ -123,8 +123,23 @@ import TestOrigin
             let deferred = try bench.start(["type": "url", "url": .string("https://127.0.0.1:\(origin.port)/")])
             await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
             let error = try await bench.failure(of: deferred)
-            #expect([.tls, .connect].contains(error.kind))
+            #expect(error.kind == .connect && error.isRetryable)
             #expect(error.message.contains("127.0.0.1:\(origin.port)"))
+        }
+    }
+
+    @Test func proxy_isNamed_whenItDoesNotAnswer() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await ScriptedOrigin.run({ _, _ in [.hold] }) { proxy in
+            try await Workbench.run(timers: clock) {
+                $0.http.proxy = "http://127.0.0.1:\(proxy.port)"
+            } _: { bench in
+                let deferred = try bench.start(["type": "url", "url": "https://192.0.2.1/"])
+                await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+                let error = try await bench.failure(of: deferred)
+                #expect(error.kind == .connect && error.isRetryable)
+                #expect(error.message.contains("through the proxy 127.0.0.1:\(proxy.port)"), "\(error.message)")
+            }
         }
     }
 

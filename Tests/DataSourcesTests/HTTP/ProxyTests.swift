@@ -75,7 +75,8 @@ import TestOrigin
         #expect(try exceptions.include(#require(RequestURL("http://\(host)/")).host) == isIncluded)
     }
 
-    @Test(arguments: ["a b", "10.0.0.0/33", "*", ""]) func exception_isRefused_whenNoHost(text: String) {
+    @Test(arguments: ["a b", "10.0.0.0/33", "*", "", "10.1", "010.0.0.1", "192.168/16"])
+    func exception_isRefused_whenNoHost(text: String) {
         #expect(throws: JobError.self) { try ProxyExceptions([text]) }
     }
 

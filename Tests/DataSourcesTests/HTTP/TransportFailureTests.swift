@@ -1,8 +1,9 @@
-import DataSources
+@testable import DataSources
 import DeferredKit
 import JobModel
 import NIOCore
 import NIOEmbedded
+import NIOSSL
 import TestSupport
 import Testing
 import TestOrigin
@@ -14,6 +15,21 @@ import TestOrigin
             #expect(error.kind == .tls)
             #expect(!error.isRetryable)
         }
+    }
+
+    @Test func message_isPlain_whenTheServerClosesDuringTheHandshake() throws {
+        let url = try #require(RequestURL("https://a.example/"))
+        let failures: [(any Error, String)] = [
+            (NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])), "(the connection was closed)"),
+            (NIOSSLError.handshakeFailed(.syscallError), "(the reason is unknown)"),
+            (Inflater.Failure.damaged("incorrect header check"), "(incorrect header check)"),
+            (Inflater.Failure.truncated, "(it ends too early)"),
+        ]
+        for (failure, text) in failures {
+            let message = JobError(transport: failure, to: url).message
+            #expect(message.contains(text), "\(message)")
+        }
+        #expect(JobError.reason(ofTLS: NIOSSLError.failedToLoadCertificate) == "it has no valid certificate")
     }
 
     @Test(arguments: [true, false]) func failure_isTimeout_whenServerIsSlowerThanItMustBe(isSlow: Bool) async throws {

@@ -1,4 +1,4 @@
-import DataSources
+@testable import DataSources
 import JobModel
 import Testing
 import TestOrigin
@@ -63,6 +63,18 @@ import TestOrigin
         } _: { bench in
             let error = #expect(throws: JobError.self) { try bench.library.rules.check(url: "http://\(host):80/") }
             #expect(error?.kind == .policy)
+        }
+    }
+
+    @Test(arguments: [
+        "192.168/16", "10/8", "10.1/16", "010.0.0.0/8", "10.0.0.00/8", "0xA.0.0.0/8", "10.1", "167772161", "010.0.0.1",
+    ])
+    func block_isRefused_unlessItHasFourDecimalParts(text: String) {
+        for path in [\PolicySettings.denyAddresses, \.allowAddresses] {
+            var settings = PolicySettings()
+            settings[keyPath: path] = [text]
+            let error = #expect(throws: JobError.self) { try AccessPolicy(settings) }
+            #expect(error?.message.contains("\"\(text)\" in policy.") == true)
         }
     }
 

@@ -7,6 +7,7 @@ import NIOCore
 import NIOEmbedded
 import NIOPosix
 import Synchronization
+import SystemPackage
 import Testing
 
 /// Programs from their start to the end of their groups.
@@ -49,6 +50,15 @@ import Testing
 
     private static func lines(_ result: JSON) -> [String] {
         (result["output"]?.string ?? "").split(separator: "\n").map(String.init)
+    }
+
+    @Test func result_tellsOutput_whoseLogCannotBeBegun() async throws {
+        var files = FileOperations.real
+        files.writeAt = { _, _, _ throws(Errno) in throw Errno.noSpace }
+        try await Self.run(files: files) { bench async throws in
+            let result = try await bench.result(Self.shell("echo out; echo err >&2"))
+            #expect(result == ["exit": 0, "output": "out", "size": 4, "omitted": 8])
+        }
     }
 
     // MARK: - Surroundings

@@ -65,6 +65,33 @@ import Testing
         }
     }
 
+    @Test func output_countsAsOmitted_whenItsLogCannotBeBegun() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start(
+                configuration: "downloads: {minimumFree: 0}\nprograms: {any: true}\n",
+                wrapper: try wrapper(household.directory, size: "12m"))
+            let wire = try daemon.connect()
+            let gate = household.directory.path + "/gate"
+            let script = "until [ -e \(gate) ]; do sleep 0.05; done; echo out; echo err >&2"
+            let id = try await wire.submit([
+                "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
+            ])
+            _ = try await wire.call("job.watch", .job(id))
+            _ = try await wire.state("running", of: id)
+            let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
+            let (_, _, said) = try await ChildProcess.run(["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=4096"])
+            #expect(said.contains("No space left"), "\(said)")
+            try Data().write(to: URL(fileURLWithPath: gate))
+            let result = try await wire.wait(id)["result"]
+            #expect(result == ["exit": 0, "output": "out", "size": 4, "omitted": 8])
+            #expect(
+                try await wire.call("job.output", JSON.job(id).with(["attempt": 1]))
+                    == ["records": [], "next": 8, "end": true, "omitted": 8])
+            #expect(try await wire.call("job.result", .job(id))["data"] == .string(Base64.encode(Array("out\n".utf8))))
+            try await daemon.stop()
+        }
+    }
+
     /// Leaves this many bytes free on the disk of the state directory.
     private func fill(_ daemon: Daemon, with megabytes: Int) async throws {
         let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
