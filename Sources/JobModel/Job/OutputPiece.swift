@@ -16,4 +16,12 @@ package struct OutputPiece: Sendable, Equatable {
     package var omitted: Int64 = 0
 
     package init(at offset: Int64) { next = max(0, offset) }
+
+    /// The piece of output whose log could not be begun: the result of the job's program tells how much it was.
+    package init(lostBy job: JobRow, at offset: Int64) {
+        self.init(at: offset)
+        guard job.plan.isProgram(job.link), case .success(.inline(let text)) = job.carried else { return }
+        omitted = Int64(JSON(stored: text)["omitted"]?.int ?? 0)
+        (size, next) = (omitted, max(next, omitted))
+    }
 }

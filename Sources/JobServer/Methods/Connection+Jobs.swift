@@ -38,10 +38,9 @@ extension Connection {
         to calls: [Call], _ submitted: [Result<Watch?, ProtocolError>], _ answer: CoreAnswer,
         _ done: @Sendable () -> Void
     ) {
-        var jobs: [Result<SubmittedJob, ProtocolError>] = []
-        if case .submitted(let submitted) = answer { jobs = submitted }
         let refusal = if case .failed(let error) = answer { error } else { ProtocolError.stopping }
-        var answers = jobs.makeIterator()
+        var answers = [Result<SubmittedJob, ProtocolError>]().makeIterator()
+        if case .submitted(let jobs) = answer { answers = jobs.makeIterator() }
         for (call, read) in zip(calls, submitted) {
             let watch = try? read.get()
             switch read.flatMap({ _ in answers.next() ?? .failure(refusal) }) {

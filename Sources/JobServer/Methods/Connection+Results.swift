@@ -69,7 +69,7 @@ extension Connection {
             return try await look { lookup in
                 let (file, isOver, _) = try lookup.output(of: job, link: link, attempt: attempt)
                 guard let file else { return (OutputPiece(at: offset), isOver) }
-                if isOver, file.size == 0 { return (try lookup.lostOutput(of: job, from: offset), true) }
+                if isOver, file.size == 0 { return (OutputPiece(lostBy: try lookup.job(job).row, at: offset), true) }
                 do throws(StoreError) {
                     let piece = try lookup.engine.blobs.output(file, from: offset, length: bytes, isOver: isOver)
                     return (piece, isOver && piece.next >= piece.size)

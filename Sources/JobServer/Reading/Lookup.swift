@@ -176,7 +176,6 @@ final class Lookup {
         guard !isResponse else { return .inline(Array(body.utf8)) }
         // The text of a program's output lacks its final newline. A string that was JSON is shorter by its quotes.
         let (size, omitted) = (json["size"]?.int ?? 0, json["omitted"]?.int ?? 0)
-        // If all was omitted from the log, the result has it nevertheless.
         switch size - (omitted < size ? omitted : 0) - body.utf8.count {
         case 0: return .inline(Array(body.utf8))
         case 1: return .inline(Array(body.utf8) + [UInt8(ascii: "\n")])
@@ -211,16 +210,6 @@ final class Lookup {
             )
         }
         return (kept?.blob, isOver, nil)
-    }
-
-    /// A piece of output whose log could not be begun: the result of the job tells how much it was.
-    func lostOutput(of id: JobID, from offset: Int64) throws -> OutputPiece {
-        var piece = OutputPiece(at: offset)
-        guard case .success(.inline(let text)) = try job(id).row.carried else { return piece }
-        piece.omitted = Int64(JSON(stored: text)["omitted"]?.int ?? 0)
-        piece.size = piece.omitted
-        piece.next = max(piece.next, piece.size)
-        return piece
     }
 }
 

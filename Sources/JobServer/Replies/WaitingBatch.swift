@@ -65,8 +65,7 @@ struct WaitingBatch {
                 return position - first
             }
         }
-        written = end
-        if written == batch.rows.count { self.batch = nil }
+        (written, self.batch) = (end, end == batch.rows.count ? nil : batch)
     }
 }
 
