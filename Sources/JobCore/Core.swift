@@ -157,7 +157,9 @@ package final class Core {
         switch (experience.shortage, new) {
         case (nil, let reason?):
             log(.error, "No new jobs until there is room: \(reason)", event: .diskShort)
-        case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
+        case (_?, nil):
+            log(.notice, "There is room for new jobs again.", event: .diskRoom)
+            schedules.rescan = .after(nil)
         default: break
         }
         experience.shortage = new

@@ -151,7 +151,10 @@ extension Core {
         // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
-        guard let plan = try plan(row, round) else { return try round.transaction.put(waiting, spec: nil) }
+        // Its times are missed until there is room, which has all schedules checked again.
+        guard experience.shortage == nil, let plan = try plan(row, round) else {
+            return try round.transaction.put(waiting, spec: nil)
+        }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
         pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, request: nil)))
@@ -170,10 +173,10 @@ extension Core {
             let answer = try submit(made, by: row, round)
             return pending.emit(.answer(request, .submitted([answer])), at: place)
         }
-        guard let row, phase == .serving, let plan = try plan(row, round), let time = plan.time,
-            time == preparation.time
+        guard let row, phase == .serving, experience.shortage == nil, let plan = try plan(row, round),
+            let time = plan.time, time == preparation.time
         else {
-            // The schedule changed meanwhile; check it again.
+            // The schedule or the room changed meanwhile; check it again.
             if let row { try store(row, was: row, round) }
             return
         }
