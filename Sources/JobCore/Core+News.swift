@@ -16,7 +16,7 @@ extension Core {
         if news.hasQueues { try openQueues(round) }
         for (key, count) in news.counts where key.state == .queued {
             if count.jobs > 0, !scheduler.has(queue: key.queue) {
-                openUnconfigured(key.queue)
+                openQueue(key.queue)
                 showQueues()
             }
             scheduler.rereadStored(queue: key.queue, owner: key.owner, hasJobs: count.jobs > 0)

@@ -27,7 +27,7 @@ extension Core {
         // A list can name a queue that left the configuration after the list was accepted.
         let startsHere = row.isReady && runsHere(row)
         guard !(startsHere ? scheduler.insert(row) : scheduler.has(queue: row.queue)) else { return }
-        openUnconfigured(row.queue)
+        openQueue(row.queue)
         showQueues()
         if startsHere { scheduler.insert(row) }
     }

@@ -33,6 +33,45 @@ import Testing
         #expect(driver.live.count == 4)
     }
 
+    @Test func queue_takesNoJobs_onceItIsNotConfigured_unlessAnAdministratorMadeIt() throws {
+        func status(_ driver: CoreDriver, _ name: String, _ change: QueueChange) throws -> QueueStatus {
+            guard case .queue(let status)? = driver.ask(.setQueue(name, change), isAdmin: true) else {
+                throw CoreDriver.Failure(message: "The queue was not set.")
+            }
+            return status
+        }
+        var resuming = QueueChange()
+        resuming.isSuspended = .some(false)
+        var settings = CoreSettings()
+        settings.queues += [QueueSettings(name: "idle"), QueueSettings(name: "used")]
+        let driver = try CoreDriver(settings)
+        for name in ["idle", "used"] {
+            #expect(try status(driver, name, .suspending).settings.isSuspended)
+            #expect(try !status(driver, name, resuming).settings.isSuspended)
+        }
+        #expect(try status(driver, "own", .suspending).takesJobs)
+        for _ in 0..<3 {
+            _ = try driver.submit(["source": ["type": "url", "url": "http://h/"], "queue": "used"])
+        }
+        _ = try status(driver, "used", .suspending)
+        driver.send(.configure(CoreSettings()))
+        try driver.restart(.clean)
+        for name in ["idle", "used"] {
+            #expect(!driver.core.takesJobs(name))
+            #expect(throws: ProtocolError.self) {
+                try driver.submit(["source": ["type": "value", "value": 1], "queue": .string(name)])
+            }
+        }
+        #expect(driver.live.isEmpty)
+        let used = try status(driver, "used", resuming)
+        #expect(!used.takesJobs && used.settings.concurrency == 1)
+        #expect(driver.live.count == 1)
+        // It is there until its concurrency is given back.
+        #expect(driver.core.takesJobs("own"))
+        resuming.concurrency = .some(nil)
+        #expect(try !status(driver, "own", resuming).takesJobs)
+    }
+
     @Test func heldJob_startsWhenReleased_whateverItWaitedFor() throws {
         let driver = try CoreDriver()
         let delayed = try driver.submit(["source": ["type": "url", "url": "http://h/"], "delay": 100])

@@ -4,11 +4,11 @@ package import JobModel
 extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
-    func takesJobs(_ name: String) -> Bool {
-        isConfigured(name) || agenda.storedQueues[name] != nil
+    package func takesJobs(_ name: String) -> Bool {
+        configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
     }
 
-    private func isConfigured(_ name: String) -> Bool { settings.queues.contains { $0.name == name } }
+    private func configured(_ name: String) -> QueueSettings? { settings.queues.first { $0.name == name } }
 
     package func status(of name: String) -> QueueStatus {
         QueueStatus(
@@ -26,11 +26,16 @@ extension Core {
             let message = "There are \(QueueSettings.most) queues already; use one of them."
             return fail(id, .busy(message, retryAfter: 60))
         }
-        let changed = change.applied(to: agenda.storedQueues[name] ?? QueueOverrides())
-        // A queue that is not configured exists because an administrator made it.
-        let isNeeded = changed != QueueOverrides() || !isConfigured(name)
-        try round.transaction.put(isNeeded ? changed : nil, ofQueue: name)
-        agenda.storedQueues[name] = isNeeded ? changed : nil
+        var changed = change.applied(to: agenda.storedQueues[name] ?? QueueOverrides())
+        // A queue that was only suspended for a while keeps nothing stored.
+        if changed.isSuspended == (configured(name)?.isSuspended ?? false) { changed.isSuspended = nil }
+        // A queue that an administrator creates has a concurrency of its own, so that it takes jobs.
+        if !scheduler.has(queue: name), changed.concurrency == nil {
+            changed.concurrency = QueueSettings(name: name).concurrency
+        }
+        let stored = changed == QueueOverrides() ? nil : changed
+        try round.transaction.put(stored, ofQueue: name)
+        agenda.storedQueues[name] = stored
         openQueue(name)
         showQueues()
         answer(id, .queue(status(of: name)))
@@ -41,14 +46,16 @@ extension Core {
         scheduler = Scheduler(
             perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
         agenda.storedQueues = try round.transaction.queues()
-        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) { openQueue(name) }
+        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) where takesJobs(name) {
+            openQueue(name)
+        }
         // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
         let used = quotas.queues.union(running.all.lazy.map(\.queue))
         for name in used.sorted() where !scheduler.has(queue: name) {
             log(
                 .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
                 queue: name)
-            openUnconfigured(name)
+            openQueue(name)
         }
         // Must precede the runs, whose owners would otherwise seem to have no stored jobs.
         for key in quotas.queued { scheduler.expectStored(queue: key.queue, owner: key.owner) }
@@ -56,16 +63,10 @@ extension Core {
         showQueues()
     }
 
-    /// Opens a queue of the configuration or of an administrator.
-    private func openQueue(_ name: String) {
-        let configured = settings.queues.first { $0.name == name } ?? QueueSettings(name: name)
+    /// Opens a queue. One that neither the configuration nor an administrator made runs its existing jobs one at a time.
+    func openQueue(_ name: String) {
+        let configured = configured(name) ?? QueueSettings(name: name, concurrency: 1)
         let queue = agenda.storedQueues[name]?.applied(to: configured) ?? configured
-        scheduler.open(queue, perUser: settings.perUser(queue))
-    }
-
-    /// Opens an unconfigured queue for its existing jobs, which run one at a time.
-    func openUnconfigured(_ name: String) {
-        let queue = QueueSettings(name: name, concurrency: 1)
         scheduler.open(queue, perUser: settings.perUser(queue))
     }
 
