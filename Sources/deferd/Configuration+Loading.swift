@@ -65,6 +65,10 @@ extension Configuration {
         }
         let known = errors.compactMap(\.key) + (serves ? [] : ["socket.path"])
         if isRead { errors += configuration.missing(besides: Set(known)) }
+        // With programs that could not be read, any hook would seem wrong.
+        if isRead, !errors.contains(where: { $0.key?.hasPrefix("programs") == true }) {
+            errors += configuration.hookFlaws
+        }
         let secrets = environment["CREDENTIALS_DIRECTORY"]
         for entry in serves || secrets != nil ? configuration.credentials : [] {
             do throws(ConfigurationErrors) {
@@ -135,6 +139,23 @@ extension Configuration {
             ]
         }
         return roots + commands + group
+    }
+
+    /// Why the program of `hooks.finished` cannot run, known once all keys are read.
+    private var hookFlaws: [ConfigurationError] {
+        switch finishedHook {
+        case .command? where isSystemInstance:
+            [
+                warning(
+                    "hooks.finished", "must name a program under programs; only a user's own instance takes a command")
+            ]
+        case .named(let name)? where programs.entries[name] == nil:
+            [
+                warning(
+                    "hooks.finished", "there is no program \"\(name.echoed)\" under programs; add it, or name another")
+            ]
+        default: []
+        }
     }
 
     private func warning(

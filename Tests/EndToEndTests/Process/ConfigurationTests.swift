@@ -68,6 +68,7 @@ import Testing
             ("programs:\n  a:\n    command: [/x]\n    directory: x\n", 4, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    variables: [A, LD_PRELOAD]\n", 4, "programs"),
             ("programs:\n  a:\n    command: [/x]\n    output: 0\n", 4, "programs"),
+            ("hooks:\n  finished: gone", 2, "hooks.finished"),
             ("limits: {line: 4096", nil, nil), ("\tlimits: 1", nil, nil), ("- a\n- b", 1, nil),
             ("limits:\n  inFlight: 1\n---\nqueues: {}\n", 4, "second document"),
         ] as [(String, Int?, String?)])
@@ -167,6 +168,18 @@ import Testing
                 let warnings = said.split(separator: "\n").filter { $0.contains("downloads.roots") }
                 #expect(warnings.count == 2 && warnings.allSatisfy { $0.contains("warning") }, "\(said)")
                 #expect(said.contains("\"\(directory)/gone\"") && said.contains("\"\(directory)/file\""), "\(said)")
+            }
+        }
+    }
+
+    @Test func check_allowsACommandAsAHook_onlyInAUsersInstance() async throws {
+        try await TemporaryDirectory.with { directory in
+            let yaml = "hooks:\n  finished: [/bin/true]\n"
+            for (instance, code) in [("user", Int32(0)), ("system", 78)] {
+                let (end, _, errors) = try await ChildProcess.run(
+                    try Daemon.command(in: directory, configuration: yaml) + ["--instance", instance, "--check"])
+                #expect(end == .code(code), "\(errors)")
+                if code != 0 { #expect(errors.contains("deferd.yaml:2: hooks.finished: must name a program")) }
             }
         }
     }
