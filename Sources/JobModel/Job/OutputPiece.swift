@@ -21,7 +21,10 @@ package struct OutputPiece: Sendable, Equatable {
     package init(lostBy job: JobRow, at offset: Int64) {
         self.init(at: offset)
         guard job.plan.isProgram(job.link), case .success(.inline(let text)) = job.carried else { return }
-        omitted = Int64(JSON(stored: text)["omitted"]?.int ?? 0)
+        let result = JSON(stored: text)
+        // The link may have a `catch`, which gives any value.
+        guard result["exit"] != nil, let lost = result["omitted"]?.int, lost >= 0 else { return }
+        omitted = Int64(lost)
         (size, next) = (omitted, max(next, omitted))
     }
 }

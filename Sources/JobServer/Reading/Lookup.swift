@@ -176,7 +176,7 @@ final class Lookup {
         guard !isResponse else { return .inline(Array(body.utf8)) }
         // The text of a program's output lacks its final newline. A string that was JSON is shorter by its quotes.
         let (size, omitted) = (json["size"]?.int ?? 0, json["omitted"]?.int ?? 0)
-        switch size - (omitted < size ? omitted : 0) - body.utf8.count {
+        switch size.saturatingSubtracting(omitted < size ? omitted : 0).saturatingSubtracting(body.utf8.count) {
         case 0: return .inline(Array(body.utf8))
         case 1: return .inline(Array(body.utf8) + [UInt8(ascii: "\n")])
         default: return value

@@ -31,6 +31,20 @@ import Testing
         }
     }
 
+    @Test func values_thatLookLikeOutput_areGivenAsTheyAre() async throws {
+        try await Daemon.run { _, wire in
+            for size in [Int.min, -1, 7, .max] {
+                for omitted in [Int.min, -1, 1, .max] {
+                    let value: JSON = ["exit": 0, "output": "x", "size": JSON(size), "omitted": JSON(omitted)]
+                    let job = try await wire.submit(Self.waiting(for: try await wire.submit(.value(value))))
+                    _ = try await wire.wait(job)
+                    let data = try await wire.call("job.result", .job(job))["data"]?.string
+                    #expect(try JSON(parsing: Base64.decode(data ?? "") ?? []) == value)
+                }
+            }
+        }
+    }
+
     @Test func longResults_outliveTheirJob() async throws {
         let configuration = "limits: {inlineResult: 1000}"
         try await GuidedOrigin.withHousehold({ _, _ in .whole(Sample.content, etag: "\"1\"") }) { origin, household in
