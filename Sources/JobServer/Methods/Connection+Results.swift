@@ -69,13 +69,14 @@ extension Connection {
             return try await look { lookup in
                 let (file, isOver, _) = try lookup.output(of: job, link: link, attempt: attempt)
                 guard let file else { return (OutputPiece(at: offset), isOver) }
-                if isOver, file.size == 0 { return (OutputPiece(lostBy: try lookup.job(job).row, at: offset), true) }
+                var piece: OutputPiece
                 do throws(StoreError) {
-                    let piece = try lookup.engine.blobs.output(file, from: offset, length: bytes, isOver: isOver)
-                    return (piece, isOver && piece.next >= piece.size)
+                    piece = try lookup.engine.blobs.output(file, from: offset, length: bytes, isOver: isOver)
                 } catch {
                     throw ProtocolError(.storage, "The output of job \(job) cannot be read: \(error.message)")
                 }
+                if isOver, piece.size == 0 { piece = OutputPiece(lostBy: try lookup.job(job).row, at: offset) }
+                return (piece, isOver && piece.next >= piece.size)
             }
         }
         if wait == 0 { return call.succeed(Self.answer(try await output())) }
