@@ -21,4 +21,13 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path + "/blobs")
         #expect(Set(names) == [try #require(kept).name, "2-1", "other"])
     }
+
+    @Test(arguments: [4, .max, -1, .min] as [Int64])
+    func read_throws_whenTheRowTellsAnotherSize(_ size: Int64) throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("abc", to: "1-1")
+        let store = try BlobStore(path: directory.path, life: 1)
+        #expect(try store.read(BlobReference(life: 1, number: 1, size: 3)).bytes == Array("abc".utf8))
+        #expect(throws: StoreError.self) { try store.read(BlobReference(life: 1, number: 1, size: size)) }
+    }
 }

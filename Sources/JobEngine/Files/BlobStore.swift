@@ -130,7 +130,9 @@ package final class BlobStore: Sendable {
 
     /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
-        guard let (load, damage) = try open(blob) else { throw failure(.noSuchFileOrDirectory) }
+        guard let (size, load, damage) = try open(blob) else { throw failure(.noSuchFileOrDirectory) }
+        // A damaged row may tell any size.
+        guard blob.size >= 0, blob.size <= size else { throw damage }
         return try ResultPart(of: Int(blob.size), offset: offset, length: length) {
             (count, offset) throws(StoreError) in
             let bytes = try load(count, offset)
@@ -144,12 +146,12 @@ package final class BlobStore: Sendable {
     package func output(
         _ blob: BlobReference, from offset: Int64, length: Int, isOver: Bool
     ) throws(StoreError) -> OutputPiece {
-        guard let (load, damage) = try open(blob) else { return OutputPiece(at: offset) }
+        guard let (_, load, damage) = try open(blob) else { return OutputPiece(at: offset) }
         return try OutputReader(damage: damage, load: load).piece(at: offset, length: length, isOver: isOver)
     }
 
-    /// Reads so many bytes of a file from an offset on, fewer at its end; `damage` tells that some are not there.
-    private typealias Reading = (load: (Int, Int64) throws(StoreError) -> [UInt8], damage: StoreError)
+    /// `load` reads so many bytes of a file from an offset on, fewer at its end; `damage` tells that some are not there.
+    private typealias Reading = (size: Int64, load: (Int, Int64) throws(StoreError) -> [UInt8], damage: StoreError)
 
     /// Opens the file in the directory or, if it is not there, in the archive; nil if there is none.
     private func open(_ blob: BlobReference) throws(StoreError) -> Reading? {
@@ -159,7 +161,7 @@ package final class BlobStore: Sendable {
             let load = { (count: Int, offset: Int64) throws(StoreError) in
                 try self.calling { () throws(Errno) in try self.files.read(count, from: file.descriptor, at: offset) }
             }
-            return (load, failure(.ioError))
+            return (try files.statusOfOpen(file.descriptor).size, load, failure(.ioError))
         } catch  where error != .noSuchFileOrDirectory {
             throw failure(error)
         } catch {
@@ -178,7 +180,9 @@ package final class BlobStore: Sendable {
                 }
                 return bytes
             }
-            return (load, StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true))
+            // The parts are read one by one.
+            let damage = StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true)
+            return (blob.size, load, damage)
         }
     }
 
