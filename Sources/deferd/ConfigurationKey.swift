@@ -38,7 +38,7 @@ extension ConfigurationKey {
     private static let most = 1 << 40
 
     static let all: [ConfigurationKey] = [
-        .init("socket.path", \.socketPath, needsRestart: true) { try $0.path(atMost: 107) },
+        .init("socket.path", \.socketPath, needsRestart: true) { try $0.path(atMost: Listener.longestPath) },
         .init("socket.mode", \.socketMode, needsRestart: true) { try $0.octal() },
         .init("socket.group", \.socketGroup, needsRestart: true) { try $0.optionalText() },
         .init("state.directory", \.stateDirectory, needsRestart: true) { try $0.path() },

@@ -60,7 +60,10 @@ extension ConfigurationValue {
     func path(atMost most: Int = .max) throws -> String {
         let path = try text()
         guard path.hasPrefix("/") else { throw ConfigurationErrors("must be an absolute path") }
-        guard path.utf8.count <= most else { throw ConfigurationErrors("must have at most \(most) bytes") }
+        let count = path.utf8.count
+        guard count <= most else {
+            throw ConfigurationErrors("must have at most \(most) bytes, and \(path) has \(count)")
+        }
         return path
     }
 

@@ -11,8 +11,8 @@ enum StateCheck {
             for flaw in found.flaws { print(flaw) }
             throw Daemon.StartError(
                 code: .badData,
-                message: "The state in \(found.database) is not whole, it has "
-                    + (found.flaws.count == 1 ? "a flaw; " : "\(found.flaws.count) flaws; ")
+                message: "The state in \(found.database) is not whole: "
+                    + (found.flaws.count == 1 ? "1 flaw; " : "\(found.flaws.count) flaws; ")
                     + "restore a backup, as deferd(8) says.")
         }
         print("The state in \(found.database) is whole: \(found.jobs) jobs, \(found.bytes) bytes.")

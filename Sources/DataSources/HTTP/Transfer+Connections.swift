@@ -48,7 +48,7 @@ extension Transfer {
     ) -> ClientBootstrap {
         let proxy = rules.proxy(for: url).flatMap { $0.forwards(url) ? nil : $0 }
         return ClientBootstrap(group: loop)
-            // After the limit of the wait for it, whose error names the proxy.
+            // `connection` waits less long for it; its own error names the proxy.
             .connectTimeout(.seconds(saturating: settings.http.connectTimeout + 1))
             // NIO keeps as many buffers of a fast connection. With one of 256 KiB, the row `large` takes a third more CPU.
             .channelOption(.maxMessagesPerRead, value: 4)

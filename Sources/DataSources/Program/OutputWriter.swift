@@ -71,7 +71,7 @@ final class OutputWriter: Sendable {
                 rest = rest.dropFirst(try write(rest, stream, &state))
             }
         } catch {
-            // What could not be written is dropped.
+            // Nothing more is written, so this is logged once.
             transfer.shared.logger.warning(
                 "Output of a program is dropped, as its log cannot be written.",
                 metadata: ["job": "\(transfer.context.job)", "error": "\(error)"])

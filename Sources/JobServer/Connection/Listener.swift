@@ -12,6 +12,9 @@ package struct Listener: Sendable {
     /// Whether another process keeps listening on a copy of the socket: its file then stays when this one ends.
     package var isKept = false
 
+    /// The maximum length of a path in bytes: `sun_path` ends with a zero.
+    package static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
     /// Adopts a listening socket.
     package init(adopting descriptor: Int32) { self.init(descriptor, path: nil) }
 
@@ -40,10 +43,9 @@ package struct Listener: Sendable {
     package init(path: String, mode: UInt32, group: String?) throws(ListenerError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let room = MemoryLayout.size(ofValue: address.sun_path) - 1
-        guard path.utf8.count <= room, !path.isEmpty else {
+        guard 1...Self.longestPath ~= path.utf8.count else {
             throw ListenerError(
-                "The socket path \(path) must be 1 to \(room) bytes long; choose another with --socket.")
+                "The socket path \(path) must be 1 to \(Self.longestPath) bytes long; choose another with --socket.")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let groupID = try group.map { (name) throws(ListenerError) in try Self.group(name) }
