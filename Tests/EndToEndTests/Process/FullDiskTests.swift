@@ -73,10 +73,10 @@ import Testing
             let wire = try daemon.connect()
             let gate = household.directory.path + "/gate"
             let script = "until [ -e \(gate) ]; do sleep 0.05; done; echo out; echo err >&2"
+            _ = try await wire.call("job.watch", ["all": true])
             let id = try await wire.submit([
                 "source": ["type": "program", "command": ["/bin/sh", "-c", .string(script)]]
             ])
-            _ = try await wire.call("job.watch", .job(id))
             _ = try await wire.state("running", of: id)
             let filler = "/proc/\(daemon.pid)/root" + daemon.state + "/filler"
             let (_, _, said) = try await ChildProcess.run(["/bin/dd", "if=/dev/zero", "of=" + filler, "bs=4096"])
