@@ -84,7 +84,7 @@ package final class Core {
         case .measured(let job, let output): try measured(job, output, round)
         case .prepared(let preparation, let job): try submit(preparation, job, round)
         case .tick: try tick(round)
-        case .room(let shortage): roomChanged(shortage)
+        case .room(let shortage): try roomChanged(shortage, round)
         case .zones(let rules):
             schedules.use(rules)
             schedules.rescan = .after(nil)
@@ -153,16 +153,15 @@ package final class Core {
         pending.waits.append(.stop)
     }
 
-    private func roomChanged(_ new: String?) {
+    private func roomChanged(_ new: String?, _ round: Round) throws(StoreError) {
         switch (experience.shortage, new) {
         case (nil, let reason?):
             log(.error, "No new jobs until there is room: \(reason)", event: .diskShort)
-        case (_?, nil):
-            log(.notice, "There is room for new jobs again.", event: .diskRoom)
-            schedules.rescan = .after(nil)
+        case (_?, nil): log(.notice, "There is room for new jobs again.", event: .diskRoom)
         default: break
         }
         experience.shortage = new
+        try lookAhead(round)
     }
 
     /// Logs a defect if `condition` is false; the daemon continues, and the affected job or run ends by itself.

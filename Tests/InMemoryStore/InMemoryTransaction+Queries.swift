@@ -40,8 +40,8 @@ extension InMemoryTransaction {
         let jobs = tables.jobs
         return DueTimes(
             steady: [first(jobs.due), first(jobs.deadlines)].compactMap(\.self).min(),
-            wall: [first(jobs.wallDue), tables.schedulesDue.first?.number].compactMap(\.self).min()
-                .map(Timestamp.init(milliseconds:)),
+            wall: first(jobs.wallDue).map(Timestamp.init(milliseconds:)),
+            schedules: (tables.schedulesDue.first?.number).map(Timestamp.init(milliseconds:)),
             firstEnd: first(jobs.ends).map(Timestamp.init(milliseconds:)))
     }
 

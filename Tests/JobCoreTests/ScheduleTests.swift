@@ -16,6 +16,7 @@ import Testing
         driver.advance(by: 40)
         #expect(driver.preparations.isEmpty && !driver.core.wantsTick(at: driver.now))
         driver.send(.room(shortage: nil))
+        driver.advance(by: 0.001)
         var handled = 0
         var times: [Double] = []
         while handled < driver.preparations.count {

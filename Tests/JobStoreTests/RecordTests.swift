@@ -95,7 +95,7 @@ import Testing
             #expect(try transaction.dueSchedules(at: time, limit: 10) == [second, first])
             #expect(try transaction.dueSchedules(at: time, limit: 1) == [second])
             #expect(try transaction.dueSchedules(at: time.adding(seconds: -1), limit: 10) == [second])
-            #expect(try transaction.dueTimes().wall == second.next)
+            #expect(try transaction.dueTimes().schedules == second.next)
             #expect(try transaction.schedule(ofLastJob: 20) == third)
             #expect(try transaction.schedule(ofLastJob: 21) == nil)
             let size = first.storedSize + second.storedSize

@@ -122,6 +122,8 @@ extension Core {
     /// Advances due schedules and continues a rescan.
     func runSchedules(_ round: Round) throws(StoreError) {
         try rescan(round)
+        // Their times are for nodes with room, or else missed.
+        guard experience.shortage == nil else { return }
         let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
         for row in due { try advance(row, round) }
         if due.count == Self.atOnce { agenda.mustTickAgain = true }
@@ -151,10 +153,7 @@ extension Core {
         // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
-        // Its times are missed until there is room, which has all schedules checked again.
-        guard experience.shortage == nil, let plan = try plan(row, round) else {
-            return try round.transaction.put(waiting, spec: nil)
-        }
+        guard let plan = try plan(row, round) else { return try round.transaction.put(waiting, spec: nil) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
         pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, request: nil)))

@@ -49,15 +49,17 @@ package struct ReadyRow: Sendable, Hashable {
 package struct DueTimes: Sendable, Hashable {
     /// On the steady clock: delays, retries, timers, timeouts of lists, deadlines.
     package var steady: SteadyTime?
-    /// On the wall clock: `notBefore` of jobs, times of schedules.
+    /// On the wall clock: `notBefore` of jobs.
     package var wall: Timestamp?
+    /// On the wall clock: times of schedules.
+    package var schedules: Timestamp?
     /// The earliest end of a finished root job without dependents.
     package var firstEnd: Timestamp?
 
-    package init(steady: SteadyTime? = nil, wall: Timestamp? = nil, firstEnd: Timestamp? = nil) {
-        self.steady = steady
-        self.wall = wall
-        self.firstEnd = firstEnd
+    package init(
+        steady: SteadyTime? = nil, wall: Timestamp? = nil, schedules: Timestamp? = nil, firstEnd: Timestamp? = nil
+    ) {
+        (self.steady, self.wall, self.schedules, self.firstEnd) = (steady, wall, schedules, firstEnd)
     }
 }
 

@@ -25,7 +25,7 @@ extension SQLiteTransaction {
         let found = try rows(select, [], atMost: 1) { row in
             DueTimes(
                 steady: [row.optionalInteger(0), row.optionalInteger(1)].compactMap(\.self).min(),
-                wall: [row.time(2), row.time(3)].compactMap(\.self).min())
+                wall: row.time(2), schedules: row.time(3))
         }
         var times = found.first ?? DueTimes()
         for owner in try finishedOwners() {

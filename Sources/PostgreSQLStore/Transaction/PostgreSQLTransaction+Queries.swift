@@ -53,15 +53,16 @@ extension PostgreSQLTransaction {
             """
             SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due >= $1 AND removing = 0), \
             (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline >= $1 AND removing = 0)), \
-            least((SELECT min(not_before) FROM jobs \
+            (SELECT min(not_before) FROM jobs \
             WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0), \
-            (SELECT min(next) FROM schedules WHERE next IS NOT NULL)), \
+            (SELECT min(next) FROM schedules WHERE next IS NOT NULL), \
             (SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished))
             """, starts.due ?? .min
         ).first
         let steady = found?.optionalInteger(0)
         starts.found(due: steady)
-        return DueTimes(steady: steady, wall: found?.time(1), firstEnd: found?.time(2))
+        return DueTimes(
+            steady: steady, wall: found?.time(1), schedules: found?.time(2), firstEnd: found?.time(3))
     }
 
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {

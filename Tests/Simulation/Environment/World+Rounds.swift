@@ -173,6 +173,7 @@ extension World {
         let others = nodes.filter { $0 !== node && store.living.contains($0.life) }
         beginLife()
         node.start += 1
+        node.isShort = false
         servesSince = clock.elapsed
         startedAt = others.map(\.startedAt).min() ?? clock.wall
         engine = SimulatedEngine()

@@ -234,7 +234,7 @@ extension World {
     func roomChanges() {
         guard !isSettling else { return }
         schedule(.roomChanges, in: random.spread(1_000, 40_000))
-        feed(.room(shortage: random.chance(0.4) ? "The disk is full." : nil))
+        setRoom(isShort: random.chance(0.4))
     }
 
     /// Damages a recent job's row for good, or makes it unreadable for a while: each round that reads it fails.

@@ -60,6 +60,8 @@ final class Node {
     /// The elapsed time until which it stands still.
     var pausedUntil: Int64 = 0
     var isPollDue = false
+    /// Whether it has no room for new jobs.
+    var isShort = false
 
     var name: String { "node\(number)" }
 
@@ -102,9 +104,10 @@ final class World {
     }
     /// The elapsed time since which nothing has hindered any daemon.
     var servesSince: Int64 = 0
-    /// The same, including changes of the wall clock.
-    var unhinderedSince: Int64 { max(servesSince, clockSetAt) }
+    /// The same for schedules, which need the right time and room for their jobs.
+    var unhinderedSince: Int64 { nodes.allSatisfy(\.isShort) ? .max : max(servesSince, clockSetAt, roomChangedAt) }
     var clockSetAt: Int64 = 0
+    private var roomChangedAt: Int64 = 0
     var startedAt: Timestamp {
         get { node.startedAt }
         set { node.startedAt = newValue }
@@ -212,6 +215,12 @@ final class World {
         if !condition { fail(invariant, message()) }
     }
 
+    func setRoom(isShort: Bool) {
+        node.isShort = isShort
+        roomChangedAt = clock.elapsed
+        feed(.room(shortage: isShort ? "The disk is full." : nil))
+    }
+
     // MARK: - The end
 
     private static let longestSettling: Int64 = 2_000 * 3_600 * SimulatedClock.second
@@ -233,7 +242,7 @@ final class World {
             if !isLiving { notCommitted([]) }
             // Until then it would refuse to resume queues.
             if engine.phase == .failing { probe() }
-            feed(.room(shortage: nil))
+            setRoom(isShort: false)
             // A schedule that is set on the way must not outlast their removal.
             while !isAlone, failure == nil, engine.phase == .serving, !engine.inbox.isEmpty { round() }
         }
