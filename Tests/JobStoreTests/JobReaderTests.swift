@@ -1,3 +1,4 @@
+import CSQLite
 import JobModel
 import TestSupport
 import Testing
@@ -115,6 +116,52 @@ import Testing
         #expect(
             try pages { ($0.parent, $0.after) = (parent, rare.children[0]) }
                 == (order == .oldest ? [rare.children[1]] : []))
+    }
+
+    /// Of two states, one has many jobs that do not fit between those that do.
+    @Test(arguments: StoreKind.readable, [JobFilter.Order.newest, .oldest])
+    func findsAllRareJobsOfSeveralStates(_ kind: StoreKind, order: JobFilter.Order) throws {
+        let (rounds, reader) = try kind.makeReadable()
+        func rare(_ states: [JobState]) -> [JobRow] { states.map { .sample(state: $0, queue: "rare") } }
+        let rows =
+            rare([.scheduled, .failed]) + (0..<5_000).map { _ in .sample(state: .failed) }
+            + rare([.failed, .scheduled, .failed, .scheduled, .scheduled])
+        let ids = try rounds.insert(order == .oldest ? rows : rows.reversed())
+        let first = order == .oldest ? ids : ids.reversed()
+        var filter = JobFilter()
+        (filter.queue, filter.limit, filter.order) = ("rare", 4, order)
+        var found: [JobID] = []
+        repeat {
+            filter.after = found.last
+            found += try reader.page(filter).jobs.map(\.row.id)
+        } while found.last != filter.after
+        #expect(found == first.prefix(2) + first.suffix(5))
+    }
+
+    @Test func pages_beginBehindTheLastJob_inEachState() throws {
+        let directory = try TemporaryDirectory()
+        let store = try SQLiteStore(path: directory.path)
+        let states = [JobState.queued, .failed]
+        let (rounds, reader) = (StoreUnderTest(store, directory), store.reader)
+        let ids = try rounds.insert((0..<4_000).map { .sample(state: states[$0 % 2]) })
+        let connection = try reader.read { $0 }
+        func steps() -> Int {
+            var (steps, statement) = (0, sqlite3_next_stmt(connection.pointer, nil))
+            while let present = statement {
+                steps += Int(sqlite3_stmt_status(present, SQLITE_STMTSTATUS_VM_STEP, 1))
+                statement = sqlite3_next_stmt(connection.pointer, present)
+            }
+            return steps
+        }
+        for (order, after) in [(JobFilter.Order.oldest, ids[3_989]), (.newest, ids[10])] {
+            for range in [nil, 1...JobID.max] {
+                var filter = JobFilter()
+                (filter.order, filter.after, filter.ids, filter.limit) = (order, after, range, 4)
+                _ = steps()
+                #expect(try reader.page(filter).jobs.count == 4)
+                #expect(steps() < 2_000, "\(order), \(String(describing: range))")
+            }
+        }
     }
 
     @Test func readsThroughIndexesAndSortsNothing() throws {

@@ -15,11 +15,15 @@ extension SQLiteJobReader {
             let (ids, last) = try look(Selection(filter, owner: owner, state: state), limit, on: connection)
             found = (found + ids).sorted(by: isBefore)
             end = last ?? end
-            if found.count > limit { end = found[limit - 1] }
-            guard let end else { continue }
             // Jobs behind it are for the next snapshot.
-            found.removeAll { isBefore(end, $0) }
-            filter.ids = (filter.ids ?? 0...JobID.max).clamped(to: filter.order == .oldest ? 0...end : end...JobID.max)
+            if let last { found.removeAll { isBefore(last, $0) } }
+            if found.count > limit {
+                found.removeLast(found.count - limit)
+                end = found.last
+            }
+            guard let end else { continue }
+            let wanted = filter.order == .oldest ? JobID.min...end : end...JobID.max
+            filter.ids = filter.ids?.clamped(to: wanted) ?? wanted
         }
         return (found, end)
     }
@@ -97,10 +101,15 @@ private struct Selection {
             (table, id, places) = ("jobs INDEXED BY jobs_listed", "id", ["id"])
             conditions = [Self.isListed, "owner = \(parameter(owner))", "state = \(parameter(state?.code))"]
         }
-        if let after = filter.after { conditions.append("\(id) \(isBehind) \(parameter(after))") }
-        if let ids = filter.ids {
-            conditions.append("\(id) BETWEEN \(parameter(ids.lowerBound)) AND \(parameter(ids.upperBound))")
+        let (first, last) = (filter.ids?.lowerBound, filter.ids?.upperBound)
+        let (begin, end) = isOldestFirst ? (first, last) : (last, first)
+        // Of two bounds on the same side, SQLite may begin at the wider one.
+        if let after = filter.after, begin.map({ isOldestFirst ? $0 <= after : $0 >= after }) ?? true {
+            conditions.append("\(id) \(isBehind) \(parameter(after))")
+        } else if let begin {
+            conditions.append("\(id) \(isBehind)= \(parameter(begin))")
         }
+        if let end { conditions.append("\(id) \(isOldestFirst ? "<" : ">")= \(parameter(end))") }
         if let queue = filter.queue { tests.append("queue = \(parameter(queue))") }
         if let source = filter.source { tests.append("source = \(parameter(Int(source.code)))") }
         if let key = filter.key { tests.append("key = \(parameter(key))") }
