@@ -83,14 +83,16 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
     package func round(_ body: (any JobTransaction) throws(StoreError) -> Void) -> RoundEnd {
         guard !isClosed else { return .undone(.closed) }
         let end = checkpointer.duringRound { carryOut(body) }
+        // On a full disk, the log must not need more room than it has.
+        var isFull = room.isShort && pages >= Checkpointer.fewPages
         switch end {
         case .committed: break
-        case .undone(let error), .unknown(let error): if error.isLackOfRoom { room.isShort = true }
+        case .undone(let error), .unknown(let error):
+            if error.isLackOfRoom { (room.isShort, isFull) = (true, true) }
         }
         let isSpacious = room.freePages > 2 * Checkpointer.sparePages
-        // On a full disk, the log must not need more room than it has.
-        if pages >= Checkpointer.pages || isSpacious || room.isShort { checkpointer.start() }
-        if pages >= Checkpointer.mostPages || room.isShort { checkpointer.wait() }
+        if pages >= Checkpointer.pages || isSpacious || isFull { checkpointer.start() }
+        if pages >= Checkpointer.mostPages || isFull { checkpointer.wait() }
         return end
     }
 

@@ -16,6 +16,8 @@ final class Checkpointer: Sendable {
     static let pages = 2_000
     /// .. and from which on rounds wait for that.
     static let mostPages = 10_000
+    /// Pages for which the log reserves room.
+    static let fewPages = 500
 
     // Used on `queue` only, which runs one block at a time.
     private nonisolated(unsafe) var connection: SQLiteConnection?
