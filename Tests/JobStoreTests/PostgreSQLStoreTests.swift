@@ -56,6 +56,25 @@
             #expect(left.isEmpty)
         }
 
+        @Test func reads_succeed_onceTheServerIsThereAgain() throws {
+            store.close(isClean: true)
+            let household = try TemporaryDirectory()
+            let (socket, link) = (cluster.directory.path + "/.s.PGSQL.5432", household.path + "/.s.PGSQL.5432")
+            #expect(symlink(socket, link) == 0)
+            let address = address.replacing(cluster.directory.path, with: household.path)
+            let away = try Self.open(address, directory)
+            #expect(unlink(link) == 0)
+            try cluster.sql(
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND application_name = 'deferd'
+                """, in: self.address)
+            while (try? away.reader.page(JobFilter())) != nil {}
+            #expect(throws: StoreError.self) { try away.reader.page(JobFilter()) }
+            #expect(symlink(socket, link) == 0)
+            #expect(try away.reader.page(JobFilter()).jobs.isEmpty)
+        }
+
         @Test func nodes_areTheLatestLives_ofADay() throws {
             try cluster.sql(
                 """

@@ -50,12 +50,16 @@ final class PostgreSQLPool: Sendable {
     }
 
     private func connect() throws(StoreError) -> PostgreSQLConnection {
+        let start = DispatchTime.now().uptimeNanoseconds
         do {
             let connection = try PostgreSQLConnection(settings, errors: errors)
             state.withLock { $0.failure = nil }
             return connection
         } catch {
-            state.withLock { $0.failure = (error, DispatchTime.now() + 1) }
+            // As long as it took: other calls do not wait for a silent server too, and ask one again that refuses at once.
+            let end = DispatchTime.now()
+            let pause = min(1_000_000_000, end.uptimeNanoseconds - start)
+            state.withLock { $0.failure = (error, end + .nanoseconds(Int(pause))) }
             throw error
         }
     }
