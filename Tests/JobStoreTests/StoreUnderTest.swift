@@ -162,6 +162,10 @@ extension JobRow {
         row.stop = .deadline
         row.hasDependents = true
         row.awaits = 6
+        row.notifies = true
+        // The highest that a client can set.
+        row.rate = 1 << 50
+        row.url = "http://example.org/x"
         row.due = 12_345
         row.notBefore = Timestamp(milliseconds: 1_700_000_000_002)
         row.deadline = 23_456
@@ -183,6 +187,7 @@ extension JobRow {
         row.checkpointSize = 17
         row.children = 4
         row.crashes = 2
+        row.restarts = 3
         row.node = "ada-1"
         return row
     }

@@ -169,7 +169,7 @@ package enum JobColumns {
         }
         job.awaits = try coder.has(job.awaits) ? coder.number(job.awaits) : nil
         job.notifies = try coder.flag(job.notifies)
-        job.rate = try coder.has(job.rate) ? coder.count(job.rate) : nil
+        job.rate = try coder.has(job.rate) ? Int(coder.number(job.rate.map(Int64.init))) : nil
         job.url = try coder.has(job.url) ? coder.text(job.url) : nil
         job.startedAt = try coder.has(job.startedAt) ? coder.time(job.startedAt) : nil
         job.linkStartedAt = try coder.has(job.linkStartedAt) ? coder.time(job.linkStartedAt) : nil
