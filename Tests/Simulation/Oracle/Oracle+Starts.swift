@@ -41,7 +41,7 @@ extension Oracle {
         // A node that repeats a removal after its end finds no file that the work names.
         world.expect(
             !cleaning.contains { $0.value.job == job.id && world.store.work[$0.key] != nil }, 10,
-            "Job \(job.id) starts while its files are being removed: \(cleaning) node \(world.node.name) exp \(world.store.rows).".prefix(600).description)
+            "Job \(job.id) starts while its files are being removed.")
         guard let queue = queues[job.queue], let old = before[job.queue] ?? queues[job.queue] else { return }
         checkStartRate(of: queue, world)
         let slots = slots(of: job.queue, world)
