@@ -106,15 +106,16 @@ import Testing
         func limit(_ count: Int) throws { try cluster.sql("ALTER ROLE few CONNECTION LIMIT \(count)", in: "postgres") }
         try cluster.sql(
             "CREATE ROLE few LOGIN CONNECTION LIMIT 0; GRANT CREATE ON DATABASE test1 TO few", in: "postgres")
-        let waiting = Task {
-            try await Nodes.until {
-                try String(contentsOfFile: cluster.directory.path + "/server.log", encoding: .utf8)
-                    .contains("too many connections for role")
-            }
-            try limit(2)
-        }
+        // A program of its own, as the start must not end while other tests keep this process busy.
+        let waiting = try ChildProcess([
+            "/bin/sh", "-c",
+            """
+            until grep -q 'too many connections for role' "$0"; do sleep 0.05; done
+            exec psql -X -q "$1" -c 'ALTER ROLE few CONNECTION LIMIT 2'
+            """, cluster.directory.path + "/server.log", cluster.address(of: "postgres"),
+        ])
         try await Nodes.with(1, at: address.replacing("user=postgres", with: "user=few")) { nodes, wires in
-            try await waiting.value
+            #expect(try await waiting.end() == .code(0))
             // Nothing is left for a result that is not stored in a row.
             let long = try await wires[0].submit(.value(.string(String(repeating: "x", count: 100_000))))
             try await nodes.daemons[0].process.line(containing: "A job waits for the database")
