@@ -21,7 +21,11 @@ extension Core {
             }
             scheduler.rereadStored(queue: key.queue, owner: key.owner, hasJobs: count.jobs > 0)
         }
-        if news.hasSchedules { quotas.schedules = try transaction.scheduleCounts() }
+        if news.hasSchedules {
+            quotas.schedules = try transaction.scheduleCounts()
+            // The node that set them may have no room when they are due.
+            try lookAhead(round)
+        }
         for work in news.work { pending.waits.append(.happened(.work(work))) }
         // Another suspect may have ended.
         agenda.hasClearedSuspect = true

@@ -1,0 +1,58 @@
+import InMemoryStore
+import JobCore
+import JobModel
+import Testing
+
+/// Nodes that share a store.
+@Suite struct NodeTests {
+    /// Joins the node of a driver, and returns the core of the new node.
+    private func join(_ driver: CoreDriver) throws -> Core {
+        let core = Core(settings: CoreSettings(), life: 2, at: driver.now)
+        driver.store.begin(life: 2)
+        try round(of: core, driver) { (transaction) throws(StoreError) in
+            try core.reset(from: transaction, runs: [], start: .crashed, at: driver.now)
+        }
+        return core
+    }
+
+    private func round(
+        of core: Core, _ driver: CoreDriver, _ body: (any JobTransaction) throws(StoreError) -> Void
+    ) throws {
+        driver.store.life = 2
+        defer { driver.store.life = 1 }
+        let end = driver.store.round { (transaction) throws(StoreError) in
+            try body(transaction)
+            try core.close(at: driver.now, in: transaction)
+        }
+        guard case .committed = end else { throw CoreDriver.Failure(message: "The round was not committed.") }
+        _ = core.committed()
+    }
+
+    private func hearNews(_ core: Core, _ driver: CoreDriver) throws {
+        try round(of: core, driver) { (transaction) throws(StoreError) in
+            try core.open(at: driver.now, in: transaction)
+        }
+    }
+
+    @Test func timesOfANode_areLookedAt_onceItIsGone() throws {
+        let driver = try CoreDriver()
+        let other = try join(driver)
+        _ = try driver.submit(["source": ["type": "value", "value": 1], "delay": 100])
+        try hearNews(other, driver)
+        #expect(other.nextTick.steady == nil)
+        driver.store.end(life: 1, wasStopped: false)
+        try hearNews(other, driver)
+        #expect(other.nextTick.steady == driver.now.steady + 100_000)
+    }
+
+    @Test func timesOfSchedules_areLookedAt_byAllNodes() throws {
+        let driver = try CoreDriver()
+        let other = try join(driver)
+        let schedule = Schedule(
+            key: ScheduleKey(owner: 1, name: "s"), timing: .every(60_000), setAt: driver.now.wall, specSize: 2)
+        driver.ask(.setSchedule(NewSchedule(schedule, spec: Array("{}".utf8))))
+        driver.send(.room(shortage: "The disk is full."))
+        try hearNews(other, driver)
+        #expect(other.nextTick.wall == driver.now.wall.adding(seconds: 60))
+    }
+}
