@@ -32,7 +32,7 @@ package struct IncomingLine: Sendable {
     package init(_ line: [UInt8], budget: Int) {
         do throws(JSONSyntaxError) {
             let (json, cost) = try line.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: budget)
+                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: budget, boundsCombining: true)
             }
             self.cost = cost
             isBatch = json.array?.isEmpty == false

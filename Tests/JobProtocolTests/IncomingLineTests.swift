@@ -113,4 +113,17 @@ import Testing
         let line = read(call(63))
         #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
     }
+
+    /// Comparing or hashing such names takes minutes.
+    @Test(arguments: [true, false]) func line_isAParseError_whereManyCharactersCombineInARow(isEscaped: Bool) {
+        func call(_ count: Int) -> String {
+            // Each pair is out of order, so that the normal form sorts them.
+            let pair = isEscaped ? #"\u0301\u0323"# : "\u{301}\u{323}"
+            return #"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a"#
+                + String(repeating: pair, count: count / 2) + #"":1}}"#
+        }
+        #expect(read(call(256)).requests.count == 1)
+        let line = read(call(258))
+        #expect(line.rejections.map(\.id) == [.null] && line.rejections.map(\.code) == [-32700])
+    }
 }

@@ -67,7 +67,8 @@ struct DocumentTransfer: Sendable {
         do throws(JSONSyntaxError) {
             let (value, cost) = try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
                 try JSONParser.parse(
-                    UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])), at: pointer, budget: budget)
+                    UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])), at: pointer, budget: budget,
+                    boundsCombining: true)
             }
             if let value { return (value, cost) }
         } catch  where error.isTooLarge {

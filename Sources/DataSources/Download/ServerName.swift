@@ -61,6 +61,7 @@ enum ServerName {
     /// The bytes between directories' separators, without what could hide the name, mislead a reader, or be taken for an
     /// unfinished download; nil if nothing is left.
     static func cleaned(_ text: String) -> String? {
+        guard text.utf8.count <= longestText else { return nil }
         let last = text.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last ?? .init()
         let visible = last.filter { scalar in
             switch scalar.properties.generalCategory {
@@ -77,6 +78,8 @@ enum ServerName {
     /// The most bytes of a name, so that the name of its unfinished file is valid too.
     private static let longest = 250
     private static let longestExtension = 32
+    /// The most bytes of text that counts as a name.
+    private static let longestText = 4096
 
     private static func cut(_ name: String) -> String {
         guard name.utf8.count > longest else { return name }

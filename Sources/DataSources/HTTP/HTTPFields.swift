@@ -1,8 +1,10 @@
+import JobModel
 import NIOCore
 
 /// The fields of an HTTP header, in their order. Names are compared without regard to case.
 ///
-/// Values are bytes (RFC 9110, section 5.5); as a string, a value that is not UTF-8 is read as Latin-1.
+/// Values are bytes (RFC 9110, section 5.5); as a string, a value that is not UTF-8 is read as Latin-1, and so is one whose
+/// characters combine too much to be compared.
 package struct HTTPFields: Sendable, Sequence {
     /// The key is the name in lower case.
     private var fields: [(name: String, key: String, bytes: [UInt8])] = []
@@ -17,11 +19,16 @@ package struct HTTPFields: Sendable, Sequence {
         fields.lazy.map { (name: $0.name, value: Self.text($0.bytes)) }.makeIterator()
     }
 
-    private static func text(_ bytes: [UInt8]) -> String {
+    static func text(_ bytes: [UInt8]) -> String {
         // Validating takes five times as long.
         if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
-        return String(validating: bytes, as: UTF8.self)
+        return utf8(bytes)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+
+    /// The text of bytes in UTF-8 whose characters do not combine too much; nil for others.
+    static func utf8(_ bytes: [UInt8]) -> String? {
+        String(validating: bytes, as: UTF8.self).flatMap { $0.combinesTooMuch ? nil : $0 }
     }
 
     private func values(_ name: String) -> some Sequence<[UInt8]> {

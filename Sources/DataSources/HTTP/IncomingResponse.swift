@@ -37,20 +37,22 @@ final class IncomingResponse: Sendable {
     /// The reference in `Location`, whose bytes count: those of a value that is not UTF-8 are percent-encoded.
     var location: String? {
         guard let bytes = head.headers.bytes(name: "Location") else { return nil }
-        return String(validating: bytes, as: UTF8.self)
+        return HTTPFields.utf8(bytes)
             ?? bytes.map { $0 < 0x80 ? String(Unicode.Scalar($0)) : "%" + String($0, radix: 16, uppercase: true) }
             .joined()
     }
 
     /// The fields of the header by lower-case names; the values of a repeated field are joined.
     var fields: JSONObject {
-        var fields = JSONObject()
+        var (names, values) = ([String](), [String: [String]]())
+        // A look-up in an object takes a time that grows with it: 20 seconds, for the fields of one header.
         for (name, value) in head.headers {
             let name = name.lowercased()
-            let earlier = fields[name]?.string.map { $0 + ", " } ?? ""
-            fields[name] = .string(earlier + value)
+            if values[name, default: []].isEmpty { names.append(name) }
+            values[name, default: []].append(value)
         }
-        return fields
+        return JSONObject(
+            names.map { JSONObject.Member(name: $0, value: .string(values[$0, default: []].joined(separator: ", "))) })
     }
 
     /// The length of the body, if the server announced it.

@@ -95,7 +95,9 @@ final class ProgramOutput: Sendable {
     private func parse(_ bytes: [UInt8]) throws(JobError) -> (value: JSON, cost: Int) {
         do throws(JSONSyntaxError) {
             return try bytes.withUnsafeBufferPointer { (bytes) throws(JSONSyntaxError) in
-                try JSONParser.parse(UnsafeRawBufferPointer(bytes), budget: transfer.settings.limits.documentValues)
+                try JSONParser.parse(
+                    UnsafeRawBufferPointer(bytes), budget: transfer.settings.limits.documentValues,
+                    boundsCombining: true)
             }
         } catch  where error.isTooLarge {
             throw JobError(

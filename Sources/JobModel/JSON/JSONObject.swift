@@ -85,10 +85,12 @@ extension JSONObject: Hashable {
 
 extension String {
     /// Returns whether both have the same code points; `==` also accepts canonical equivalents.
-    func hasSameBytes(as other: String) -> Bool {
+    package func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
-        guard count == other.utf8.count, self == other else { return false }
+        guard count == other.utf8.count else { return false }
+        // `==` is faster for text that is mostly ASCII, and slower than anything for some that is not.
+        if count > 2 * Self.mostCombining { return utf8.elementsEqual(other.utf8) }
         // A canonical equivalent of ASCII is longer.
-        return utf16.count == count || utf8.elementsEqual(other.utf8)
+        return self == other && (utf16.count == count || utf8.elementsEqual(other.utf8))
     }
 }

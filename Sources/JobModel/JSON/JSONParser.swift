@@ -6,6 +6,8 @@ package struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private let maximumDepth: Int
     private let budget: Int
+    /// Whether ``String/mostCombining`` holds, as it does for text that is not the daemon's own.
+    private let boundsCombining: Bool
     private var position = 0
     private var depth = 0
     /// The approximate memory of the values so far, in bytes.
@@ -13,18 +15,23 @@ package struct JSONParser {
     /// The offset of the value that was looked up.
     private var found: Int?
 
-    private init(_ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int) {
+    private init(
+        _ bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int, budget: Int, boundsCombining: Bool = false
+    ) {
         self.bytes = bytes
         self.maximumDepth = maximumDepth
         self.budget = budget
+        self.boundsCombining = boundsCombining
     }
 
     /// Parses the single value in `bytes` and returns its approximate memory in bytes.
     /// Exceeding `budget` is an error: a value of a few bytes takes thirty times as many.
     package static func parse(
-        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int = .max
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64, budget: Int = .max, boundsCombining: Bool = false
     ) throws(JSONSyntaxError) -> (value: JSON, cost: Int) {
-        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
+        var parser = JSONParser(
+            bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget,
+            boundsCombining: boundsCombining)
         let value = try parser.value()
         try parser.end()
         return (value, parser.cost)
@@ -33,9 +40,12 @@ package struct JSONParser {
     /// Parses only the value at `pointer`, nil if absent, and returns it with its memory.
     /// The rest is checked as strictly but takes no memory.
     package static func parse(
-        _ bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int
+        _ bytes: UnsafeRawBufferPointer, at pointer: JSONPointer, maximumDepth: Int = 64, budget: Int,
+        boundsCombining: Bool = false
     ) throws(JSONSyntaxError) -> (value: JSON?, cost: Int) {
-        var parser = JSONParser(bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget)
+        var parser = JSONParser(
+            bytes.assumingMemoryBound(to: UInt8.self), maximumDepth: maximumDepth, budget: budget,
+            boundsCombining: boundsCombining)
         let value = try parser.value(at: pointer.tokens[...])
         try parser.end()
         return (value, parser.cost)
@@ -269,7 +279,14 @@ package struct JSONParser {
         guard let text = String(validating: bytes[range], as: UTF8.self) else {
             throw JSONSyntaxError("a string is not UTF-8", at: range.lowerBound)
         }
+        try check(text, at: range.lowerBound)
         return text
+    }
+
+    private func check(_ text: String, at offset: Int) throws(JSONSyntaxError) {
+        guard boundsCombining, text.combinesTooMuch else { return }
+        throw JSONSyntaxError(
+            "a string has more than \(String.mostCombining) combining characters in a row", at: offset)
     }
 
     private mutating func escapedString(from start: Int) throws(JSONSyntaxError) -> String {
@@ -277,6 +294,7 @@ package struct JSONParser {
         while let byte = current {
             switch byte {
             case UInt8(ascii: "\""):
+                try check(text, at: start)
                 position += 1
                 return text
             case UInt8(ascii: "\\"):

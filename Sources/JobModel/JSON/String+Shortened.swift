@@ -27,9 +27,11 @@ extension String {
 
     /// The word that was probably meant, if one is near.
     package func nearest(among words: some Sequence<String>) -> String? {
-        let text = prefix(64)
+        // Longer text is near no word. Comparing bytes takes no normal form.
+        guard utf8.count <= 64 else { return nil }
+        let text = Array(utf8)
         // The number of letters to insert or remove.
-        let distances = words.map { (word: $0, count: text.difference(from: $0).count) }
+        let distances = words.map { (word: $0, count: text.difference(from: Array($0.utf8)).count) }
         return distances.min { $0.count < $1.count }.flatMap { $0.count <= max(2, $0.word.count / 2) ? $0.word : nil }
     }
 }

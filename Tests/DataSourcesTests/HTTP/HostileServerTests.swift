@@ -169,4 +169,26 @@ import TestOrigin
             }
         }
     }
+
+    /// Headers that took minutes of an event loop: characters to sort, and fields to look up among all others.
+    private static let slowHeaders: [String] = {
+        let combining = "a" + String(repeating: "\u{301}\u{323}", count: 15_000)
+        let letters = (UInt8(ascii: "a")...UInt8(ascii: "z")).map { String(Unicode.Scalar($0)) }
+        let names = letters.flatMap { first in letters.flatMap { second in letters.map { first + second + $0 } } }
+        return [
+            combining + ": x\r\n", "Connection: \(combining)\r\n", "Location: /\(combining)\r\n",
+            "Content-Disposition: attachment; filename=\"\(combining)\"\r\n",
+            names.prefix(10_000).map { $0 + ":\r\n" }.joined(),
+        ]
+    }()
+
+    @Test(arguments: ["url", "download"], slowHeaders.indices)
+    func header_takesLittleTime_whateverItSays(type: String, header: Int) async throws {
+        let (head, fields) = ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", Self.slowHeaders[header])
+        try await Workbench.run(against: { _, _ in [.send(head + fields + "\r\n{}"), .close] }) { origin, bench in
+            let start = ContinuousClock.now
+            _ = try await bench.result(.source(type, origin.url("/x"), type == "url" ? [:] : ["path": "new/"]))
+            #expect(ContinuousClock.now - start < .seconds(10))
+        }
+    }
 }
