@@ -189,4 +189,18 @@ import Testing
             #expect(row.carried?.error?.kind == .tooLarge)
         }
     }
+
+    /// Clients refuse an answer that nests too deep, with all other jobs in it.
+    @Test func list_isTooLarge_whereJobsThatWaitForListsNestTooDeep() async throws {
+        try await TestEngine.with { test in
+            var rows = [try await test.run(Self.value(1))]
+            while rows.count < 120, let last = rows.last, last.state == .succeeded {
+                let waiting: JSON = ["source": ["type": "job", "job": JSON(Int(last.id))]]
+                rows.append(try await test.run(Self.list([waiting], "settled")))
+            }
+            // Each adds an array and an object.
+            #expect(rows.count == 98)
+            #expect(rows.last?.carried?.error?.kind == .tooLarge)
+        }
+    }
 }

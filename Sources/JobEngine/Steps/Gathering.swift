@@ -10,7 +10,19 @@ struct Gathering: Sendable {
     let list: ListRow
     let engine: Engine
 
-    func value() throws(JobError) -> StoredValue { try engine.stored(try text(), room: order.room) }
+    /// The most levels of a list's outcome: those of a value in as many lists as can be nested. Children that wait for
+    /// other lists could add levels without end, and clients bound those of an answer.
+    private static let deepest = TemplateExpansion.deepest + 64
+
+    func value() throws(JobError) -> StoredValue {
+        let text = try text()
+        guard JSONParser.nests(text, atMost: Self.deepest) else {
+            throw JobError(
+                .tooLarge,
+                "The results of the list nest deeper than \(Self.deepest) levels; select a part of each.")
+        }
+        return try engine.stored(text, room: order.room)
+    }
 
     private func text() throws(JobError) -> [UInt8] {
         if let decided = list.decided { return try text(decidedBy: decided) }

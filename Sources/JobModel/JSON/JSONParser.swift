@@ -60,6 +60,30 @@ package struct JSONParser {
         }
     }
 
+    /// Whether arrays and objects in JSON text nest at most `depth` levels deep.
+    package static func nests(_ bytes: [UInt8], atMost depth: Int) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            var (index, level) = (0, 0)
+            while index < bytes.count {
+                switch bytes[index] {
+                case UInt8(ascii: "["), UInt8(ascii: "{"):
+                    level += 1
+                    if level > depth { return false }
+                case UInt8(ascii: "]"), UInt8(ascii: "}"): level -= 1
+                case UInt8(ascii: "\""):
+                    // To the end of the string; an escape takes two bytes at least.
+                    index = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: index + 1)
+                    while index < bytes.count, bytes[index] == UInt8(ascii: "\\") {
+                        index = JSONWriter.plainEnd(UnsafeRawBufferPointer(bytes), from: index + 2)
+                    }
+                default: break
+                }
+                index += 1
+            }
+            return true
+        }
+    }
+
     private mutating func end() throws(JSONSyntaxError) {
         skipSpace()
         guard position == bytes.count else { throw fault("there is more after the value") }
