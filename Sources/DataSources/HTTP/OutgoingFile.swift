@@ -30,7 +30,7 @@ final class OutgoingFile: Sendable {
         _ transfer: Transfer
     ) {
         (before, after) = (frame?.before ?? [], frame?.after ?? [])
-        self.size = size + Int64(before.count + after.count)
+        self.size = frame?.size(with: size) ?? size
         (fileSize, self.source, self.checksum, self.transfer) = (size, source, checksum, transfer)
     }
 
@@ -119,6 +119,9 @@ struct MultipartFrame: Sendable {
         after = Array("\r\n--\(boundary)--\r\n".utf8)
         contentType = "multipart/form-data; boundary=\(boundary)"
     }
+
+    /// The size of a body with a file of `size` bytes: with holes, some have as many as 2^63 - 1.
+    func size(with size: Int64) -> Int64 { size.saturatingAdding(Int64(before.count + after.count)) }
 
     private static let escapes: [Unicode.Scalar: String] = ["\"": "%22", "\r": "%0D", "\n": "%0A"]
 

@@ -272,4 +272,13 @@ import Testing
             }
         }
     }
+
+    @Test func form_hasTheLargestSize_whereItsFileHas() throws {
+        let source: JSON = ["type": "upload", "url": "http://x/", "path": "x", "multipart": ["field": "f"]]
+        let parameters = try SourceParameters(source, mode: .literal, limits: JobLimits())
+        let form = if case .upload(let spec) = parameters { spec.form } else { UploadSpec.Form?.none }
+        let frame = MultipartFrame(try #require(form), filename: "x")
+        #expect(frame.size(with: 1) == Int64(frame.before.count + 1 + frame.after.count))
+        #expect(frame.size(with: .max) == .max)
+    }
 }
