@@ -6,13 +6,18 @@ import JobModel
 ///
 /// Unchecked, as only one task at a time uses the digest of a file.
 package final class FileDigest: @unchecked Sendable {
-    private let sha256Context = FileDigest.context(.sha256)
+    private let sha256Context: OpaquePointer
+    /// Nil also if libcrypto lacks the algorithm, as it lacks MD5 where FIPS rules.
     private let otherContext: OpaquePointer?
     private let checksum: Checksum?
 
     init(for checksum: Checksum? = nil) {
         self.checksum = checksum
-        otherContext = checksum.flatMap { $0.algorithm == .sha256 ? nil : Self.context($0.algorithm) }
+        guard let context = Self.context(Checksum.Algorithm.sha256.rawValue) else {
+            fatalError("libcrypto has no SHA-256, or there is no memory for it.")
+        }
+        sha256Context = context
+        otherContext = checksum.flatMap { $0.algorithm == .sha256 ? nil : Self.context($0.algorithm.rawValue) }
     }
 
     deinit {
@@ -20,11 +25,12 @@ package final class FileDigest: @unchecked Sendable {
         EVP_MD_CTX_free(otherContext)
     }
 
-    private static func context(_ algorithm: Checksum.Algorithm) -> OpaquePointer {
-        guard let context = EVP_MD_CTX_new(),
-            EVP_DigestInit_ex(context, EVP_get_digestbyname(algorithm.rawValue), nil) == 1
-        else { fatalError("libcrypto has no \(algorithm.name), or there is no memory for it.") }
-        return context
+    /// A context for the algorithm of this name; nil if there is none.
+    static func context(_ name: String) -> OpaquePointer? {
+        let context = EVP_MD_CTX_new()
+        if EVP_DigestInit_ex(context, EVP_get_digestbyname(name), nil) == 1 { return context }
+        EVP_MD_CTX_free(context)
+        return nil
     }
 
     func update(_ bytes: UnsafeRawBufferPointer) {
@@ -36,7 +42,11 @@ package final class FileDigest: @unchecked Sendable {
 
     /// What differs from the checksum, as a clause; nil if nothing does.
     var mismatch: String? {
-        checksum.flatMap { Self.mismatch(Self.hexadecimal(otherContext ?? sha256Context), $0) }
+        guard let checksum else { return nil }
+        guard let context = checksum.algorithm == .sha256 ? sha256Context : otherContext else {
+            return "cannot be checked, as this machine computes no \(checksum.algorithm.name)"
+        }
+        return Self.mismatch(Self.hexadecimal(context), checksum)
     }
 
     static func mismatch(_ found: String, _ wanted: Checksum) -> String? {

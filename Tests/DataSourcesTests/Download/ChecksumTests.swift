@@ -46,4 +46,7 @@ import Testing
             #expect((modified.timeIntervalSince1970 == 784_111_777) == isAsked)
         }
     }
+
+    /// A machine that keeps to FIPS has no MD5.
+    @Test func algorithm_mayBeMissing() { #expect(FileDigest.context("none") == nil) }
 }
