@@ -54,7 +54,11 @@ import Testing
         withExtendedLifetime(store) {}
     }
 
-    @Test(arguments: ["life = x'01'", "submitted = x'0102'", "carried = x'07'", "owner = -1", "waiting = 77"])
+    /// The size of a file, 2^63 - 1, would overflow the job's.
+    private static let hugeFile = "carried = x'01020AFEFFFFFFFFFFFFFFFF01'"
+
+    @Test(
+        arguments: ["life = x'01'", "submitted = x'0102'", "carried = x'07'", "owner = -1", "waiting = 77", hugeFile])
     func passesOverADamagedRowAndReportsItOnce(_ damage: String) throws {
         let directory = try TemporaryDirectory()
         let reports = Mutex<[String]>([])

@@ -21,7 +21,9 @@ extension ByteCoder {
     mutating func blob(_ blob: BlobReference?) throws(DamagedRow) -> BlobReference {
         let blob = BlobReference(
             life: try number(blob?.life), number: try number(blob?.number), size: try number(blob?.size))
-        guard blob.life > 0 && blob.number > 0 && blob.size >= 0 || !isReading else { throw DamagedRow() }
+        // Sums of the numbers in a damaged row must not overflow.
+        let isBounded = (1...1 << 56).contains(blob.number) && (0...1 << 56).contains(blob.size)
+        guard blob.life > 0 && isBounded || !isReading else { throw DamagedRow() }
         return blob
     }
 

@@ -162,6 +162,7 @@ package enum JobColumns {
     /// Passes the parts of a job that change and that no query asks for.
     private static func life(of job: inout JobRow, by coder: inout ByteCoder) throws(DamagedRow) {
         let run = try coder.number(job.run?.number ?? 0)
+        guard (0...1 << 56).contains(run) || !coder.isReading else { throw DamagedRow() }
         job.run = job.run.map { RunID(life: $0.life, number: run) }
         if try coder.has(job.stop) {
             job.stop = JobRow.Stop(rawValue: try coder.text(job.stop?.rawValue))
