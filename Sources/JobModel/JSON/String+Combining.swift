@@ -7,8 +7,8 @@ extension String {
 
     /// Whether it has more combining characters in a row than ``mostCombining``.
     package var combinesTooMuch: Bool {
-        // Each takes at least two bytes.
-        guard utf8.count > 2 * Self.mostCombining else { return false }
+        // Each takes at least two bytes, none of which is ASCII.
+        guard utf8.count > 2 * Self.mostCombining, utf16.count < utf8.count else { return false }
         var inRow = 0
         for scalar in unicodeScalars {
             let combines = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
