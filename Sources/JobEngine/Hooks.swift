@@ -9,6 +9,8 @@ import Synchronization
 /// Hooks are not jobs: nothing is stored of them, and a hook that fails is only logged.
 final class Hooks: Sendable {
     private static let mostWaiting = 1000
+    /// The most bytes of a job object. A longer input would take space on the disk.
+    private static let longestObject = 65_535
     /// Seconds until a program is ended.
     private static let timeout = 60.0
 
@@ -50,7 +52,7 @@ final class Hooks: Sendable {
         let text = await engine.blocking(for: owner) { () -> [UInt8]? in
             guard let stored = try? engine.reader.job(job) else { return nil }
             let view = JobView(stored.row, document: stored.document, template: stored.template)
-            return view.text(.whole, within: 1 << 20) + [UInt8(ascii: "\n")]
+            return view.text(.whole, within: Self.longestObject) + [UInt8(ascii: "\n")]
         }
         guard let hook = engine.settings.finishedHook, let text else { return }
         var context = SourceContext(

@@ -156,16 +156,23 @@ import Testing
 
     @Test func hook_getsTheObject_ofEachEndThatIsToBeTold() async throws {
         try await Household.with { household in
-            let ends = try ProgramTests.Witness(in: household.directory, "ends")
+            let ends = try (2...3).map { try ProgramTests.Witness(in: household.directory, "end\($0)") }
+            let script = "echo \"$DEFERD_JOB $(sed s/xxx*/x/)\" > \(ends[0].path.dropLast())$DEFERD_JOB"
             let daemon = try await household.start(
-                configuration: "hooks: {finished: [/bin/sh, -c, 'echo \"$DEFERD_JOB $(cat)\" > \(ends.path)']}",
+                configuration: "hooks: {finished: [/bin/sh, -c, '\(script)']}",
                 flags: ["--instance", "user"])
             let wire = try daemon.connect()
             _ = try await wire.run(.value(1))
             let job = try await wire.submit(.value("secret", ["notify": true]))
-            let text = try await ends.next() ?? ""
+            let text = try await ends[0].next() ?? ""
             #expect(text.hasPrefix("\(job) {\"job\":\(job),\"state\":\"succeeded\","))
             #expect(text.hasSuffix("}\n"))
+            // A longer object lacks the spec and the result.
+            let large = try await wire.submit(
+                .value(.string(String(repeating: "x", count: 65_400)), ["notify": true]))
+            let object = try #require(try await ends[1].next()).dropFirst("\(large) ".count)
+            let members = try JSON(parsing: Array(object.utf8))
+            #expect(members["resultSize"] == 65_402 && members["result"] == nil, "\(object)")
             try await daemon.stop()
         }
     }
