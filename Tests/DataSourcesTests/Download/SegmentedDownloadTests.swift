@@ -266,36 +266,4 @@ import Testing
             #expect(error.message.contains("lowSpeed"))
         }
     }
-
-    /// The other server is the same one, so the `.part` of the first is taken up.
-    @Test func slowSpeed_leavesTheFileToAMirror_whereOnlyTheEndOfAnAnswerIsMissing() async throws {
-        let clock = NIOAsyncTestingEventLoop()
-        try await Workbench.run(
-            against: { request, count in
-                guard let (start, last) = request.range else { return [Self.head(request), .send(Self.body)] }
-                let fields = [
-                    ("ETag", Self.tag), ("Content-Range", "bytes \(start)-\(last)/\(Self.body.count)"),
-                    ("Transfer-Encoding", "chunked"),
-                ]
-                let size = String(last + 1 - start, radix: 16)
-                return [
-                    .head("206 Partial Content", fields), .send("\(size)\r\n"), .send(Array(Self.bytes(request))),
-                    .hold,
-                ]
-            }, timers: clock
-        ) {
-            $0.http.lowSpeed.bytes = 1
-            $0.http.lowSpeed.seconds = 10
-        } _: { origin, bench in
-            let mirrors: [String: JSON] = ["mirrors": [.string(origin.url("/x"))]]
-            let deferred = try bench.start(download(origin, 2, mirrors))
-            while bench.bytes(of: bench.downloads + "/x.part") != Self.body {
-                try await Task.sleep(for: .milliseconds(1))
-            }
-            // Time stands still for the mirror.
-            await clock.turn(by: .seconds(1)) { origin.log.count() < 3 }
-            _ = try await deferred.get()
-            #expect(bench.bytes(of: bench.downloads + "/x") == Self.body)
-        }
-    }
 }
