@@ -188,7 +188,7 @@ import TestOrigin
         try await Workbench.run(against: { _, _ in [.send(head + fields + "\r\n{}"), .close] }) { origin, bench in
             let start = ContinuousClock.now
             _ = try await bench.result(.source(type, origin.url("/x"), type == "url" ? [:] : ["path": "new/"]))
-            #expect(ContinuousClock.now - start < .seconds(10))
+            #expect(ContinuousClock.now - start < .seconds(120))
         }
     }
 }
