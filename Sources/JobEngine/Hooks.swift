@@ -9,7 +9,7 @@ import Synchronization
 /// Hooks are not jobs: nothing is stored of them, and a hook that fails is only logged.
 final class Hooks: Sendable {
     private static let mostWaiting = 1000
-    /// The most bytes of a job object. A longer input would take space on the disk.
+    /// The most bytes of a job object. With its newline, a longer one would be an input that takes space on the disk.
     private static let longestObject = 65_535
     /// Seconds until a program is ended.
     private static let timeout = 60.0

@@ -7,7 +7,7 @@ import JobModel
 /// Unchecked, as only one task at a time uses the digest of a file.
 package final class FileDigest: @unchecked Sendable {
     private let sha256Context: OpaquePointer
-    /// Nil also if libcrypto lacks the algorithm, as it lacks MD5 where FIPS rules.
+    /// Nil also if libcrypto lacks the algorithm, as it lacks MD5 in FIPS mode.
     private let otherContext: OpaquePointer?
     private let checksum: Checksum?
 
@@ -44,7 +44,7 @@ package final class FileDigest: @unchecked Sendable {
     var mismatch: String? {
         guard let checksum else { return nil }
         guard let context = checksum.algorithm == .sha256 ? sha256Context : otherContext else {
-            return "cannot be checked, as this machine computes no \(checksum.algorithm.name)"
+            return "cannot be checked, as libcrypto lacks \(checksum.algorithm.name) on this machine"
         }
         return Self.mismatch(Self.hexadecimal(context), checksum)
     }

@@ -173,7 +173,7 @@ package struct AnswerParser {
             throw .malformed("a header field has no colon")
         }
         let name = Self.trimmed(line[..<colon])
-        let text = HTTPFields.text(Array(name))
+        let text = HTTPFields.text(name)
         let hasControl = line.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
         if name.count < colon || !HeaderField.isToken(text) || hasControl { isOdd = true }
         head.headers.add(name: text, bytes: Array(Self.trimmed(line[(colon + 1)...])))

@@ -122,7 +122,7 @@ extension Core {
     /// Advances due schedules and continues a rescan.
     func runSchedules(_ round: Round) throws(StoreError) {
         try rescan(round)
-        // Their times are for nodes with room, or else missed.
+        // Due schedules stay due: other nodes may have room, and later this one catches up as `catchUp` says.
         guard experience.shortage == nil else { return }
         let due = try round.transaction.dueSchedules(at: round.now.wall, limit: Self.atOnce)
         for row in due { try advance(row, round) }

@@ -37,6 +37,7 @@ extension Core {
     /// Reads the next due times from the store.
     func lookAhead(_ round: Round) throws(StoreError) {
         agenda.due = try round.transaction.dueTimes()
+        // Without room, it would find due schedules at each tick and leave them.
         if experience.shortage == nil, let time = agenda.due.schedules { agenda.note(time) }
         agenda.nextExpiry = agenda.due.firstEnd.map { $0.adding(seconds: settings.retentionAge) }
     }

@@ -288,6 +288,7 @@ package struct JSONParser {
         switch current {
         case UInt8(ascii: "\""):
             let text = try text(start..<position)
+            try check(text, at: start)
             position += 1
             return text
         case UInt8(ascii: "\\"): return try escapedString(from: start)
@@ -303,7 +304,6 @@ package struct JSONParser {
         guard let text = String(validating: bytes[range], as: UTF8.self) else {
             throw JSONSyntaxError("a string is not UTF-8", at: range.lowerBound)
         }
-        try check(text, at: range.lowerBound)
         return text
     }
 

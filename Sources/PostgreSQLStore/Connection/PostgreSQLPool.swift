@@ -56,7 +56,8 @@ final class PostgreSQLPool: Sendable {
             state.withLock { $0.failure = nil }
             return connection
         } catch {
-            // As long as it took: other calls do not wait for a silent server too, and ask one again that refuses at once.
+            // The pause is as long as the attempt: other calls do not wait for a silent server as well, and connect again
+            // to one that refuses at once.
             let end = DispatchTime.now()
             let pause = min(1_000_000_000, end.uptimeNanoseconds - start)
             state.withLock { $0.failure = (error, end + .nanoseconds(Int(pause))) }

@@ -47,6 +47,6 @@ import Testing
         }
     }
 
-    /// A machine that keeps to FIPS has no MD5.
+    /// In FIPS mode, libcrypto lacks MD5.
     @Test func algorithm_mayBeMissing() { #expect(FileDigest.context("none") == nil) }
 }
