@@ -174,8 +174,9 @@ import TestOrigin
     /// Swift takes minutes to compare text with so many characters to sort.
     private static let combining = "a" + String(repeating: "\u{301}\u{323}", count: 15_000)
 
-    @Test(arguments: ["\(combining): x", "Connection: \(combining)", "Location: /\(combining)"])
-    func header_isReadAsLatin1_whereItsCharactersCombineTooMuch(field: String) async throws {
+    @Test(arguments: ["TEXT: x", "Connection: TEXT", "Location: /TEXT"])
+    func header_isReadAsLatin1_whereItsCharactersCombineTooMuch(form: String) async throws {
+        let field = form.replacing("TEXT", with: Self.combining)
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(field)\r\n\r\n{}"
         try await Workbench.run(against: { _, _ in [.send(head), .close] }) { origin, bench in
             let result = try await bench.result(.source("url", origin.url("/x"), [:]))
