@@ -27,8 +27,6 @@ extension Core {
             try lookAhead(round)
         }
         for work in news.work { pending.waits.append(.happened(.work(work))) }
-        // Another suspect may have ended.
-        agenda.hasClearedSuspect = true
         if news.hasLostRuns { try takeOverNode(isReset: isReset, round) }
         try changedElsewhere(news.jobs, round)
         return news
