@@ -176,11 +176,12 @@ final class CrashRun: Sendable {
         return report
     }
 
-    /// Checks a finished job. A job that ran in three consecutive kills has failed, and succeeds when it is retried.
+    /// Checks a finished job. A job that ran in three consecutive kills has failed, as has the list of such a child, and succeeds
+    /// when it is retried.
     private func check(
         _ expectation: Expectation, _ job: JobSnapshot, _ client: JobClient, _ report: inout CrashReport
     ) async throws {
-        guard job.json["error"]?["kind"] == "interrupted" else { return check(expectation, job.json, &report) }
+        guard wasInterrupted(job) else { return check(expectation, job.json, &report) }
         report.interrupted += 1
         _ = try await client.change(expectation.id, .retry())
         check(expectation, try await client.wait(expectation.id, timeout: 60).json, &report)
@@ -207,6 +208,11 @@ final class CrashRun: Sendable {
         report.recovered += 1
     }
 
+    private func wasInterrupted(_ job: JobSnapshot) -> Bool {
+        let error = job.json["error"]
+        return error?["kind"] == "interrupted" || error?["cause"]?["kind"] == "interrupted"
+    }
+
     /// Counts all jobs. Failed jobs whose submission was never answered are retried too, because their partial files
     /// are kept for a retry.
     private func countAll(_ client: JobClient) async throws -> Int {
@@ -215,7 +221,7 @@ final class CrashRun: Sendable {
         repeat {
             let page = try await client.list(after: after, limit: 1000)
             count += page.jobs.count
-            for job in page.jobs where job.json["error"]?["kind"] == "interrupted" {
+            for job in page.jobs where job.json["parent"] == nil && wasInterrupted(job) {
                 _ = try await client.change(job.id, .retry())
                 _ = try await client.wait(job.id, timeout: 60)
             }
