@@ -5,30 +5,36 @@ import Testing
 
 /// Nodes that share a store.
 @Suite struct NodeTests {
+    private static let life: Int64 = 9
+
     /// Joins the node of a driver, and returns the core of the new node.
     private func join(_ driver: CoreDriver) throws -> Core {
-        let core = Core(settings: CoreSettings(), life: 2, at: driver.now)
-        driver.store.begin(life: 2)
+        let core = Core(settings: CoreSettings(), life: Self.life, at: driver.now)
+        driver.store.begin(life: Self.life)
         try round(of: core, driver) { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: [], start: .crashed, at: driver.now)
         }
         return core
     }
 
+    /// Runs a round, and returns its effects.
+    @discardableResult
     private func round(
         of core: Core, _ driver: CoreDriver, _ body: (any JobTransaction) throws(StoreError) -> Void
-    ) throws {
-        driver.store.life = 2
-        defer { driver.store.life = 1 }
+    ) throws -> [CoreEffect] {
+        let life = driver.store.life
+        driver.store.life = Self.life
+        defer { driver.store.life = life }
         let end = driver.store.round { (transaction) throws(StoreError) in
             try body(transaction)
             try core.close(at: driver.now, in: transaction)
         }
         guard case .committed = end else { throw CoreDriver.Failure(message: "The round was not committed.") }
-        _ = core.committed()
+        return core.committed()
     }
 
-    private func hearNews(_ core: Core, _ driver: CoreDriver) throws {
+    @discardableResult
+    private func hearNews(_ core: Core, _ driver: CoreDriver) throws -> [CoreEffect] {
         try round(of: core, driver) { (transaction) throws(StoreError) in
             try core.open(at: driver.now, in: transaction)
         }
@@ -54,5 +60,24 @@ import Testing
         driver.send(.room(shortage: "The disk is full."))
         try hearNews(other, driver)
         #expect(other.nextTick.wall == driver.now.wall.adding(seconds: 60))
+    }
+
+    @Test func removal_isAnswered_onceAnotherNodeHasEndedIt() throws {
+        let driver = try CoreDriver()
+        let child: JSON = ["source": ["type": "value", "value": 1]]
+        let job = try driver.submit(["source": ["type": "list", "jobs": [child]]])
+        let other = try join(driver)
+        func answers(_ effects: [CoreEffect]) -> [RequestID] {
+            effects.compactMap { if case .answer(let id, _) = $0 { id } else { nil } }
+        }
+        let removal = CoreInput.request(7, .change(job, .remove), Caller(uid: 1, isAdmin: false))
+        let effects = try round(of: other, driver) { (transaction) throws(StoreError) in
+            try other.handle(removal, at: driver.now, in: transaction)
+        }
+        #expect(answers(effects) == [])
+        // What the new life finds in the rows, it does.
+        try driver.restart(.clean)
+        #expect(!driver.exists(job))
+        #expect(try answers(hearNews(other, driver)) == [7])
     }
 }
