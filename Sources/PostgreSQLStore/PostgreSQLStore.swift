@@ -38,7 +38,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     private let node: NodeDescription
     /// Tells this state directory from those of other nodes.
     let instance: String
-    private let transaction: PostgreSQLTransaction
+    let transaction: PostgreSQLTransaction
     let listener: NewsListener
     var connection: PostgreSQLConnection?
     private var doubt: Doubt?
@@ -62,6 +62,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     /// Whether the last commit has news for others, and when they were told last.
     var hasNews = false
     var lastAnnouncement: Int64 = 0
+    /// What other nodes are to be told after this round.
+    var untold: [String] = []
 
     /// Receipts of so many rounds are deleted together.
     private static let mostReceipts: Int64 = 1000
@@ -189,7 +191,11 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             return .undone(error)
         }
         transaction.begin(connection, turn)
-        defer { transaction.end() }
+        defer {
+            transaction.end()
+            tell(untold)
+            untold = []
+        }
         do {
             try body(transaction)
             try transaction.flush(life: life)

@@ -1,6 +1,8 @@
+import Glibc
 import InMemoryStore
 import JobModel
 import JobStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -56,6 +58,27 @@ import Testing
             #expect(try alone.insert([.sample()])[0] > later[0])
             let news = try #require(try third.round { try $0.news() })
             #expect(news.counts[key]?.jobs == 0 && news.jobs.first == later[0])
+        }
+
+        @Test func whatIsToldInARound_waitsForItsEnd_asTheRoundMustBeSynced() throws {
+            let (first, second) = (try open(0), try open(1))
+            let isHeard = Atomic(false)
+            second.listen { text in if text == "[1]" { isHeard.store(true, ordering: .relaxed) } }
+            // It may not listen yet.
+            for _ in 0..<2000 where !isHeard.load(ordering: .relaxed) {
+                let end = first.round { (transaction) throws(StoreError) in
+                    _ = try transaction.nextNumber()
+                    first.tell(["[1]"])
+                    let setting = try (transaction as? PostgreSQLTransaction)?.rows(
+                        "SELECT current_setting('synchronous_commit')", [], atMost: 1) { $0.text(0) }
+                    #expect(setting == ["on"])
+                }
+                guard case .committed = end else { throw StoreError(.write, "\(end)") }
+                usleep(10_000)
+            }
+            let hasHeard = isHeard.load(ordering: .relaxed)
+            #expect(hasHeard)
+            second.close(isClean: true)
         }
 
         @Test func earlierTime_isFound_whenAnotherNodeStoredIt() throws {

@@ -43,10 +43,11 @@ extension PostgreSQLStore: SharedStore {
     }
 
     package func tell(_ texts: some Sequence<String>) {
+        // Within a round it would hold a lock of the whole server until the disk has synced, and keep that from being synced.
+        if transaction.isOpen { return untold += texts }
         guard let connection else { return }
         for text in texts {
-            // Within a round it would hold a lock of the whole server until the disk has synced. Its failure shows in the next
-            // round.
+            // Its failure shows in the next round.
             try? connection.send(
                 "SELECT set_config('synchronous_commit', 'off', true), pg_notify('deferd', $1)",
                 [listener.prefix + text])

@@ -38,6 +38,9 @@ final class PostgreSQLTransaction: SQLTransaction {
 
     // MARK: The round
 
+    /// Whether a round is under way.
+    var isOpen: Bool { connection != nil }
+
     /// To be called at the start of a round, once its transaction was begun.
     func begin(_ connection: PostgreSQLConnection, _ turn: Turn) {
         (self.connection, self.turn, failure) = (connection, turn, nil)
@@ -98,7 +101,7 @@ final class PostgreSQLTransaction: SQLTransaction {
 
     func check() throws(StoreError) {
         if let failure { throw failure }
-        guard connection != nil else { throw StoreError.closed }
+        guard isOpen else { throw StoreError.closed }
     }
 
     /// The connection inside the transaction; remembers a failure of `body`.
