@@ -84,11 +84,6 @@ extension Core {
     }
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
-        // A client of this node may wait for the end of another node's run.
-        pending.waits.append(.happened(.stop(old.id)))
-        if old.waiting == .children, let list = try round.transaction.list(of: old.id), !old.isEnding {
-            return try gather(list, old, round)
-        }
         var row = old
         if row.state == .held {
             row.lose()
@@ -104,6 +99,9 @@ extension Core {
             return try linkEnded(row, was: old, .failure(error), keepingSlot: false, round)
         }
         if isCrash { row.crashes += 1 }
+        if old.waiting == .children, let list = try round.transaction.list(of: old.id), !old.isEnding {
+            return try gather(list, row, round)
+        }
         if row.isEnding { try closeList(of: row, round) }
         row.restart(at: round.now)
         // A cancelled download keeps no partial files.

@@ -56,6 +56,31 @@ import Testing
         #expect(try driver.row(other).state == .running)
     }
 
+    @Test func gathering_isInterrupted_byTheThirdCrash() throws {
+        let driver = try CoreDriver()
+        let child: JSON = ["source": ["type": "url", "url": "http://a/"]]
+        let job = try driver.submit(["source": ["type": "list", "jobs": [child]]])
+        driver.expandsSteps = false
+        try driver.succeed(job + 1)
+        for _ in 0..<2 { try driver.restart(.crashed) }
+        #expect(try driver.row(job).run != nil)
+        try driver.restart(.crashed)
+        #expect(try driver.row(job).carried?.error?.kind == .interrupted)
+    }
+
+    @Test func suspectsThatMustWait_takeNoStartOfTheirQueue() throws {
+        var settings = CoreSettings()
+        settings.queues = [QueueSettings(name: "default", concurrency: 9, startRate: StartRate(count: 5, seconds: 60))]
+        let driver = try CoreDriver(settings)
+        for name in ["a", "b", "c"] { _ = try driver.submit(url(name)) }
+        for _ in 0..<2 {
+            driver.advance(by: 61)
+            try driver.restart(.crashed)
+        }
+        for name in ["d", "e", "f", "g"] { #expect(try driver.row(driver.submit(url(name))).state == .running) }
+        #expect(try driver.row(driver.submit(url("h"))).state == .queued)
+    }
+
     @Test func suspect_isCleared_afterAMinuteAtWork() throws {
         let driver = try CoreDriver()
         let jobs = try ["a", "b"].map { try driver.submit(url($0)) }

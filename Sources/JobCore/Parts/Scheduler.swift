@@ -192,6 +192,13 @@ package final class Scheduler {
         return nil
     }
 
+    /// Takes back a turn whose job cannot start.
+    func giveBack(_ turn: Turn) {
+        if queues[turn.queue]?.settings.startRate != nil { _ = starts[turn.queue]?.popLast() }
+        if let host = turn.row.host { release(1, host, turn.owner) }
+        releaseSlot(turn.queue, turn.owner)
+    }
+
     private func noteTurn(of owner: UInt32, in queue: Queue) {
         turn += 1
         queue.served[owner] = turn

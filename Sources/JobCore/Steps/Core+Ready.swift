@@ -7,34 +7,42 @@ extension Core {
 
     func startReady(_ round: Round) throws(StoreError) {
         agenda.hasMoreReady = false
-        guard phase == .serving else { return }
         try freeSuspects(round)
+        guard phase == .serving else { return }
         try round.transaction.load(scheduler.candidates.map(RowKey.job))
+        var hasSuspectAtWork: Bool?
         for _ in 0..<Self.mostStarts {
             guard let turn = try scheduler.next(in: round.transaction, at: round.now.steady) else { return }
-            try start(turn, round)
+            try start(turn, &hasSuspectAtWork, round)
         }
         agenda.hasMoreReady = true
     }
 
-    private func start(_ turn: Scheduler.Turn, _ round: Round) throws(StoreError) {
+    /// `hasSuspectAtWork` is nil as long as this pass has not asked for it.
+    private func start(
+        _ turn: Scheduler.Turn, _ hasSuspectAtWork: inout Bool?, _ round: Round
+    ) throws(StoreError) {
         guard let old = try round.transaction.job(turn.row.position.id), old.isReady, runsHere(old) else {
-            return giveBack(turn)
+            return scheduler.giveBack(turn)
         }
         // A job is neither ready nor over before its run has ended.
         expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
         let isOverdue = old.isOverdue(at: round.now)
         if isOverdue ? true : try isBelowStopped(old, round) {
-            giveBack(turn)
+            scheduler.giveBack(turn)
             // It is still ready, and may be so again in a moment at a `finally` link.
             scheduler.insert(old)
             return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
-        if old.isSuspect, try hasSuspectAtWork(round) {
-            giveBack(turn)
-            var row = old
-            row.waiting = .suspect
-            return try store(&row, was: old, round)
+        if old.isSuspect {
+            let mustWait = if let known = hasSuspectAtWork { known } else { try self.hasSuspectAtWork(round) }
+            hasSuspectAtWork = mustWait
+            if mustWait {
+                scheduler.giveBack(turn)
+                var row = old
+                row.waiting = .suspect
+                return try store(&row, was: old, round)
+            }
         }
         // Progress of a list that this life of the daemon has not changed is not published yet.
         if let parent = old.parent, let list = try round.transaction.list(of: parent.job) {
@@ -48,6 +56,7 @@ extension Core {
             return try linkEnded(row, outcome, keepingSlot: true, round)
         }
         try begin(&row, was: old, host: turn.row.host, round)
+        if row.isSuspect { hasSuspectAtWork = true }
     }
 
     private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
@@ -77,10 +86,5 @@ extension Core {
             { (last, limit) throws(StoreError) in
                 try round.transaction.suspects(after: last?.id ?? 0, limit: limit)
             }, body)
-    }
-
-    private func giveBack(_ turn: Scheduler.Turn) {
-        scheduler.releaseSlot(turn.queue, turn.owner)
-        if let host = turn.row.host { scheduler.release(1, host, turn.owner) }
     }
 }
