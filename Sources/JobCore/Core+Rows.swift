@@ -9,6 +9,7 @@ extension Core {
         quotas.moved(from: old, to: row)
         agenda.note(row)
         if old.isSuspect, old.run != nil { agenda.hasClearedSuspect = true }
+        if old.run != nil, old.run != row.run { pending.waits.append(.happened(.stop(row.id))) }
         // A job that starts has already left its window.
         let hasMoved =
             old.isReady != row.isReady || old.host != row.host || old.queue != row.queue

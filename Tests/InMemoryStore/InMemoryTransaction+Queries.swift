@@ -90,16 +90,11 @@ extension InMemoryTransaction {
 
     // MARK: Children
 
-    func children(
-        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    func unfinishedChildren(
+        of job: JobID, list: Int64, areGated: Bool, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow] {
         try check()
-        let index =
-            switch which {
-            case .all: tables.jobs.children
-            case .unfinished: tables.jobs.unfinishedChildren
-            case .gated: tables.jobs.gatedChildren
-            }
+        let index = areGated ? tables.jobs.gatedChildren : tables.jobs.unfinishedChildren
         return try rows(children(index, of: job, list: list, after: after), limit: limit)
     }
 

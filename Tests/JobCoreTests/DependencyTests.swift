@@ -65,6 +65,19 @@ import Testing
         #expect(try driver.row(again).blobs.map(\.blob) == [body])
     }
 
+    @Test func retry_waits_whileADependentTakesOverTheFiles() throws {
+        let driver = try CoreDriver()
+        let target = try driver.submit(work)
+        let job = try driver.submit(waiting(for: target))
+        driver.expandsSteps = false
+        let file = BlobReference(life: 1, number: 5, size: 70_000)
+        try driver.succeed(target, RunEnd(.success(.file(file))))
+        #expect(code(driver.ask(.change(target, .retry(from: .start)))) == .busy)
+        try driver.succeed(job, RunEnd(.success(.file(file.renamed))))
+        #expect(code(driver.ask(.change(target, .retry(from: .start)))) == nil)
+        #expect(driver.unlinked == [file])
+    }
+
     @Test func crash_whileFilesAreLinked_linksThemAgain() throws {
         let driver = try CoreDriver()
         let target = try driver.submit(work)

@@ -195,8 +195,8 @@ import Testing
             _ = try transaction.lostRuns(limit: 1)
             _ = try transaction.suspects(after: 0, limit: 1)
             _ = try transaction.finished(owner: nil, before: zero, limit: 1)
-            for which in [ChildSelection.all, .unfinished, .gated] {
-                _ = try transaction.children(of: 1, list: 1, which, after: 0, limit: 1)
+            for areGated in [false, true] {
+                _ = try transaction.unfinishedChildren(of: 1, list: 1, areGated: areGated, after: 0, limit: 1)
             }
             _ = try transaction.children(of: 1, fromLink: 0, limit: 1)
             _ = try transaction.hasWork(.removeParts, of: 1)

@@ -104,19 +104,19 @@ import Testing
             child(3, .scheduled).with { $0.waiting = .gate }, child(4, .failed), child(0, link: 3, list: 8), .sample(),
         ])
         try store.round { transaction throws in
-            func found(
-                _ which: ChildSelection, list: Int64 = 5, after: JobID = 0, limit: Int = 10
+            func unfinished(
+                areGated: Bool = false, list: Int64 = 5, after: JobID = 0, limit: Int = 10
             ) throws -> [JobID] {
-                try transaction.children(of: parent, list: list, which, after: after, limit: limit).map(\.id)
+                try transaction.unfinishedChildren(
+                    of: parent, list: list, areGated: areGated, after: after, limit: limit
+                ).map(\.id)
             }
-            #expect(try found(.all) == Array(ids[0...4]))
-            #expect(try found(.all, after: ids[1], limit: 2) == [ids[2], ids[3]])
-            #expect(try found(.unfinished) == Array(ids[1...3]))
-            #expect(try found(.unfinished, after: ids[1]) == [ids[2], ids[3]])
-            #expect(try found(.gated) == [ids[2], ids[3]])
-            #expect(try found(.gated, limit: 1) == [ids[2]])
-            #expect(try found(.all, list: 8) == [ids[5]])
-            #expect(try found(.all, list: 6) == [])
+            #expect(try unfinished() == Array(ids[1...3]))
+            #expect(try unfinished(after: ids[1], limit: 1) == [ids[2]])
+            #expect(try unfinished(list: 8) == [ids[5]])
+            #expect(try unfinished(list: 6) == [])
+            #expect(try unfinished(areGated: true) == [ids[2], ids[3]])
+            #expect(try unfinished(areGated: true, limit: 1) == [ids[2]])
             func byLink(_ link: Int, limit: Int = 10) throws -> [JobID] {
                 try transaction.children(of: parent, fromLink: link, limit: limit).map(\.id)
             }
@@ -127,10 +127,8 @@ import Testing
             row.waiting = .nothing
             try transaction.update(row)
             try transaction.delete(ids[0])
-            #expect(try found(.gated) == [ids[3]])
-            #expect(try found(.all) == Array(ids[1...4]))
-            // Its position may be gone.
-            #expect(try found(.all, after: ids[0], limit: 1) == [ids[1]])
+            #expect(try unfinished(areGated: true) == [ids[3]])
+            #expect(try byLink(1) == Array(ids[1...5]))
         }
     }
 

@@ -192,7 +192,7 @@ struct RandomRounds {
         let limit = random.pick([1, 3, 1000])
         let hosts: Set<String> = random.pick([[], ["x:80"], ["x:80", "y:80"]])
         let link = number(0...1)
-        let which: ChildSelection = random.pick([.all, .unfinished, .gated])
+        let areGated = random.chance(0.5)
         let time = Int64(number(0...100))
         let wall = Self.wall.adding(seconds: Double(time))
         let position = random.chance(0.5) ? ReadyPosition(priority: number(-1...1), id: id) : nil
@@ -205,7 +205,11 @@ struct RandomRounds {
         case 4: return { Self.text(try $0.due(steady: time, wall: wall, limit: 10_000)) }
         case 5: return { "\(try $0.dueTimes())" }
         case 6:
-            return { Self.text(try $0.children(of: parent, list: Int64(link + 1), which, after: id / 2, limit: limit)) }
+            return {
+                Self.text(
+                    try $0.unfinishedChildren(
+                        of: parent, list: Int64(link + 1), areGated: areGated, after: id / 2, limit: limit))
+            }
         case 7: return { Self.text(try $0.children(of: parent, fromLink: link, limit: 10_000)) }
         case 8:
             return {

@@ -66,7 +66,9 @@ extension Core {
             guard isOver else {
                 return wrongState("Job \(row.id) is \(row.state.rawValue); cancel it before removing it.")
             }
-            guard let dependent = try dependent(of: row, round) else { return nil }
+            // Those that have ended are about to be dropped.
+            let dependent = try dependent(of: row, round) { !$0.state.isTerminal }
+            guard let dependent else { return nil }
             return wrongState(
                 "Job \(dependent) waits for job \(row.id); cancel it first, or remove job \(row.id) after it.")
         case .hold:
@@ -107,8 +109,10 @@ extension Core {
                 ? "retry it from \"start\" to run it again." : "only finished jobs can be retried."
             return .wrongState(row.state, "Job \(row.id) \(row.state.standing); \(rest)")
         }
-        // The jobs that waited for its end get that end.
-        if try round.transaction.hasWork(.tellDependents, of: row.id) {
+        // The jobs that waited for its end get that end, and take over its files.
+        let taker = try dependent(of: row, round) { $0.awaits == row.id && $0.run != nil }
+        let isTelling = try round.transaction.hasWork(.tellDependents, of: row.id)
+        if isTelling || taker != nil {
             return .busy("Job \(row.id) has just ended; retry it in a moment.", retryAfter: 1)
         }
         if !row.holdsKey, let key = row.key,
@@ -189,7 +193,6 @@ extension Core {
             row.lose()
             try store(&row, was: old, round)
         }
-        pending.waits.append(.happened(.stop(row.id)))
     }
 
     private func set(_ settings: JobSettings, _ old: JobRow, _ round: Round) throws(StoreError) {

@@ -67,8 +67,8 @@ extension Core {
             if let parent = present.parent {
                 if let above = try round.transaction.job(parent.job) { next.append(above) }
                 if lists.insert(parent.list).inserted {
-                    next += try round.transaction.children(
-                        of: parent.job, list: parent.list, .gated, after: 0, limit: left)
+                    next += try round.transaction.unfinishedChildren(
+                        of: parent.job, list: parent.list, areGated: true, after: 0, limit: left)
                 }
             }
             let dependents = try round.transaction.dependents(of: present.id, after: 0, limit: left)
@@ -139,12 +139,11 @@ extension Core {
         return targets.count < limit
     }
 
-    /// Returns an unfinished job that depends on this one.
-    func dependent(of row: JobRow, _ round: Round) throws(StoreError) -> JobID? {
+    /// Returns a job that depends on this one, and that `fits`.
+    func dependent(of row: JobRow, _ round: Round, where fits: (JobRow) -> Bool) throws(StoreError) -> JobID? {
         guard row.hasDependents else { return nil }
-        // Those that have ended are about to be dropped.
         for id in try round.transaction.dependents(of: row.id, after: 0, limit: Self.mostVisited) {
-            if let dependent = try round.transaction.job(id), !dependent.state.isTerminal { return id }
+            if let dependent = try round.transaction.job(id), fits(dependent) { return id }
         }
         return nil
     }

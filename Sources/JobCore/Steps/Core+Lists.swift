@@ -171,7 +171,9 @@ extension Core {
     /// Admits the next waiting child of a list.
     private func letIn(_ list: inout ListRow, _ round: Round) throws(StoreError) {
         guard let concurrency = list.concurrency, list.admitted < concurrency,
-            let old = try round.transaction.children(of: list.job, list: list.id, .gated, after: 0, limit: 1).first
+            let old = try round.transaction.unfinishedChildren(
+                of: list.job, list: list.id, areGated: true, after: 0, limit: 1
+            ).first
         else { return }
         var row = old
         row.waiting = .nothing

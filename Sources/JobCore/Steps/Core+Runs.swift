@@ -146,10 +146,8 @@ extension Core {
         if row.presentSource == .download, end.outcome.error == nil { row.node = row.node ?? settings.node }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         if let url = end.url { row.url = url }
-        let wasEnding = row.isEnding
         let outcome = refusal.map(Carried.failure) ?? end.outcome
         try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
-        if wasEnding { pending.waits.append(.happened(.stop(row.id))) }
     }
 
     /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue.

@@ -99,8 +99,8 @@ extension Core {
     }
 
     private func cancelChildren(_ work: WorkRow, _ round: Round) throws(StoreError) {
-        let rows = try round.transaction.children(
-            of: work.job, list: work.list, .unfinished, after: work.position, limit: Self.pieceRows)
+        let rows = try round.transaction.unfinishedChildren(
+            of: work.job, list: work.list, areGated: false, after: work.position, limit: Self.pieceRows)
         // The end of one may have changed another.
         for row in rows {
             if let present = try round.transaction.job(row.id), !present.state.isTerminal {

@@ -46,9 +46,9 @@ package protocol JobTransaction: AnyObject {
     func forgetLostLives() throws(StoreError)
     /// Returns unfinished jobs whose `crashes` is above zero, by id.
     func suspects(after: JobID, limit: Int) throws(StoreError) -> [JobRow]
-    /// The children of a list with an id above `after`, by id.
-    func children(
-        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    /// The unfinished children of a list with an id above `after`, by id; with `areGated`, those that wait for its gate.
+    func unfinishedChildren(
+        of job: JobID, list: Int64, areGated: Bool, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow]
     /// The children of all lists of a job's links from `link` on, by id.
     func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow]
@@ -104,7 +104,7 @@ package protocol JobTransaction: AnyObject {
     func put(_ overrides: QueueOverrides?, ofQueue name: String) throws(StoreError)
     /// Jobs by owner, queue and state, children included.
     func counts() throws(StoreError) -> [CountKey: CountValue]
-    /// Stores counts; those without jobs are forgotten.
+    /// Stores counts; those without jobs need not be kept.
     func put(_ counts: [CountKey: CountValue]) throws(StoreError)
     /// Unfinished work with an id above `after`, by id.
     func work(after: Int64, limit: Int) throws(StoreError) -> [WorkRow]
@@ -119,13 +119,6 @@ package protocol JobTransaction: AnyObject {
     func endWork(_ id: Int64) throws(StoreError)
     /// A new, higher number, for a list.
     func nextNumber() throws(StoreError) -> Int64
-}
-
-/// Selects children of a list.
-package enum ChildSelection: Sendable {
-    case all, unfinished
-    /// Children that wait for the list's gate.
-    case gated
 }
 
 /// The end of a round.

@@ -57,22 +57,13 @@ extension SQLTransaction {
         try jobs(by: "jobs_suspected", "crashes > 0 AND state < 4 AND id > ?1 ORDER BY id", [after], atMost: limit)
     }
 
-    package func children(
-        of job: JobID, list: Int64, _ which: ChildSelection, after: JobID, limit: Int
+    package func unfinishedChildren(
+        of job: JobID, list: Int64, areGated: Bool, after: JobID, limit: Int
     ) throws(StoreError) -> [JobRow] {
-        let (index, rest) =
-            switch which {
-            case .all:
-                // The ids of children are in the order of their indexes.
-                (
-                    "jobs_by_parent",
-                    "parent_index >= coalesce((SELECT parent_index FROM jobs WHERE id = ?3), 0) ORDER BY parent_index, id"
-                )
-            case .unfinished: ("jobs_unfinished_children", "state < 4 ORDER BY id")
-            case .gated: ("jobs_gated", "state < 4 AND waiting = 1 ORDER BY id")
-            }
-        return try jobs(
-            by: index, "parent = ?1 AND list = ?2 AND id > ?3 AND \(rest)", [job, list, after], atMost: limit)
+        try jobs(
+            by: areGated ? "jobs_gated" : "jobs_unfinished_children",
+            "parent = ?1 AND list = ?2 AND id > ?3 AND state < 4\(areGated ? " AND waiting = 1" : "") ORDER BY id",
+            [job, list, after], atMost: limit)
     }
 
     package func children(of job: JobID, fromLink link: Int, limit: Int) throws(StoreError) -> [JobRow] {
