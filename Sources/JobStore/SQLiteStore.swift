@@ -115,7 +115,7 @@ package final class SQLiteStore: JobStore, @unchecked Sendable {
             guard error.leavesFateUnknown else { return .undone(error) }
             isUnsettled = true
             try? settleFate()
-            return .unknown(error)
+            return isUnsettled ? .unknown(error) : .undone(error)
         }
         transaction.end(isCommitted: true)
         return .committed

@@ -63,7 +63,7 @@ package struct CoreMoment: Sendable, Hashable {
 /// An event of a run.
 package enum RunEvent: Sendable {
     /// The expanded step needs this host (name and port), and the run has no permit for it.
-    /// ``CoreEffect/proceed(_:connections:)`` or ``CoreEffect/yield(_:)`` follows.
+    /// ``CoreEffect/proceed(_:host:connections:)`` or ``CoreEffect/yield(_:)`` follows.
     case host(String, connections: Int)
     /// The step's program is on another node only; the run is given up. ``CoreEffect/yield(_:)`` follows.
     case elsewhere(node: String)

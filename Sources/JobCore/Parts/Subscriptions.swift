@@ -30,7 +30,7 @@ package struct Subscriptions {
     private var byInterval: [Int: Int] = [:]
     /// The number of subscriptions per user.
     private(set) var byUser: [UInt32: Int] = [:]
-    /// The number of subscriptions that cover descendants of their jobs, named by id or tag.
+    /// The number of subscriptions that cover descendants of their jobs.
     private var withChildren = 0
 
     var isEmpty: Bool { subscriptions.isEmpty }

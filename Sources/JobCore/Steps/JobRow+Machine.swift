@@ -2,9 +2,9 @@ import JobModel
 
 /// The state machine of a job: which event leads to which state.
 ///
-/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (run lost by
-/// a restart); scheduled, queued or a running download -> held -> queued; any of these -> cancelled, or failed (deadline);
-/// a finished one -> queued (manual retry).
+/// scheduled -> queued -> running -> succeeded or failed; running -> scheduled (retry); running -> queued (the next link has
+/// no slot, the host is busy, or a restart lost the run); scheduled, queued or a running download -> held -> queued; any of
+/// these -> cancelled, or failed (deadline); a finished one -> queued (manual retry).
 extension JobRow {
     /// The seconds after which a running suspect counts as no suspect any more.
     private static let trial = 60.0

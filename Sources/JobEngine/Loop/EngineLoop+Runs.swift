@@ -184,7 +184,7 @@ extension EngineLoop {
             let (last, body) = (engine.board.reports(of: id, of: job), body.take())
             let isSmall =
                 body == nil && last.output == nil && last.bytes <= Self.shortResult
-                && (try? outcome.get())?.size ?? 0 <= Self.shortResult
+                && (try? outcome.get())?.size ?? 0 <= min(Self.shortResult, engine.limits.inlineResult)
             // Writing a long result takes milliseconds and maybe a file.
             engine.work(id, of: owner, blocks: !isSmall) {
                 engine.end(of: id, outcome, last, body: body, room: room, url: url)

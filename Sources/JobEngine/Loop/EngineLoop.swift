@@ -141,7 +141,7 @@ final class EngineLoop {
         case one
         /// Nothing: it tests whether the store works, and rebuilds the core's memory from the rows.
         case probe
-        /// The same with the next input, while nothing but removals can be stored, so that no job starts.
+        /// A probe with the next input, while nothing but removals can be stored, so that no job starts.
         case removal
     }
 
@@ -230,7 +230,7 @@ final class EngineLoop {
             switch input {
             case .run(let id, .ended), .run(let id, .timer), .run(let id, .job): forget(id, isStored: true)
             case .run(_, .checkpoint(_, let saved)), .run(_, .download(_, _, let saved)): saved(nil)
-            case .request(_, .submit, _): isRoomUncertain = true
+            case .request(_, .submit, _), .prepared: isRoomUncertain = true
             default: break
             }
         }

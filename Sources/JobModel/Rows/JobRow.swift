@@ -5,7 +5,7 @@ package struct JobRow: Sendable, Equatable {
     /// The condition that a job waits for; ``nothing`` for ready and finished jobs, and during a run.
     package enum Waiting: Int, Sendable, CaseIterable {
         case nothing
-        /// Scheduled or queued: for a place among its list's concurrent children.
+        /// Scheduled, held or queued: for a place among its list's concurrent children.
         case gate
         /// Running: for its children.
         case children

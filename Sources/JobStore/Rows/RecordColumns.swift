@@ -22,7 +22,9 @@ extension QueueOverrides {
         isSuspended = try coder.has(passed?.isSuspended) ? coder.flag(passed?.isSuspended) : nil
         if try coder.has(passed?.startRate) {
             let rate = passed?.startRate
-            startRate = StartRate(count: try coder.count(rate?.count), seconds: try coder.real(rate?.seconds))
+            let (count, seconds) = (try coder.count(rate?.count), try coder.real(rate?.seconds))
+            guard 1...StartRate.most ~= count, 0...86_400 ~= seconds else { throw DamagedRow() }
+            startRate = StartRate(count: count, seconds: seconds)
         }
         byteRate = try coder.has(passed?.byteRate) ? Int(coder.number(passed?.byteRate.map(Int64.init))) : nil
     }

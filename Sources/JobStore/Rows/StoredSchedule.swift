@@ -63,7 +63,7 @@ extension ByteCoder {
         schedule.submitted = Int(max(0, min(try number(passed.map { Int64($0.submitted) }), 1 << 53)))
         schedule.skipped = Int(max(0, min(try number(passed.map { Int64($0.skipped) }), 1 << 53)))
         schedule.waiting = try list(passed?.waiting) { coder, time throws(DamagedRow) in try coder.time(time) }
-        schedule.version = try number(passed?.version)
+        schedule.version = max(0, min(try number(passed?.version), 1 << 53))
         return schedule
     }
 
