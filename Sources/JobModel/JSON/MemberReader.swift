@@ -125,7 +125,12 @@ package struct MemberReader {
         _ flaw: (String) -> String?
     ) -> String? {
         if isOpen(value) { return nil }
-        return text.utf8.count <= limit ? flaw(text) : "\(subject()) is longer than \(limit) bytes."
+        if text.utf8.count > limit { return "\(subject()) is longer than \(limit) bytes." }
+        // The parser has seen the parts, but not what expressions have put together. A longer text is never compared.
+        if mode == .expanded, limit < .max, text.combinesTooMuch {
+            return "\(subject()) has more than \(String.mostCombining) combining characters in a row."
+        }
+        return flaw(text)
     }
 
     /// Returns the text of a string member; after expansion, also of a number or boolean.

@@ -190,6 +190,17 @@ import Testing
         }
     }
 
+    /// Each of its parts is within the bound.
+    @Test func combiningCharacters_areRefused_whereExpressionsJoinThem() throws {
+        let marks = JSON.string(String(repeating: "\u{301}\u{316}", count: 100))
+        let source: JSON = ["type": "download", "url": "http://h/", "path": "p", "checksum": "{{input}}{{input}}"]
+        let expanded = try TemplateExpansion([.input: marks]).source(source)
+        let error = #expect(throws: SpecError.self) {
+            try SourceParameters(expanded, mode: .expanded, limits: JobLimits())
+        }
+        #expect(error?.reason.contains("256 combining characters") == true, "\(error?.reason ?? "")")
+    }
+
     /// Text from a server ends no line of a request to another one, and its numbers may be beyond all bounds.
     @Test func whatIsFilledIn_isRefused_likeWhatIsWritten() throws {
         func expectRefusal(_ source: JSON, _ pointer: String) {
