@@ -69,9 +69,9 @@ import Testing
                 let end = first.round { (transaction) throws(StoreError) in
                     _ = try transaction.nextNumber()
                     first.tell(["[1]"])
-                    let setting = try (transaction as? PostgreSQLTransaction)?.rows(
-                        "SELECT current_setting('synchronous_commit')", [], atMost: 1) { $0.text(0) }
-                    #expect(setting == ["on"])
+                    let select = "SELECT current_setting('synchronous_commit')"
+                    let own = transaction as? PostgreSQLTransaction
+                    #expect(try own?.rows(select, [], atMost: 1) { $0.text(0) } == ["on"])
                 }
                 guard case .committed = end else { throw StoreError(.write, "\(end)") }
                 usleep(10_000)
