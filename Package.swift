@@ -128,7 +128,7 @@ let package = Package(
             dependencies: [
                 // Builds the program that the target runs.
                 "deferd-guard",
-                "CLinux", "CTuning", "DataSources", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
+                "CLinux", "CTuning", "DataSources", "DeferredKit", "JobModel", "JobProtocol", "JobServer", "LoopTasks",
                 "JobCore", "JobEngine", "JobStore", "Systemd", "YAML",
                 arguments, log, services, system,
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -1,5 +1,5 @@
 package import DataSources
-import DeferredKit
+package import DeferredKit
 import Dispatch
 import Glibc
 package import JobModel
@@ -32,6 +32,8 @@ package final class Engine: Sendable {
     /// The settings, and the other nodes that have each program.
     private let current: Mutex<(settings: EngineSettings, otherPrograms: [String: [String]])>
     private let lastID = Atomic<Int64>(0)
+    /// Since when the engine's thread waits for the store, in nanoseconds of the machine's uptime; 0 while it does not.
+    private let storingSince = Atomic<UInt64>(0)
     // Only the engine's thread uses it, from ``start(_:)`` on.
     private nonisolated(unsafe) let store: any JobStore
     private let clockWatch: ClockWatch
@@ -194,6 +196,23 @@ package final class Engine: Sendable {
     /// Passes through a round of the store.
     package func probe() async -> Bool {
         if case .done = await ask(.probe, for: Caller(uid: 0, isAdmin: true)) { true } else { false }
+    }
+
+    /// Succeeds once the engine's thread takes what waits, even while nothing can be stored: it does not hang.
+    package func ping() -> Deferred<Void, Never> {
+        let promise = Promise<Void, Never>()
+        inbox.put(.task { _ in promise.succeed(()) }, of: nil)
+        return promise.deferred
+    }
+
+    func isStoring(_ isStoring: Bool) {
+        storingSince.store(isStoring ? DispatchTime.now().uptimeNanoseconds : 0, ordering: .relaxed)
+    }
+
+    /// Seconds for which the engine's thread has waited until the store begins or commits a round; 0 while it does not.
+    package var secondsInStore: Double {
+        let start = storingSince.load(ordering: .relaxed)
+        return start == 0 ? 0 : Double(DispatchTime.now().uptimeNanoseconds.saturatingSubtracting(start)) / 1e9
     }
 
     // MARK: - Looking

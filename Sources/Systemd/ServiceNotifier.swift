@@ -37,9 +37,6 @@ package struct ServiceNotifier: Sendable {
     /// Feeds the watchdog once.
     package func watchdog() throws(SystemdError) { try send(["WATCHDOG=1"]) }
 
-    /// Makes the manager react as if the watchdog had not been fed in time.
-    package func watchdogTrigger() throws(SystemdError) { try send(["WATCHDOG=trigger"]) }
-
     /// Reports why the process ends, and its exit status.
     package func failed(status: String, errorNumber: Int32, exitStatus: Int32) throws(SystemdError) {
         try send(["STATUS=" + Self.line(status), "ERRNO=\(errorNumber)", "EXIT_STATUS=\(exitStatus)"])

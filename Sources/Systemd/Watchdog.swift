@@ -4,13 +4,11 @@ package import Logging
 /// Feeds the service manager's watchdog while the process makes progress.
 ///
 /// The watchdog is fed once per half interval, and only after a probe has passed within the interval. A hanging probe
-/// is awaited, not abandoned, so at most one runs at a time, and the manager ends a stuck process. If a probe fails,
-/// the process reports that it is broken, so the manager need not wait for the interval to pass.
+/// is awaited, not abandoned, so at most one runs at a time, and the manager ends a stuck process.
 package struct Watchdog: Sendable {
     /// How long the service manager waits for the next feed before it kills the service.
     package let interval: Duration
     private let feed: @Sendable () throws(SystemdError) -> Void
-    private let trigger: @Sendable () throws(SystemdError) -> Void
 
     /// The watchdog that the service manager set for this process, or nil without one.
     package init?() throws(SystemdError) {
@@ -24,16 +22,11 @@ package struct Watchdog: Sendable {
         let notifier = ServiceNotifier()
         self.init(
             interval: .microseconds(Int64(clamping: microseconds)),
-            feed: { () throws(SystemdError) in try notifier.watchdog() },
-            trigger: { () throws(SystemdError) in try notifier.watchdogTrigger() })
+            feed: { () throws(SystemdError) in try notifier.watchdog() })
     }
 
-    init(
-        interval: Duration, feed: @escaping @Sendable () throws(SystemdError) -> Void,
-        trigger: @escaping @Sendable () throws(SystemdError) -> Void = {}
-    ) {
+    init(interval: Duration, feed: @escaping @Sendable () throws(SystemdError) -> Void) {
         self.interval = interval
-        self.trigger = trigger
         self.feed = feed
     }
 
@@ -42,7 +35,7 @@ package struct Watchdog: Sendable {
     /// The default clock stops while the machine sleeps, like the manager's. A probe must return when its task is
     /// cancelled.
     package func run(
-        clock: any Clock<Duration> = SuspendingClock(), logger: Logger, probe: @Sendable () async -> Bool
+        clock: any Clock<Duration> = SuspendingClock(), logger: Logger, probe: @Sendable () async -> Void
     ) async {
         while !Task.isCancelled {
             let (fed, elapsed) = await round(clock: clock, logger: logger, probe: probe)
@@ -53,25 +46,22 @@ package struct Watchdog: Sendable {
     }
 
     private func round(
-        clock: some Clock<Duration>, logger: Logger, probe: @Sendable () async -> Bool
+        clock: some Clock<Duration>, logger: Logger, probe: @Sendable () async -> Void
     ) async -> (fed: Bool, elapsed: Duration) {
         let start = clock.now
-        let passed = await probe()
+        await probe()
         let elapsed = start.duration(to: clock.now)
         // The result of a cancelled probe says nothing about the process.
         guard !Task.isCancelled else { return (false, elapsed) }
-        let isGood = passed && elapsed <= interval
-        if !isGood {
+        guard elapsed <= interval else {
             logger.warning(
-                "The watchdog was not fed, because the daemon failed its own probe.",
-                metadata: [
-                    "event": "watchdog-unfed", "passed": "\(passed)", "elapsed": "\(elapsed)",
-                    "interval": "\(interval)",
-                ])
+                "The watchdog was not fed, because the daemon's own probe took too long.",
+                metadata: ["event": "watchdog-unfed", "elapsed": "\(elapsed)", "interval": "\(interval)"])
+            return (false, elapsed)
         }
         do {
-            if isGood { try feed() } else if !passed { try trigger() }
-            return (isGood, elapsed)
+            try feed()
+            return (true, elapsed)
         } catch {
             logger.error("The service manager's watchdog was not told.", metadata: ["error": "\(error)"])
             return (false, elapsed)

@@ -1,4 +1,5 @@
 import CTuning
+import DeferredKit
 import FoundationEssentials
 import Glibc
 import JobCore
@@ -24,6 +25,11 @@ struct Supervision: Service {
     private let notifier = ServiceNotifier()
     /// A remark about the last reload, for the status of the service.
     private let remark = NIOLockedValueBox<String?>(nil)
+    /// The status that the service manager was told last.
+    private let told = NIOLockedValueBox("")
+    /// Seconds for which the store may hold up a round, as on a slow disk: until it counts as an answer of the engine, until
+    /// the status says so, and until the daemon counts as hanging.
+    private static let patience = (begin: 0.1, silent: 10.0, end: 600.0)
 
     func run() async throws {
         // Signals from here on go to the service group, which takes this return for one.
@@ -67,8 +73,10 @@ struct Supervision: Service {
         let status = engine.status
         let (jobs, totals) = (status.jobs(), status.totals())
         func count(_ state: JobState) -> Int { jobs[state, default: 0] }
+        let seconds = engine.secondsInStore
+        let slowness = seconds < Self.patience.silent ? nil : "a round has waited for the store for \(Int(seconds)) s."
         let counts =
-            (status.storageFailure ?? status.core.shortage).map { "Nothing can be stored: \($0)" }
+            (status.storageFailure ?? status.core.shortage ?? slowness).map { "Nothing can be stored: \($0)" }
             ?? "\(count(.running)) running, \(count(.queued)) queued, \(count(.scheduled)) scheduled, "
             + "\(totals.succeeded) succeeded, \(totals.failed) failed"
         return remark.withLockedValue(\.self).map { "\(counts); \($0)" } ?? counts
@@ -76,22 +84,29 @@ struct Supervision: Service {
 
     /// Updates the status line, at most once a second.
     private func report() async {
-        var told = ""
         for await _ in engine.statusChanges {
-            let text = status
-            guard text != told else { continue }
-            told = text
-            note { try notifier.status(text) }
+            guard tellStatus() else { continue }
             guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
     }
 
-    /// Passes through every event loop, the engine and the store.
-    private func probe() async -> Bool {
-        for loop in group.makeIterator() {
-            guard (try? await loop.submit {}.get()) != nil else { return false }
+    /// Returns whether the status was another one before.
+    @discardableResult
+    private func tellStatus() -> Bool {
+        let text = status
+        guard told.withLockedValue({ exchange(&$0, with: text) }) != text else { return false }
+        note { try notifier.status(text) }
+        return true
+    }
+
+    /// Passes through every event loop and the engine.
+    private func probe() async {
+        for loop in group.makeIterator() { try? await loop.submit {}.get() }
+        let answer = engine.ping()
+        while !answer.isResolved, !(Self.patience.begin...Self.patience.end).contains(engine.secondsInStore) {
+            guard (try? await LoopClock(group.any()).sleep(for: .milliseconds(10))) != nil else { return }
         }
-        return await engine.probe()
+        tellStatus()
     }
 
     private func reloadOnHangUp() async {

@@ -1,4 +1,5 @@
 import DataSources
+import DeferredKit
 import Dispatch
 import InMemoryStore
 import JobModel
@@ -77,6 +78,7 @@ import Testing
                 await #expect(throws: TestEngine.Refused.self) { try await test.submit(Self.value) }
             }
             #expect(await !test.engine.probe())
+            await test.engine.ping().get()
             #expect(test.store.begun.withLock(\.self) == begun)
             // A second later it works again.
             test.store.faults.withLock { $0.isBroken = false }
@@ -84,6 +86,28 @@ import Testing
             let last = try await test.run(Self.chain)
             #expect(last.state == .succeeded)
             #expect(test.engine.status.storageFailure == nil)
+        }
+    }
+
+    @Test func aStore_isSeenHoldingUpTheEngine() async throws {
+        let store = TestStore()
+        let gate = DispatchSemaphore(value: 0)
+        let (rounds, round) = AsyncStream.makeStream(of: Void.self)
+        try await TestEngine.with(store: store) { test in
+            store.inRound.withLock {
+                $0 = {
+                    round.yield()
+                    gate.wait()
+                }
+            }
+            async let answer = test.engine.probe()
+            for await _ in rounds { break }
+            let ping = test.engine.ping()
+            #expect(test.engine.secondsInStore > 0 && !ping.isResolved)
+            store.inRound.withLock { $0 = nil }
+            gate.signal()
+            await ping.get()
+            #expect(await answer)
         }
     }
 

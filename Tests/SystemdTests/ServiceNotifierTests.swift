@@ -33,8 +33,6 @@ import Testing
             #expect(try socket.receive().assignments == ["WATCHDOG=1"])
             try notifier.mainPID(4711)
             #expect(try socket.receive().assignments == ["MAINPID=4711"])
-            try notifier.watchdogTrigger()
-            #expect(try socket.receive().assignments == ["WATCHDOG=trigger"])
             try notifier.failed(status: "no\nroom", errorNumber: 28, exitStatus: 75)
             #expect(try socket.receive().assignments == ["STATUS=no room", "ERRNO=28", "EXIT_STATUS=75"])
             try notifier.removeDescriptors(name: "listener")

@@ -14,7 +14,7 @@ import Testing
 
     @Test func submit_isRefused_andTheRestGoesOn_whileNothingCanBeStored() async throws {
         try await GuidedOrigin.run { origin in
-            try await Daemon.run { daemon in
+            try await Daemon.run(environment: ["WATCHDOG_USEC": "200000"]) { daemon in
                 let (wire, first) = (try daemon.connect(), try daemon.connect())
                 let running = try await wire.submit(.fetch(origin.url("/")))
                 let exchange = try await origin.exchange("/")
@@ -27,6 +27,7 @@ import Testing
                 let unsettled = first.send("job.submit", .value(2))
                 try await daemon.process.line(containing: "Nothing can be stored")
                 try await daemon.status(containing: "Nothing can be stored")
+                for _ in 0..<3 { try await daemon.status(containing: "WATCHDOG=1") }
                 for _ in 0..<2 {
                     let refusal = try await wire.refusal("job.submit", .value(2))
                     #expect(refusal.code == -32008)
