@@ -88,8 +88,9 @@ final class Watch: Sendable {
         case .event(let event):
             if event.version > state.answered[event.job]?.version ?? .min {
                 state.unfinished[event.job, default: 0] += 1
-                let seq = state.unfinished[event.job]
-                outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: event.body[...]) }
+                // Written first, as the event loop would wait for the outbox.
+                let (seq, body) = (state.unfinished[event.job], event.body)
+                outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: body[...]) }
             }
             if event.isLast { state.forget(event.job) }
         case .gone(let job): state.forget(job)
