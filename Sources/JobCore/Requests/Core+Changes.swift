@@ -109,8 +109,8 @@ extension Core {
                 ? "retry it from \"start\" to run it again." : "only finished jobs can be retried."
             return .wrongState(row.state, "Job \(row.id) \(row.state.standing); \(rest)")
         }
-        // The jobs that waited for its end get that end, and take over its files.
-        let taker = try dependent(of: row, round) { $0.awaits == row.id && $0.run != nil }
+        // The jobs that waited for its end, or that of a child, get that end, and take over its files.
+        let taker = try dependent(of: row, round) { $0.waiting == .job && $0.run != nil }
         let isTelling = try round.transaction.hasWork(.tellDependents, of: row.id)
         if isTelling || taker != nil {
             return .busy("Job \(row.id) has just ended; retry it in a moment.", retryAfter: 1)

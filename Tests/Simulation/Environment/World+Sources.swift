@@ -8,7 +8,14 @@ extension World {
         figures.runs += 1
         oracle.starts(order, self)
         engine.runs[order.run] = SimulatedEngine.Run(order: order, live: order.live)
-        schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
+        guard case .adopt = order.kind, var target = order.job.awaits else {
+            return schedule(.expand(order.run), in: random.spread(0.000_05, 0.05))
+        }
+        // Linking files may take long, and a retry of the job that has them, or of its root, would drop them.
+        schedule(.expand(order.run), in: random.spread(0.000_05, 20))
+        guard chances.chance(0.1) else { return }
+        while let parent = store.job(target)?.parent { target = parent.job }
+        ask(.change(target, .retry(from: .start)), by: Caller(uid: order.job.owner, isAdmin: false), user: nil)
     }
 
     /// Feeds an event of a run to the core.

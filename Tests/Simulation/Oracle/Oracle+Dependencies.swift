@@ -25,8 +25,6 @@ extension Oracle {
     /// Checks that a job's result is there as long as it is being linked.
     func adopts(_ value: StoredValue, _ job: JobRow, _ world: World) {
         guard let id = job.awaits, let row = world.store.job(job.id), row.run == job.run else { return }
-        // A retry of that job, or of its root, drops the result.
-        if retries.contains(where: { world.store.rows.dependents(of: $0).contains(job.id) }) { return }
         world.expect(
             world.store.job(id)?.carried == .success(value), 1,
             "The result of job \(id) is gone, and job \(job.id) needs it.")

@@ -9,7 +9,7 @@ extension Oracle {
         overSince = [:]
         watches = watches.filter { $0.value.node != node.number }
         over = over.filter { watches[$0] != nil }
-        owed = [:]
+        (owed, untold) = ([:], [])
         cleaning = cleaning.filter { $0.value.node != node.number }
         pauses = pauses.filter { $0.key.node != node.number }
         outputs.daemonDied()
