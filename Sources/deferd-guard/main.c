@@ -29,6 +29,14 @@ struct group {
     uint64_t id;
     pid_t leader;
     bool has_exited;
+    struct failure *failure;
+};
+
+/// How a child says why it cannot run its program, in memory that it shares with this process. This process does not wait
+/// for that: the file systems of the directory and of the program may never answer.
+struct failure {
+    int error;
+    uint32_t kind;
 };
 
 static struct group groups[most_groups];
@@ -56,7 +64,9 @@ static void reap(void) {
         for (size_t index = 0; index < group_count; index++) {
             if (groups[index].leader != pid || groups[index].has_exited) continue;
             groups[index].has_exited = true;
-            if (WIFSIGNALED(status)) {
+            if (groups[index].failure->error != 0) {
+                report(groups[index].failure->kind, groups[index].failure->error, groups[index].id);
+            } else if (WIFSIGNALED(status)) {
                 report(DEFERD_GUARD_SIGNALLED, WTERMSIG(status), groups[index].id);
             } else {
                 report(DEFERD_GUARD_EXITED, WEXITSTATUS(status), groups[index].id);
@@ -67,7 +77,10 @@ static void reap(void) {
     for (size_t index = group_count; index-- > 0;) {
         if (!groups[index].has_exited || kill(-groups[index].leader, 0) == 0 || errno != ESRCH) continue;
         report(DEFERD_GUARD_ENDED, 0, groups[index].id);
+        struct group ended = groups[index];
         groups[index] = groups[--group_count];
+        // Its memory for a failure is free again.
+        groups[group_count] = ended;
     }
 }
 
@@ -80,10 +93,11 @@ static bool has_remains(void) {
     return false;
 }
 
-static void signal_group(pid_t leader, int number) {
-    kill(-leader, number);
+static void signal_group(const struct group *group, int number) {
+    // A child that has just begun to run leads no group yet.
+    if (kill(-group->leader, number) != 0 && !group->has_exited) kill(group->leader, number);
     // A stopped process would not receive the signal.
-    if (number == SIGTERM) kill(-leader, SIGCONT);
+    if (number == SIGTERM) kill(-group->leader, SIGCONT);
 }
 
 /// Finds the texts of a block. In `texts`, where all pointers are NULL before, one stays NULL behind the arguments, and one
@@ -96,14 +110,9 @@ static void read_block(const struct deferd_guard_block *block, char **texts) {
     }
 }
 
-/// How a child reports its failure: it shares this process's memory until it runs the program.
-static volatile struct {
-    int error;
-    uint32_t kind;
-} failure;
-
-static void become(const struct deferd_guard_block *block, char **texts, const int *descriptors, pid_t guard) {
-    failure.kind = DEFERD_GUARD_REFUSED;
+static void become(
+    const struct deferd_guard_block *block, char **texts, const int *descriptors, pid_t guard, struct failure *failure) {
+    uint32_t kind = DEFERD_GUARD_REFUSED;
     setsid();
     // If the guard is killed, its programs are ended too; the daemon ends the rest of their groups.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -111,44 +120,43 @@ static void become(const struct deferd_guard_block *block, char **texts, const i
     for (int target = 0; target < 3; target++) {
         if (dup2(descriptors[1 + target], target) < 0) goto failed;
     }
-    if (chdir(texts[0]) != 0) {
-        failure.kind = DEFERD_GUARD_NO_DIRECTORY;
-        goto failed;
-    }
     umask(block->umask);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (chdir(texts[0]) != 0) {
+        kind = DEFERD_GUARD_NO_DIRECTORY;
+        goto failed;
+    }
     execve(texts[1], texts + 1, texts + 2 + block->arguments);
 failed:
-    failure.error = errno;
+    *failure = (struct failure){.error = errno, .kind = kind};
     _exit(127);
 }
 
-/// Starts a program; returns the id of its process, or -1 with the reason in `failure`.
-static pid_t start(const struct deferd_guard_request *request, const int *descriptors) {
-    failure.kind = DEFERD_GUARD_REFUSED;
-    failure.error = EAGAIN;
-    if (group_count == most_groups) return -1;
-    failure.error = ENOMEM;
+/// Starts a program, and reports that; returns an error if there is no process for it.
+static int start(const struct deferd_guard_request *request, const int *descriptors) {
+    if (group_count == most_groups) return EAGAIN;
     struct deferd_guard_block *block = mmap(NULL, request->size, PROT_READ, MAP_PRIVATE, descriptors[0], 0);
-    if (block == MAP_FAILED) return -1;
+    if (block == MAP_FAILED) return ENOMEM;
     char **texts = calloc((size_t)block->arguments + block->variables + 3, sizeof(char *));
+    struct failure *failure = groups[group_count].failure;
     pid_t guard = getpid(), child = -1;
+    int error = ENOMEM;
     if (texts) {
         read_block(block, texts);
-        failure.error = 0;
-        child = vfork();
-        if (child == 0) become(block, texts, descriptors, guard);
-        if (child < 0) failure.error = errno;
-        if (child > 0 && failure.error != 0) {
-            while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
-            child = -1;
-        }
+        failure->error = 0;
+        // Not vfork, with which this process would wait for the child.
+        child = fork();
+        if (child == 0) become(block, texts, descriptors, guard, failure);
+        error = child < 0 ? errno : 0;
     }
     free(texts);
     munmap(block, request->size);
-    return child;
+    if (error != 0) return error;
+    groups[group_count++] = (struct group){.id = request->id, .leader = child, .failure = failure};
+    report(DEFERD_GUARD_STARTED, child, request->id);
+    return 0;
 }
 
 /// Executes one request; false if there is none now.
@@ -179,18 +187,14 @@ static bool serve(void) {
     }
     if (request.kind == DEFERD_GUARD_START) {
         // This process may have no room for the descriptors.
-        failure.kind = DEFERD_GUARD_REFUSED;
-        failure.error = EMFILE;
-        pid_t leader = received == DEFERD_GUARD_DESCRIPTORS ? start(&request, descriptors) : -1;
-        if (leader < 0) {
-            report(failure.kind, failure.error, request.id);
-        } else {
-            groups[group_count++] = (struct group){.id = request.id, .leader = leader};
-            report(DEFERD_GUARD_STARTED, leader, request.id);
+        int error = received == DEFERD_GUARD_DESCRIPTORS ? start(&request, descriptors) : EMFILE;
+        if (error != 0) {
+            report(DEFERD_GUARD_REFUSED, error, request.id);
+            report(DEFERD_GUARD_ENDED, 0, request.id);
         }
     } else {
         for (size_t index = 0; index < group_count; index++) {
-            if (groups[index].id == request.id) signal_group(groups[index].leader, request.signal);
+            if (groups[index].id == request.id) signal_group(&groups[index], request.signal);
         }
     }
     for (size_t index = 0; index < received; index++) close(descriptors[index]);
@@ -200,11 +204,11 @@ static bool serve(void) {
 /// Ends every program after the death of the daemon.
 static void end_all(int children, int64_t grace) {
     int64_t deadline = now() + grace;
-    for (size_t index = 0; index < group_count; index++) signal_group(groups[index].leader, SIGTERM);
+    for (size_t index = 0; index < group_count; index++) signal_group(&groups[index], SIGTERM);
     while (reap(), group_count > 0) {
         int64_t left = deadline - now();
         if (left <= 0) {
-            for (size_t index = 0; index < group_count; index++) kill(-groups[index].leader, SIGKILL);
+            for (size_t index = 0; index < group_count; index++) signal_group(&groups[index], SIGKILL);
             // Processes that are still in the kernel end as soon as they can.
             if (left < -30000) return;
         }
@@ -222,6 +226,10 @@ int main(int count, char **arguments) {
         fputs("deferd starts this program by itself.\n", stderr);
         return 64;
     }
+    struct failure *failures =
+        mmap(NULL, most_groups * sizeof *failures, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (failures == MAP_FAILED) return 71;
+    for (size_t index = 0; index < most_groups; index++) groups[index].failure = &failures[index];
     // A session of its own, so that signals from the daemon's terminal do not end the guard.
     setsid();
     if (chdir("/") != 0) return 71;

@@ -39,9 +39,9 @@ struct deferd_guard_block {
 
 /// The kinds of reports.
 enum deferd_guard_report_kind {
-    /// The program runs; `value` is the id of its process and its group.
+    /// There is a process that enters the directory and runs the program; `value` is the id of the process and of its group.
     DEFERD_GUARD_STARTED = 1,
-    /// The program could not be started: `value` is errno. This is the last report.
+    /// The program could not be started: `value` is errno. Without a process, this is the first report.
     DEFERD_GUARD_REFUSED = 2,
     /// The same, because the directory could not be entered.
     DEFERD_GUARD_NO_DIRECTORY = 3,
@@ -49,7 +49,7 @@ enum deferd_guard_report_kind {
     DEFERD_GUARD_EXITED = 4,
     /// The signal `value` ended the program; other processes of its group may remain.
     DEFERD_GUARD_SIGNALLED = 5,
-    /// The last process of the group has ended. This is the last report.
+    /// The last process of the group has ended, or there was none. This is the last report.
     DEFERD_GUARD_ENDED = 6,
 };
 

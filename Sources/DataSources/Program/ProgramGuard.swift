@@ -87,7 +87,7 @@ final class ProgramGuard: Sendable {
     }
 
     /// Starts a program, in a new directory if `ownDirectory` is given; returns the ends of its pipes from which to
-    /// read. Blocks while the guard is busy.
+    /// read. Blocks while the guard is busy, but not for the program.
     ///
     /// Its input is a file, so that no thread waits for a program that does not read.
     func start(
@@ -144,6 +144,14 @@ final class ProgramGuard: Sendable {
         loop.scheduleTask(in: .milliseconds(50)) { self.send(signal, to: id) }
     }
 
+    /// Kills a program's group; the run ends after seconds even if a process remains, which a file system keeps in the
+    /// kernel. Once that answers, the process ends without running any more of its program.
+    func endGroup(of run: ProgramRun) {
+        send(SIGKILL, to: run.id)
+        // The kernel's work takes real time, whatever clock the timeouts have.
+        loop.scheduleTask(in: ProgramRun.grace) { run.end(with: .signalled(Int(SIGKILL))) }
+    }
+
     // MARK: - Reports
 
     var hasRuns: Bool { runs.withLock { !$0.isEmpty } }
@@ -161,8 +169,7 @@ final class ProgramGuard: Sendable {
         switch kind {
         case DEFERD_GUARD_STARTED: run.process.withLock { $0 = report.value }
         case DEFERD_GUARD_REFUSED, DEFERD_GUARD_NO_DIRECTORY:
-            forget(run)
-            run.end(with: .refused(report.value, isDirectory: kind == DEFERD_GUARD_NO_DIRECTORY))
+            run.ending.succeed(.refused(report.value, isDirectory: kind == DEFERD_GUARD_NO_DIRECTORY))
         case DEFERD_GUARD_EXITED: run.ending.succeed(.exited(Int(report.value)))
         case DEFERD_GUARD_SIGNALLED: run.ending.succeed(.signalled(Int(report.value)))
         case DEFERD_GUARD_ENDED:

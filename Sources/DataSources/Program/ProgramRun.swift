@@ -29,15 +29,15 @@ final class ProgramRun: Sendable {
     /// Whether the program has ended, but not its process group.
     var hasRemains: Bool { ending.deferred.isResolved && !end.deferred.isResolved }
 
-    /// Ends the process group: with SIGTERM now, with SIGKILL later by `clock`.
+    /// Ends the process group: with SIGTERM now, with SIGKILL later by `clock`. The run ends even if the kernel keeps a process.
     func stop(by clock: any EventLoop) {
         guard !end.deferred.isResolved, !isStopping.exchange(true, ordering: .relaxed) else { return }
         guardian.send(SIGTERM, to: id)
-        let kill = clock.scheduleTask(in: Self.grace) { self.guardian.send(SIGKILL, to: self.id) }
+        let kill = clock.scheduleTask(in: Self.grace) { self.guardian.endGroup(of: self) }
         end.deferred.upon { _ in kill.cancel() }
     }
 
-    /// The whole run ends, as the guard could not start the program, or was lost.
+    /// The whole run ends, as the guard was lost, or could not end the program.
     func end(with ending: Ending) {
         self.ending.succeed(ending)
         end.succeed(())

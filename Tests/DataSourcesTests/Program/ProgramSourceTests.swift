@@ -8,6 +8,7 @@ import NIOEmbedded
 import NIOPosix
 import Synchronization
 import SystemPackage
+import TestSupport
 import Testing
 
 /// Programs from their start to the end of their groups.
@@ -321,6 +322,44 @@ import Testing
             for (index, one) in running.enumerated() {
                 #expect(try await one.get()["output"] == .string("\(index)"))
             }
+        }
+    }
+
+    /// Their SIGTERM may come before they lead a group, or before they run their program.
+    @Test func programsThatAreCancelledAtTheirStart_end_withoutSIGKILL() async throws {
+        try await Self.run(timers: NIOAsyncTestingEventLoop()) { bench async throws in
+            let running = try (0..<200).map { index in
+                try bench.start(["type": "program", "command": ["/bin/sleep", "1000"]], job: JobID(index))
+            }
+            for one in running {
+                one.cancel()
+                #expect(try await bench.failure(of: one).kind == .cancelled)
+            }
+        }
+    }
+
+    @Test(.enabled(if: SilentFileSystem.isAvailable, "mounting needs root and FUSE"))
+    func programsWhoseFileSystemDoesNotAnswer_delayNoOthers_andAreGivenUp() async throws {
+        let (clock, silent) = (NIOAsyncTestingEventLoop(), try SilentFileSystem())
+        defer { silent.end() }
+        var entry = ProgramSettings.Entry(command: ["/bin/true"])
+        entry.directory = silent.path + "/directory"
+        try await Self.run(timers: clock, ["lost": entry]) { bench async throws in
+            var requests = silent.requests.stream.makeAsyncIterator()
+            let entering = try bench.start(["type": "program", "program": "lost"], timeout: 3)
+            await requests.next()
+            let executing = try bench.start(
+                ["type": "program", "command": [.string(silent.path + "/program")]], job: 2)
+            #expect(try await bench.result(Self.shell("echo 1"), job: 3)["output"] == "1")
+            executing.cancel()
+            await clock.advanceTime(by: .seconds(3))
+            while entering.outcome == nil || executing.outcome == nil {
+                await clock.advanceTime(by: .milliseconds(500))
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(try await bench.failure(of: entering).kind == .timeout)
+            #expect(try await bench.failure(of: executing).kind == .cancelled)
+            #expect(try await bench.result(Self.shell("echo 2"), job: 4)["output"] == "2")
         }
     }
 
