@@ -91,7 +91,9 @@ struct Daemon {
         let isClean = await engine.stop()
         store.close(isClean: isClean)
         logger.notice(
-            "deferd has stopped; every job is stored.",
+            isClean
+                ? "deferd has stopped; every job is stored."
+                : "deferd has stopped, but could not store everything; the next start repeats the rest, as after a crash.",
             metadata: ["event": "\(CatalogEvent.stopped.name)"])
     }
 
