@@ -1,4 +1,5 @@
 import JobModel
+import TestSupport
 import Testing
 
 /// What stands beside the jobs: lists, checkpoints, schedules, queues, counts and work.
@@ -46,6 +47,21 @@ import Testing
             try transaction.delete(id)
             #expect(try transaction.checkpoints(of: id, fromLink: 0).isEmpty)
         }
+    }
+
+    @Test(arguments: StoreKind.allCases) func doesNotKeepADownload_toALongPath(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        var generator = SeededGenerator(seed: 1)
+        // It cannot be compressed.
+        let name = (0..<3000).map { _ in UInt8.random(in: 48...122, using: &generator) }
+        let path = "/" + String(decoding: name, as: UTF8.self)
+        try store.round { transaction throws in
+            try transaction.save(download: [1], to: path)
+            try transaction.save(download: [2], to: "/a")
+        }
+        guard let reader = store.reader else { return }
+        #expect(try reader.download(to: path) == nil)
+        #expect(try reader.download(to: "/a") == [2])
     }
 
     @Test(arguments: StoreKind.allCases) func keepsDocuments(_ kind: StoreKind) throws {
