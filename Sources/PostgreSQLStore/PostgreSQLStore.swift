@@ -256,6 +256,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try connection.commit()
             return .committed
         } catch {
+            giveUp(connection, error)
             return .undone(error)
         }
     }

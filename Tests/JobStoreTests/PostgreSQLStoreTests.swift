@@ -2,9 +2,10 @@
     import Glibc
     import JobModel
     import JobStore
-    import PostgreSQLStore
     import TestSupport
     import Testing
+
+    @testable import PostgreSQLStore
 
     /// What only PostgreSQL does: a connection that breaks, at any moment, and versions of the schema.
     @Suite(.enabled(if: PostgreSQLCluster.programs != nil, "PostgreSQL is not installed.")) struct PostgreSQLStoreTests
@@ -73,6 +74,30 @@
             #expect(throws: StoreError.self) { try away.reader.page(JobFilter()) }
             #expect(symlink(socket, link) == 0)
             #expect(try away.reader.page(JobFilter()).jobs.isEmpty)
+        }
+
+        @Test func readingRound_isRolledBack_whenItsEndFails() throws {
+            store.close(isClean: true)
+            // Each round beats, and moves counts at its end.
+            let beating = try PostgreSQLStore(
+                PostgreSQLSettings(address: address, statementTimeout: 3, lease: 0), path: directory.path,
+                node: NodeDescription(name: "test"))
+            let locker = try PostgreSQLConnection(
+                PostgreSQLSettings(address: address, statementTimeout: 20), errors: .write)
+            try locker.send("BEGIN")
+            try locker.send("LOCK TABLE deferd.count_changes IN SHARE MODE")
+            _ = try locker.finish()
+            let failed = beating.round { _ in }
+            guard case .undone = failed else {
+                Issue.record("\(failed)")
+                return
+            }
+            locker.rollBack()
+            let next = beating.round { _ in }
+            guard case .committed = next else {
+                Issue.record("\(next)")
+                return
+            }
         }
 
         @Test func nodes_areTheLatestLives_ofADay() throws {
