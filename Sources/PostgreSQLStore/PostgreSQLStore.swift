@@ -72,8 +72,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     /// Opens the database, and makes the schema there if it is missing. Local files are kept in the directory `path`.
     ///
-    /// A server that cannot be reached is tried for `patience` seconds. `report` is called once for each damaged row, on any
-    /// thread.
+    /// A server that cannot be reached is tried for `patience` seconds. A node of the same name in another directory has until
+    /// the end of its lease to show that it is alive. `report` is called once for each damaged row, on any thread.
     package init(
         _ settings: PostgreSQLSettings, path: String, node: NodeDescription, patience: Double = 0,
         report: @escaping @Sendable (StoreError) -> Void = { _ in }
@@ -92,7 +92,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         // The start reads too.
         reader.pool.add(try Self.open(settings, patience))
         try PostgreSQLSchema.settle(connection)
-        try beginLife(connection)
+        try beginLife(connection, ending: try silentNamesake(connection))
     }
 
     private static func open(
@@ -109,10 +109,36 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     // MARK: Lives
 
-    /// Begins a life, and ends the last one of this state directory.
-    private func beginLife(_ connection: PostgreSQLConnection) throws(StoreError) {
+    /// The life of this name that another state directory began, once its beat has not moved for its lease; nil if it has moved.
+    /// If that directory is lost, and no other node is there, no one else finds out.
+    private func silentNamesake(_ connection: PostgreSQLConnection) throws(StoreError) -> Lives.Row? {
+        var lives = Lives()
+        var first: Lives.Row?
+        while true {
+            try connection.begin()
+            let found = try connection.rows(
+                "SELECT life, beat, lease FROM deferd_lives WHERE node = $1 AND instance <> $2 AND NOT is_over",
+                [node.name, instance]
+            ).first
+            try connection.commit()
+            guard let found else { return nil }
+            let row = Lives.Row(
+                life: found.integer(0), beat: found.integer(1), lease: found.integer(2), isOver: false,
+                node: node.name, programs: [])
+            if let first, (first.life, first.beat) != (row.life, row.beat) { return nil }
+            first = row
+            if !lives.look(at: [row], now: Lives.now()).isEmpty { return row }
+            usleep(500_000)
+        }
+    }
+
+    /// Begins a life, and ends the last one of this state directory, and `silent`.
+    private func beginLife(
+        _ connection: PostgreSQLConnection, ending silent: Lives.Row? = nil
+    ) throws(StoreError) {
         do throws(StoreError) {
             try Turn.begin(connection)
+            if let silent { try Turn.end(silent, connection) }
             try connection.send(
                 "UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 WHERE instance = $1 AND NOT is_over",
                 [instance, hasGivenUp])

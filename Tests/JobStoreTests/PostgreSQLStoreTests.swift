@@ -1,7 +1,9 @@
 #if canImport(PostgreSQLStore)
+    import Dispatch
     import Glibc
     import JobModel
     import JobStore
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -74,6 +76,51 @@
             #expect(throws: StoreError.self) { try away.reader.page(JobFilter()) }
             #expect(symlink(socket, link) == 0)
             #expect(try away.reader.page(JobFilter()).jobs.isEmpty)
+        }
+
+        @Test func nodeWithoutItsDirectory_goesOn_onceItsFormerLifeWasSilentForItsLease() throws {
+            let former = store.life
+            store.close(isClean: false)
+            try cluster.sql("UPDATE deferd.deferd_lives SET lease = 1000", in: address)
+            let other = try TemporaryDirectory()
+            let second = try Self.open(address, other)
+            #expect(second.life > former && !second.isAfterCleanStop)
+            #expect(try cluster.sql("SELECT life FROM deferd.deferd_lives WHERE is_over", in: address) == "\(former)")
+            #expect(try StoreUnderTest(second).round { try $0.news()?.hasLostRuns } == true)
+        }
+
+        @Test func nodeOfATakenName_isRefused_onceTheOtherOneIsSeen() throws {
+            // Only a beat can end the wait.
+            try cluster.sql("UPDATE deferd.deferd_lives SET lease = 3600000", in: address)
+            let isOver = Atomic(false)
+            DispatchQueue(label: "beats").async { [cluster, address] in
+                while !isOver.load(ordering: .relaxed) {
+                    _ = try? cluster.sql("UPDATE deferd.deferd_lives SET beat = beat + 1", in: address)
+                    usleep(100_000)
+                }
+            }
+            defer { isOver.store(true, ordering: .relaxed) }
+            let other = try TemporaryDirectory()
+            do {
+                _ = try Self.open(address, other)
+                Issue.record("It was opened.")
+            } catch let error as StoreError {
+                #expect(error.code == .locked && error.message.contains("has a node of the name test already"))
+            }
+            #expect(try StoreUnderTest(store).insert([.sample()]).count == 1)
+        }
+
+        @Test func life_isNotEnded_whenItWasSeenMeanwhile() throws {
+            let connection = try PostgreSQLConnection(
+                PostgreSQLSettings(address: address, statementTimeout: 20), errors: .write)
+            for (beat, isOver) in [(1, "f"), (0, "t")] {
+                try connection.begin()
+                try Turn.end(
+                    Lives.Row(life: store.life, beat: Int64(beat), lease: 0, isOver: false, node: "", programs: []),
+                    connection)
+                try connection.commit()
+                #expect(try cluster.sql("SELECT is_over FROM deferd.deferd_lives", in: address) == isOver)
+            }
         }
 
         @Test func readingRound_isRolledBack_whenItsEndFails() throws {

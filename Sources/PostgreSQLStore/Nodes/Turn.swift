@@ -59,11 +59,7 @@ struct Turn {
         guard rows.contains(where: { $0.life == life && !$0.isOver }) else { throw Self.isGone }
         let others = rows.filter { $0.life != life }
         let gone = lives.look(at: others, now: Lives.now())
-        for row in gone {
-            try connection.send(
-                "UPDATE deferd_lives SET is_over = true WHERE life = $1 AND beat = $2",
-                [row.life, row.beat])
-        }
+        for row in gone { try Self.end(row, connection) }
         hasWritten = !gone.isEmpty
         hasOthers = lives.hasOthers
         var news = News()
@@ -101,6 +97,12 @@ struct Turn {
     static func begin(_ connection: PostgreSQLConnection) throws(StoreError) {
         try connection.begin()
         try connection.send("SELECT pg_advisory_xact_lock(\(lock))")
+    }
+
+    /// Ends the life of a node that was silent, unless it has been seen since. Its runs are taken over in a later round.
+    static func end(_ row: Lives.Row, _ connection: PostgreSQLConnection) throws(StoreError) {
+        try connection.send(
+            "UPDATE deferd_lives SET is_over = true WHERE life = $1 AND beat = $2", [row.life, row.beat])
     }
 
     /// Ends the session of a node that stands still in the middle of a round for so many milliseconds, so that the others go
