@@ -8,7 +8,6 @@
 #define FUNCTIONS(F) \
     F(int, PQbackendPID, (const PGconn * c), (c)) \
     F(char *, PQcmdTuples, (PGresult * r), (r)) \
-    F(PostgresPollingStatusType, PQconnectPoll, (PGconn * c), (c)) \
     F(PGconn *, PQconnectStartParams, (const char *const *k, const char *const *v, int e), (k, v, e)) \
     F(PQconninfoOption *, PQconninfoParse, (const char *s, char **e), (s, e)) \
     F(int, PQconnectionNeedsPassword, (const PGconn *c), (c)) \
@@ -42,7 +41,8 @@
     F(PQclear, (PGresult * r), (r)) \
     F(PQconninfoFree, (PQconninfoOption * o), (o)) \
     F(PQfreemem, (void *memory), (memory)) \
-    F(PQfinish, (PGconn * c), (c))
+    F(PQfinish, (PGconn * c), (c)) \
+    F(PQreset, (PGconn * c), (c))
 
 #define FUNCTION(type, name, parameters, arguments) \
     static type(*libpq_##name) parameters; \

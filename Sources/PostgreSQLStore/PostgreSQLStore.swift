@@ -40,6 +40,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     let instance: String
     let transaction: PostgreSQLTransaction
     let listener: NewsListener
+    private let connector: PostgreSQLConnector
     var connection: PostgreSQLConnection?
     private var doubt: Doubt?
     private var round: Int64 = 0
@@ -86,21 +87,22 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         reader = PostgreSQLJobReader(settings, damage)
         listener = NewsListener(settings, instance: instance)
         archive = PostgreSQLBlobArchive(settings)
-        let connection = try Self.open(settings, patience)
+        connector = PostgreSQLConnector(settings, errors: .write)
+        let connection = try Self.open(connector, patience)
         self.connection = connection
         isPooled = connection.isPooled
         // The start reads too.
-        reader.pool.add(try Self.open(settings, patience))
+        reader.pool.add(try Self.open(connector, patience))
         try PostgreSQLSchema.settle(connection)
         try beginLife(connection, ending: try silentNamesake(connection))
     }
 
     private static func open(
-        _ settings: PostgreSQLSettings, _ patience: Double
+        _ connector: PostgreSQLConnector, _ patience: Double
     ) throws(StoreError) -> PostgreSQLConnection {
         let end = DispatchTime.now() + patience
         while true {
-            do { return try PostgreSQLConnection(settings, errors: .write) } catch {
+            do { return try connector.connect() } catch {
                 if error.isLasting || DispatchTime.now() >= end { throw error }
             }
             usleep(500_000)
@@ -326,7 +328,7 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             return connection
         }
         connection = nil
-        let new = try PostgreSQLConnection(settings, errors: .write)
+        let new = try connector.connect()
         connection = new
         if isLifeOver, doubt == nil { try beginLife(new) }
         return new

@@ -1,11 +1,11 @@
 import Glibc
 
-/// A port on loopback that is bound but not listening: connections are refused.
+/// A port on loopback that is bound but not listening: connections are refused. Or it listens, and never answers.
 package final class SilentPort: Sendable {
     package let port: Int
     private let descriptor: Int32
 
-    package init() throws {
+    package init(isListening: Bool = false) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -17,7 +17,17 @@ package final class SilentPort: Sendable {
             }
         }
         port = Int(UInt16(bigEndian: address.sin_port))
-        guard isBound else { throw SystemCallError(errno) }
+        guard isBound, !isListening || listen(descriptor, 100) == 0 else { throw SystemCallError(errno) }
+    }
+
+    /// Closes the connections that were made to it so far; returns their number.
+    package func closeConnections() -> Int {
+        var (count, listener) = (0, pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+        while poll(&listener, 1, 0) > 0 {
+            close(accept(descriptor, nil, nil))
+            count += 1
+        }
+        return count
     }
 
     deinit { close(descriptor) }

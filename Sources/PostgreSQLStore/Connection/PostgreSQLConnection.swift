@@ -21,7 +21,7 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
     /// The code of its errors.
     private let errors: StoreError.Code
     /// The subject of a sentence about the database.
-    let name: String
+    private(set) var name: String
     /// Whether a pooler is between, which may give each transaction another session of the server.
     private(set) var isPooled = false
     private(set) var isBroken = false
@@ -34,40 +34,45 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
 
     // MARK: Opening
 
+    /// Connects to one of the hosts, and waits as long as libpq does: ``PostgreSQLSettings/secondsPerHost`` for each address of
+    /// each host, and without a limit for what these addresses are.
     init(_ settings: PostgreSQLSettings, errors: StoreError.Code) throws(StoreError) {
         if let flaw = PostgreSQLSettings.flaw(in: settings.address) {
             throw StoreError(errors, "The address of the database \(flaw).", isLasting: true)
         }
         (self.settings, self.errors) = (settings, errors)
         // A later value wins, and an empty password counts as none.
-        let keywords = ["password", "dbname", "client_encoding", "application_name"]
-        let values = [settings.password ?? "", settings.address, "UTF8", "deferd"]
+        let keywords = ["password", "connect_timeout", "dbname", "client_encoding", "application_name"]
+        let values = [
+            settings.password ?? "", String(settings.secondsPerHost), settings.address, "UTF8", "deferd",
+        ]
         let opened = withStrings(keywords) { keywords in
             withStrings(values) { values in PQconnectStartParams(keywords, values, 1) }
         }
         guard let opened else { throw StoreError(errors, "libpq has no memory for a connection.") }
         pointer = opened
-        let host = PQhost(opened).map { String(cString: $0) } ?? ""
-        name = "PostgreSQL at \(host.isEmpty ? "its socket" : host)"
+        name = Self.name(opened)
         // Then a refusal says its SQLSTATE, whatever the server's language is.
         PQsetErrorVerbosity(opened, PQERRORS_SQLSTATE)
         PQsetNoticeProcessor(opened, { _, _ in }, nil)
-        let end = deadline
-        try connect(until: end)
+        // Begins once more, and waits: PQconnectPoll knows no `connect_timeout`, so it never leaves a silent host.
+        if PQstatus(opened) != CONNECTION_BAD { PQreset(opened) }
+        guard PQstatus(opened) == CONNECTION_OK else { throw refusal() }
         PQsetErrorVerbosity(opened, PQERRORS_DEFAULT)
-        try begin(until: end)
+        // It may be another host than the first.
+        name = Self.name(opened)
+        try begin(until: deadline)
     }
 
     deinit { PQfinish(pointer) }
 
-    private func connect(until end: UInt64) throws(StoreError) {
-        var next = PGRES_POLLING_WRITING
-        while PQstatus(pointer) != CONNECTION_BAD {
-            try poll(next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: end)
-            next = PQconnectPoll(pointer)
-            if next == PGRES_POLLING_OK { return }
-            if next == PGRES_POLLING_FAILED { break }
-        }
+    private static func name(_ pointer: OpaquePointer) -> String {
+        let host = PQhost(pointer).map { String(cString: $0) } ?? ""
+        return "PostgreSQL at \(host.isEmpty ? "its socket" : host)"
+    }
+
+    /// Why there is no connection.
+    private func refusal() -> StoreError {
         isBroken = true
         let message = message
         // libpq's own errors have no SQLSTATE.
@@ -76,7 +81,7 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
         let state =
             PQconnectionNeedsPassword(pointer) == 1
             ? "28P01" : message.contains("FATAL") && code.utf8.count == 5 ? code : nil
-        throw StoreError(
+        return StoreError(
             errors, PostgreSQLFailure(code: state ?? "08006", message: state.map(Self.reason) ?? message), at: name)
     }
 

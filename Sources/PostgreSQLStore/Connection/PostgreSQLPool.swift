@@ -12,14 +12,13 @@ final class PostgreSQLPool: Sendable {
         var isClosed = false
     }
 
-    private let settings: PostgreSQLSettings
-    private let errors: StoreError.Code
+    private let connector: PostgreSQLConnector
     private let state = Mutex(State())
     private let permits: DispatchSemaphore
 
     /// At most `count` connections, with errors of this code.
     init(_ settings: PostgreSQLSettings, count: Int, errors: StoreError.Code) {
-        (self.settings, self.errors) = (settings, errors)
+        connector = PostgreSQLConnector(settings, errors: errors)
         permits = DispatchSemaphore(value: count)
     }
 
@@ -52,7 +51,7 @@ final class PostgreSQLPool: Sendable {
     private func connect() throws(StoreError) -> PostgreSQLConnection {
         let start = DispatchTime.now().uptimeNanoseconds
         do {
-            let connection = try PostgreSQLConnection(settings, errors: errors)
+            let connection = try connector.connect()
             state.withLock { $0.failure = nil }
             return connection
         } catch {

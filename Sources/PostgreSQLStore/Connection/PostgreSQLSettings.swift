@@ -6,7 +6,7 @@ package struct PostgreSQLSettings: Sendable {
     package let address: String
     /// The password, unless the address has one.
     package let password: String?
-    /// Seconds that a statement may take, and a connection attempt.
+    /// Seconds that a statement may take, and for which a call waits for a connection.
     package let statementTimeout: Double
     /// Seconds after which other nodes take over the jobs of one that has not been seen.
     package let lease: Double
@@ -30,6 +30,10 @@ package struct PostgreSQLSettings: Sendable {
     }
 
     var milliseconds: Int { Int(statementTimeout * 1000) }
+
+    /// Seconds for which each address of a host may be silent, unless the connection string has a `connect_timeout`. libpq knows
+    /// whole ones, and no fewer than two.
+    var secondsPerHost: Int { max(2, Int(statementTimeout.rounded(.up))) }
 
     /// A statement that makes the settings of a transaction. Tables are never scanned, as each query has its index, but the
     /// server would keep plans that it made while the tables were small.

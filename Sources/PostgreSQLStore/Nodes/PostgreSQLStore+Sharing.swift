@@ -3,7 +3,7 @@ package import JobModel
 extension PostgreSQLStore {
     /// Stores what the node is after a reload. Any thread may call it.
     package func describe(_ node: NodeDescription) throws(StoreError) {
-        let connection = try PostgreSQLConnection(settings, errors: .write)
+        let connection = try PostgreSQLConnector(settings, errors: .write).connect()
         try connection.begin()
         try connection.send(
             "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
