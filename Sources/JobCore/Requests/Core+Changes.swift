@@ -110,7 +110,10 @@ extension Core {
             return .wrongState(row.state, "Job \(row.id) \(row.state.standing); \(rest)")
         }
         // The jobs that waited for its end, or that of a child, get that end, and take over its files.
-        let taker = try dependent(of: row, round) { $0.waiting == .job && $0.run != nil }
+        let taker = try dependent(of: row, round) { (dependent) throws(StoreError) in
+            guard dependent.waiting == .job, let awaited = dependent.awaits else { return false }
+            return try round.transaction.job(awaited)?.state.isTerminal == true
+        }
         let isTelling = try round.transaction.hasWork(.tellDependents, of: row.id)
         if isTelling || taker != nil {
             return .busy("Job \(row.id) has just ended; retry it in a moment.", retryAfter: 1)

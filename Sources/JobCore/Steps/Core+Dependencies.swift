@@ -140,10 +140,12 @@ extension Core {
     }
 
     /// Returns a job that depends on this one, and that `fits`.
-    func dependent(of row: JobRow, _ round: Round, where fits: (JobRow) -> Bool) throws(StoreError) -> JobID? {
+    func dependent(
+        of row: JobRow, _ round: Round, where fits: (JobRow) throws(StoreError) -> Bool
+    ) throws(StoreError) -> JobID? {
         guard row.hasDependents else { return nil }
         for id in try round.transaction.dependents(of: row.id, after: 0, limit: Self.mostVisited) {
-            if let dependent = try round.transaction.job(id), fits(dependent) { return id }
+            if let dependent = try round.transaction.job(id), try fits(dependent) { return id }
         }
         return nil
     }
