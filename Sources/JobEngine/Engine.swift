@@ -205,7 +205,7 @@ package final class Engine: Sendable {
         return promise.deferred
     }
 
-    func isStoring(_ isStoring: Bool) {
+    func setStoring(_ isStoring: Bool) {
         storingSince.store(isStoring ? DispatchTime.now().uptimeNanoseconds : 0, ordering: .relaxed)
     }
 

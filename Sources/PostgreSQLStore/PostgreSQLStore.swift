@@ -94,7 +94,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
         // The start reads too.
         reader.pool.add(try Self.open(connector, patience))
         try PostgreSQLSchema.settle(connection)
-        try beginLife(connection, ending: try silentNamesake(connection))
+        try beginLife(
+            connection, ending: try Lives.silentNamesake(of: node.name, instance: instance, connection))
     }
 
     private static func open(
@@ -110,29 +111,6 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
     }
 
     // MARK: Lives
-
-    /// The life of this name that another state directory began, once its beat has not moved for its lease; nil if it has moved.
-    /// If that directory is lost, and no other node is there, no one else finds out.
-    private func silentNamesake(_ connection: PostgreSQLConnection) throws(StoreError) -> Lives.Row? {
-        var lives = Lives()
-        var first: Lives.Row?
-        while true {
-            try connection.begin()
-            let found = try connection.rows(
-                "SELECT life, beat, lease FROM deferd_lives WHERE node = $1 AND instance <> $2 AND NOT is_over",
-                [node.name, instance]
-            ).first
-            try connection.commit()
-            guard let found else { return nil }
-            let row = Lives.Row(
-                life: found.integer(0), beat: found.integer(1), lease: found.integer(2), isOver: false,
-                node: node.name, programs: [])
-            if let first, (first.life, first.beat) != (row.life, row.beat) { return nil }
-            first = row
-            if !lives.look(at: [row], now: Lives.now()).isEmpty { return row }
-            usleep(500_000)
-        }
-    }
 
     /// Begins a life, and ends the last one of this state directory, and `silent`.
     private func beginLife(

@@ -24,6 +24,17 @@ import Testing
         if case .failed(let error)? = answer { ProtocolError.Code(rawValue: error.code) } else { nil }
     }
 
+    /// A job that links the file of another one's result.
+    private func linking() throws -> (driver: CoreDriver, target: JobID, job: JobID, file: BlobReference) {
+        let driver = try CoreDriver()
+        let target = try driver.submit(work)
+        let job = try driver.submit(waiting(for: target))
+        driver.expandsSteps = false
+        let file = BlobReference(life: 1, number: 5, size: 70_000)
+        try driver.succeed(target, RunEnd(.success(.file(file))))
+        return (driver, target, job, file)
+    }
+
     @Test func wait_hasTheResult_andHoldsNoSlot() throws {
         let driver = try CoreDriver()
         let target = try driver.submit(work)
@@ -66,12 +77,7 @@ import Testing
     }
 
     @Test func retry_waits_whileADependentTakesOverTheFiles() throws {
-        let driver = try CoreDriver()
-        let target = try driver.submit(work)
-        let job = try driver.submit(waiting(for: target))
-        driver.expandsSteps = false
-        let file = BlobReference(life: 1, number: 5, size: 70_000)
-        try driver.succeed(target, RunEnd(.success(.file(file))))
+        let (driver, target, job, file) = try linking()
         #expect(code(driver.ask(.change(target, .retry(from: .start)))) == .busy)
         try driver.succeed(job, RunEnd(.success(.file(file.renamed))))
         #expect(code(driver.ask(.change(target, .retry(from: .start)))) == nil)
@@ -79,12 +85,7 @@ import Testing
     }
 
     @Test func crash_whileFilesAreLinked_linksThemAgain() throws {
-        let driver = try CoreDriver()
-        let target = try driver.submit(work)
-        let job = try driver.submit(waiting(for: target))
-        driver.expandsSteps = false
-        let file = BlobReference(life: 1, number: 5, size: 70_000)
-        try driver.succeed(target, RunEnd(.success(.file(file))))
+        let (driver, _, job, file) = try linking()
         #expect(try driver.row(job).run != nil)
         driver.expandsSteps = true
         try driver.restart(.crashed)

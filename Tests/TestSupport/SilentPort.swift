@@ -1,6 +1,6 @@
 import Glibc
 
-/// A port on loopback that is bound but not listening: connections are refused. Or it listens, and never answers.
+/// A port on loopback that refuses connections or, if `isListening`, accepts them and never answers.
 package final class SilentPort: Sendable {
     package let port: Int
     private let descriptor: Int32

@@ -144,8 +144,8 @@ final class ProgramGuard: Sendable {
         loop.scheduleTask(in: .milliseconds(50)) { self.send(signal, to: id) }
     }
 
-    /// Kills a program's group; the run ends after seconds even if a process remains, which a file system keeps in the
-    /// kernel. Once that answers, the process ends without running any more of its program.
+    /// Kills a program's group. The run ends after ``ProgramRun/grace`` even if a process remains: one that waits in the kernel
+    /// for a file system, or one that runs as another user.
     func endGroup(of run: ProgramRun) {
         send(SIGKILL, to: run.id)
         // The kernel's work takes real time, whatever clock the timeouts have.

@@ -35,7 +35,7 @@ extension Core {
             return try stop(old, isOverdue ? .deadline : .cancelled, round)
         }
         if old.isSuspect {
-            let mustWait = if let known = hasSuspectAtWork { known } else { try self.hasSuspectAtWork(round) }
+            let mustWait = if let known = hasSuspectAtWork { known } else { try isSuspectAtWork(round) }
             hasSuspectAtWork = mustWait
             if mustWait {
                 scheduler.giveBack(turn)
@@ -59,7 +59,7 @@ extension Core {
         if row.isSuspect { hasSuspectAtWork = true }
     }
 
-    private func hasSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
+    private func isSuspectAtWork(_ round: Round) throws(StoreError) -> Bool {
         var hasOne = false
         try forEachCrashed(round) { row in hasOne = hasOne || row.isSuspect && row.run != nil }
         return hasOne
@@ -69,7 +69,7 @@ extension Core {
     private func freeSuspects(_ round: Round) throws(StoreError) {
         guard agenda.hasClearedSuspect else { return }
         agenda.hasClearedSuspect = false
-        if try hasSuspectAtWork(round) { return }
+        if try isSuspectAtWork(round) { return }
         try forEachCrashed(round) { (old) throws(StoreError) in
             guard old.waiting == .suspect else { return }
             var row = old

@@ -149,10 +149,10 @@ final class EngineLoop {
     @discardableResult
     func round(_ scope: Scope) -> RoundEnd {
         var handled: [CoreInput] = []
-        engine.isStoring(true)
+        engine.setStoring(true)
         let end = store.round { (transaction) throws(StoreError) in
-            engine.isStoring(false)
-            defer { engine.isStoring(true) }
+            engine.setStoring(false)
+            defer { engine.setStoring(true) }
             try open(transaction, isReset: scope == .probe || scope == .removal)
             try handleUpcoming(
                 atMost: scope == .all ? Self.most.inputs : scope == .probe ? 0 : 1, &handled, transaction)
@@ -162,7 +162,7 @@ final class EngineLoop {
                 try core.close(at: now, in: transaction)
             }
         }
-        engine.isStoring(false)
+        engine.setStoring(false)
         switch end {
         case .committed: committed(scope, handled)
         case .undone(let error): undone(scope, handled, error)

@@ -126,7 +126,7 @@ package struct MemberReader {
     ) -> String? {
         if isOpen(value) { return nil }
         if text.utf8.count > limit { return "\(subject()) is longer than \(limit) bytes." }
-        // The parser has seen the parts, but not what expressions have put together. A longer text is never compared.
+        // The parser has checked the parts, but not the text that expressions join. Text without a limit is never compared.
         if mode == .expanded, limit < .max, text.combinesTooMuch {
             return "\(subject()) has more than \(String.mostCombining) combining characters in a row."
         }

@@ -88,7 +88,7 @@ final class Watch: Sendable {
         case .event(let event):
             if event.version > state.answered[event.job]?.version ?? .min {
                 state.unfinished[event.job, default: 0] += 1
-                // Written first, as the event loop would wait for the outbox.
+                // The body is written before the outbox is locked, as the event loop would wait for that.
                 let (seq, body) = (state.unfinished[event.job], event.body)
                 outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: body[...]) }
             }

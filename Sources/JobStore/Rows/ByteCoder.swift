@@ -91,6 +91,14 @@ struct ByteCoder {
         return isReading ? try number.asCount() : Int(number)
     }
 
+    /// Bytes a second; nil for none of its own.
+    mutating func byteRate(_ rate: Int?) throws(DamagedRow) -> Int? {
+        guard try has(rate) else { return nil }
+        let rate = try number(rate.map(Int64.init))
+        guard 0...1 << 50 ~= rate || !isReading else { throw DamagedRow() }
+        return Int(rate)
+    }
+
     mutating func flag(_ value: Bool?) throws(DamagedRow) -> Bool {
         switch try byte(value.map { $0 ? 1 : 0 }) {
         case 0: false

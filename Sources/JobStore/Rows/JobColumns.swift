@@ -170,8 +170,7 @@ package enum JobColumns {
         }
         job.awaits = try coder.has(job.awaits) ? coder.number(job.awaits) : nil
         job.notifies = try coder.flag(job.notifies)
-        job.rate = try coder.has(job.rate) ? Int(coder.number(job.rate.map(Int64.init))) : nil
-        guard 0...1 << 50 ~= job.rate ?? 0 || !coder.isReading else { throw DamagedRow() }
+        job.rate = try coder.byteRate(job.rate)
         job.url = try coder.has(job.url) ? coder.text(job.url) : nil
         job.startedAt = try coder.has(job.startedAt) ? coder.time(job.startedAt) : nil
         job.linkStartedAt = try coder.has(job.linkStartedAt) ? coder.time(job.linkStartedAt) : nil

@@ -23,10 +23,10 @@ extension QueueOverrides {
         if try coder.has(passed?.startRate) {
             let rate = passed?.startRate
             let (count, seconds) = (try coder.count(rate?.count), try coder.real(rate?.seconds))
-            guard 1...StartRate.most ~= count, 0...86_400 ~= seconds else { throw DamagedRow() }
+            guard 1...StartRate.most ~= count && 0...86_400 ~= seconds || !coder.isReading else { throw DamagedRow() }
             startRate = StartRate(count: count, seconds: seconds)
         }
-        byteRate = try coder.has(passed?.byteRate) ? Int(coder.number(passed?.byteRate.map(Int64.init))) : nil
+        byteRate = try coder.byteRate(passed?.byteRate)
     }
 }
 

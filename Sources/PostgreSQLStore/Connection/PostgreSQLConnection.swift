@@ -21,7 +21,10 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
     /// The code of its errors.
     private let errors: StoreError.Code
     /// The subject of a sentence about the database.
-    private(set) var name: String
+    var name: String {
+        let host = PQhost(pointer).map { String(cString: $0) } ?? ""
+        return "PostgreSQL at \(host.isEmpty ? "its socket" : host)"
+    }
     /// Whether a pooler is between, which may give each transaction another session of the server.
     private(set) var isPooled = false
     private(set) var isBroken = false
@@ -51,25 +54,17 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
         }
         guard let opened else { throw StoreError(errors, "libpq has no memory for a connection.") }
         pointer = opened
-        name = Self.name(opened)
         // Then a refusal says its SQLSTATE, whatever the server's language is.
         PQsetErrorVerbosity(opened, PQERRORS_SQLSTATE)
         PQsetNoticeProcessor(opened, { _, _ in }, nil)
-        // Begins once more, and waits: PQconnectPoll knows no `connect_timeout`, so it never leaves a silent host.
+        // PQreset connects again and waits; unlike PQconnectPoll, it applies `connect_timeout`, and so leaves a silent host.
         if PQstatus(opened) != CONNECTION_BAD { PQreset(opened) }
         guard PQstatus(opened) == CONNECTION_OK else { throw refusal() }
         PQsetErrorVerbosity(opened, PQERRORS_DEFAULT)
-        // It may be another host than the first.
-        name = Self.name(opened)
         try begin(until: deadline)
     }
 
     deinit { PQfinish(pointer) }
-
-    private static func name(_ pointer: OpaquePointer) -> String {
-        let host = PQhost(pointer).map { String(cString: $0) } ?? ""
-        return "PostgreSQL at \(host.isEmpty ? "its socket" : host)"
-    }
 
     /// Why there is no connection.
     private func refusal() -> StoreError {

@@ -54,6 +54,31 @@ struct Lives {
         return gone
     }
 
+    /// The life of a node of this name that another instance began, once its beat has not moved for its lease; nil if there is
+    /// none, or it moves. Where that instance has lost its state directory and there is no other node, only a start finds out.
+    static func silentNamesake(
+        of name: String, instance: String, _ connection: PostgreSQLConnection
+    ) throws(StoreError) -> Row? {
+        var lives = Lives()
+        var first: Row?
+        while true {
+            try connection.begin()
+            let found = try connection.rows(
+                "SELECT life, beat, lease FROM deferd_lives WHERE node = $1 AND instance <> $2 AND NOT is_over",
+                [name, instance]
+            ).first
+            try connection.commit()
+            guard let found else { return nil }
+            let row = Row(
+                life: found.integer(0), beat: found.integer(1), lease: found.integer(2), isOver: false, node: name,
+                programs: [])
+            if let first, (first.life, first.beat) != (row.life, row.beat) { return nil }
+            first = row
+            if !lives.look(at: [row], now: now()).isEmpty { return row }
+            usleep(500_000)
+        }
+    }
+
     /// Milliseconds since the machine started, which no one sets.
     static func now() -> Int64 {
         var time = timespec()
