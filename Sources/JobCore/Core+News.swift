@@ -49,13 +49,14 @@ extension Core {
         let jobs = jobs.filter(isOfInterest)
         guard !jobs.isEmpty else { return }
         try round.transaction.load(jobs.map(RowKey.job))
-        for job in jobs {
+        // A list's end comes after those of its children, whose ids are higher.
+        for job in jobs.sorted().reversed() {
             let row = try round.transaction.job(job)
             if let live = running.run(of: job) {
                 stopIfNeeded(live, row)
                 if let row, row.run == live.run { pending.emit(.setRate(live.run, row.rate)) }
             }
-            if row?.run == nil { pending.waits.append(.happened(.stop(job))) }
+            if row?.hasStoppingRun != true { pending.waits.append(.happened(.stop(job))) }
             if let row, !row.isRemoving {
                 try tell(row, round)
                 guard row.state.isTerminal else { continue }
@@ -71,8 +72,13 @@ extension Core {
             || waits.isAwaited(.stop(job))
     }
 
-    /// Tells clients the present state of the jobs that they name, as what happened to these meanwhile is not known.
+    /// Tells clients the present state of the jobs that they name, as what happened to these meanwhile is not known; those that
+    /// watch others have to begin again.
     package func tellAgain(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {
         try changedElsewhere(waits.jobs + subscriptions.named, Round(transaction: transaction, now: now))
+        for id in waits.work where try transaction.work(after: id - 1, limit: 1).first?.id != id {
+            pending.waits.append(.happened(.work(id)))
+        }
+        pending.emit(.missed(subscriptions.coveringOthers))
     }
 }

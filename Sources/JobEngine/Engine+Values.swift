@@ -6,7 +6,7 @@ import Synchronization
 extension Engine {
     /// Whether a queue accepts jobs.
     func takesJobs(_ queue: String) -> Bool {
-        published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name == queue } }
+        published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name.utf8.elementsEqual(queue.utf8) } }
     }
 
     /// Reads rows or a file of a job, whose error tells what cannot be read.

@@ -112,7 +112,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     // MARK: Lives
 
-    /// Begins a life, and ends the last one of this state directory, and `silent`.
+    /// Begins a life, and ends the last one, and `silent`. A start ends all of this state directory; later on, others of it are
+    /// of a copy, which would otherwise end this one in turn.
     private func beginLife(
         _ connection: PostgreSQLConnection, ending silent: Lives.Row? = nil
     ) throws(StoreError) {
@@ -120,8 +121,10 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
             try Turn.begin(connection)
             if let silent { try Turn.end(silent, connection) }
             try connection.send(
-                "UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 WHERE instance = $1 AND NOT is_over",
-                [instance, hasGivenUp])
+                """
+                UPDATE deferd_lives SET is_over = true, is_clean = is_clean OR $2 <> 0 \
+                WHERE instance = $1 AND NOT is_over AND $3 IN (0, life)
+                """, [instance, hasGivenUp, life])
             try connection.send(
                 """
                 SELECT bool_or(node = $1), count(*), \

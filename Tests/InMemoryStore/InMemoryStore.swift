@@ -52,8 +52,12 @@ package final class InMemoryStore: JobStore {
         (before, tables, open) = (tables.rows, new, nil)
         nodes.committed(life: life, hasHeard: hasHeard, forgetsLost: forgetsLost) {
             guard new.isChanged else { return nil }
+            let news = changes.filter { change in
+                guard let before = change.before, let after = change.after else { return true }
+                return after.isNews(after: before)
+            }
             return Nodes.Record(
-                life: life, jobs: changes.map(\.id), work: workChanges.filter { $0.after == nil }.map(\.id),
+                life: life, jobs: news.map(\.id), work: workChanges.filter { $0.after == nil }.map(\.id),
                 counts: Array(new.touched.counts), hasQueues: new.touched.hasQueues,
                 hasSchedules: !scheduleChanges.isEmpty)
         }

@@ -72,6 +72,32 @@ import Testing
         #expect(try !status(driver, "own", resuming).takesJobs)
     }
 
+    @Test func queue_takesNoJobs_underAnotherSpellingOfItsName() throws {
+        var settings = CoreSettings()
+        settings.queues = [QueueSettings(name: "\u{e9}")]
+        let driver = try CoreDriver(settings)
+        let job: JSON = ["source": ["type": "value", "value": 1], "queue": "e\u{301}"]
+        #expect(throws: ProtocolError.self) { try driver.submit(job) }
+        guard case .queue(let status)? = driver.ask(.setQueue("e\u{301}", .suspending), isAdmin: true) else {
+            throw CoreDriver.Failure(message: "The queue was not set.")
+        }
+        #expect(status.settings.name.utf8.count == 2 && status.settings.isSuspended)
+    }
+
+    @Test(arguments: [JobAction.retry(from: .start), .remove])
+    func end_isTold_ofARunningChild_thatIsRemovedWithItsList(_ action: JobAction) throws {
+        let driver = try CoreDriver()
+        let list = try driver.submit(["source": ["type": "list", "jobs": [url]]])
+        let child = try #require(driver.live.values.first?.job)
+        driver.ask(.watch(WatchScope(.jobs([child])), 5))
+        driver.ask(.change(list, .cancel))
+        driver.round([.request(driver.id(), .change(list, action), Caller(uid: 1, isAdmin: false))])
+        driver.settle()
+        #expect(!driver.exists(child))
+        #expect(driver.changes.filter { $0.row.id == child }.map(\.row.state) == [.cancelled])
+        #expect(driver.core.subscriptions.count == 0)
+    }
+
     @Test func heldJob_startsWhenReleased_whateverItWaitedFor() throws {
         let driver = try CoreDriver()
         let delayed = try driver.submit(["source": ["type": "url", "url": "http://h/"], "delay": 100])

@@ -1,5 +1,6 @@
 #if canImport(PostgreSQLStore)
     import Dispatch
+    import Foundation
     import Glibc
     import JobModel
     import JobStore
@@ -57,6 +58,23 @@
             }
             let left = try store.reader.page(JobFilter()).jobs
             #expect(left.isEmpty)
+        }
+
+        @Test func copiesOfAStateDirectory_liveSideBySide_underOtherNames() throws {
+            let copy = try TemporaryDirectory()
+            let identity = try Data(contentsOf: URL(filePath: directory.path + "/deferd.node"))
+            try identity.write(to: URL(filePath: copy.path + "/deferd.node"))
+            let other = StoreUnderTest(
+                try PostgreSQLStore(
+                    PostgreSQLSettings(address: address, statementTimeout: 3), path: copy.path,
+                    node: NodeDescription(name: "copy")))
+            // The start of the copy has ended this life, once.
+            rounds.undoneRound { transaction throws(StoreError) in _ = try transaction.counts() }
+            try rounds.round { _ = try $0.counts() }
+            for _ in 0..<3 {
+                try other.round { _ = try $0.counts() }
+                try rounds.round { _ = try $0.counts() }
+            }
         }
 
         @Test func reads_succeed_onceTheServerIsThereAgain() throws {

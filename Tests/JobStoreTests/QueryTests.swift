@@ -38,6 +38,23 @@ import Testing
         }
     }
 
+    @Test(arguments: StoreKind.allCases) func keyStaysTaken_whenAnEarlierJobWithItIsDeleted(_ kind: StoreKind) throws {
+        let store = try kind.make()
+        func new(_ state: JobState) -> JobRow {
+            JobRow.sample(state: state).with {
+                $0.terms = JobTerms(
+                    plan: $0.plan, queue: $0.queue, priority: 0, key: "k", keepsKey: false, tags: [])
+            }
+        }
+        let first = try store.insert([new(.succeeded)])[0]
+        try store.round { transaction throws in
+            let second = try transaction.create([new(.queued)])[0]
+            try transaction.delete(first)
+            let third = try transaction.insert(NewJobRow(row: new(.queued), document: .spec([])))
+            guard case .taken(second, _) = third else { return _ = Issue.record("\(third)") }
+        }
+    }
+
     @Test(arguments: StoreKind.allCases) func passesOverManyJobsOfExcludedHosts(_ kind: StoreKind) throws {
         let store = try kind.make()
         try store.insert((0..<4_500).map { _ in JobRow.sample(priority: 1).with { $0.host = "full:80" } })

@@ -20,6 +20,10 @@ package enum CoreEffect: Sendable {
     case notify([SubscriptionID], JobChange)
     /// A job that another node removed, maybe before its end was told here; for all subscriptions.
     case gone(JobID)
+    /// Subscriptions that cover more than the jobs that they name, and have missed changes.
+    case missed([SubscriptionID])
+    /// A job ended while it had no run.
+    case endedWithoutRun(JobID)
     /// Progress of a job's list; nil once it is over.
     case list(JobID, ListRow?)
     /// Makes a schedule's job from its spec. ``CoreInput/prepared(_:_:)`` follows.

@@ -74,6 +74,13 @@ package struct Subscriptions {
     /// The jobs that subscriptions name and whose end was not reported.
     var named: Set<JobID> { subscriptions.values.reduce(into: []) { $0.formUnion($1.open) } }
 
+    /// The subscriptions that cover jobs that they do not name.
+    var coveringOthers: [SubscriptionID] {
+        subscriptions.filter { _, subscription in
+            if case .jobs = subscription.scope.subject { subscription.scope.includesChildren } else { true }
+        }.keys.sorted()
+    }
+
     /// Marks the end of a job as reported; subscriptions without further named jobs end.
     /// A subscription that covers children continues, because the children of a cancelled list end after it.
     mutating func ended(_ job: JobID, for ids: Set<SubscriptionID>) {

@@ -42,6 +42,9 @@ package struct Waits {
         }
     }
 
+    /// The pieces of work whose ends are waited for.
+    var work: [WorkID] { byEvent.keys.compactMap { if case .work(let id) = $0 { id } else { nil } } }
+
     /// Applies a change and returns the effects on waiting requests.
     mutating func apply(_ change: Change) -> [CoreEffect] {
         switch change {

@@ -5,7 +5,9 @@ extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
     package func takesJobs(_ name: String) -> Bool {
-        configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
+        // Swift takes other spellings of an accented letter for the same name, and the store does not.
+        guard scheduler.settings(of: name).map({ $0.name.utf8.elementsEqual(name.utf8) }) ?? true else { return false }
+        return configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
     }
 
     private func configured(_ name: String) -> QueueSettings? { settings.queues.first { $0.name == name } }
@@ -22,6 +24,7 @@ extension Core {
         guard caller.isAdmin else {
             return fail(id, ProtocolError(.forbidden, "Only administrators change queues; ask one of them."))
         }
+        let name = scheduler.settings(of: name)?.name ?? name
         guard scheduler.has(queue: name) || scheduler.names.count < QueueSettings.most else {
             let message = "There are \(QueueSettings.most) queues already; use one of them."
             return fail(id, .busy(message, retryAfter: 60))

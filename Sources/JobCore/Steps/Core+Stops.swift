@@ -19,6 +19,7 @@ extension Core {
         if old.waiting == .cleaning || mustClean, row.state == .queued { row.waiting = .cleaning }
         try store(&row, was: old, round)
         if row.state.isTerminal {
+            pending.emit(.endedWithoutRun(row.id))
             try jobIsOver(row, isInside: old.waiting != .gate, round)
         } else if old.waiting == .gate {
             try passGate(row, round)
@@ -44,6 +45,7 @@ extension Core {
         let parts = row.checkpointSize > 0 ? try removeParts(of: &row, links: 0...Int.max, round) : nil
         if let live = running.run(of: row.id) { cancel(live) }
         if row.isReady { scheduler.remove(row) }
+        if !old.state.isTerminal { try tellEnd(of: row, round) }
         if row.isSuspect { agenda.hasClearedSuspect = true }
         if try round.transaction.list(of: row.id) != nil {
             try round.transaction.closeList(of: row.id)
@@ -57,5 +59,15 @@ extension Core {
         pending.end(row.id, toldTo: subscriptions.naming(row.id))
         if !row.state.isTerminal { pending.waits.append(.happened(.stop(row.id))) }
         return parts
+    }
+
+    /// Tells the subscribers of a job that is deleted before it has ended, as its parent was removed or retried, that it is
+    /// cancelled.
+    private func tellEnd(of old: JobRow, _ round: Round) throws(StoreError) {
+        var row = old
+        (row.state, row.carried) = (.cancelled, .failure(JobRow.Stop.cancelled.error))
+        row.finishedAt = round.now.wall
+        row.version += 1
+        try tell(row, round)
     }
 }

@@ -190,6 +190,9 @@ extension JobRow {
     /// Whether its source was told to stop, so that the job waits for its end.
     var isEnding: Bool { state == .running && stop != nil && !isAtFinally }
 
+    /// Whether it has a run that was told to stop.
+    var hasStoppingRun: Bool { run != nil && (isEnding || state == .held) }
+
     private var stopError: JobError {
         var error = (stop ?? .cancelled).error
         error.link = link

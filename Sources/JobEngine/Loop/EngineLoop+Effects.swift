@@ -22,6 +22,8 @@ extension EngineLoop {
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
         case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
+        case .missed(let ids): deliver(.missed, to: ids)
+        case .endedWithoutRun(let job): engine.board.wakeReaders(of: job)
         case .list(let job, let list):
             engine.board.put(list, of: job)
             if store.sharing?.hasOthers == true { listsToTell[job] = list }
@@ -52,7 +54,6 @@ extension EngineLoop {
     // MARK: - Subscribers
 
     private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
-        if change.row.state.isTerminal { engine.board.wakeReaders(of: change.row.id) }
         deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
     }
 

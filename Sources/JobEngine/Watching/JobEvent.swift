@@ -43,6 +43,8 @@ package enum JobUpdate: Sendable {
     case progress(ProgressBatch)
     /// A job that another node removed, maybe before its end was told here.
     case gone(JobID)
+    /// Changes of jobs that the subscriber does not name were missed; it ends, and its client has to watch again.
+    case missed
 }
 
 /// Receives an update on the engine's thread; must return quickly. Returns false once its client is gone for good.

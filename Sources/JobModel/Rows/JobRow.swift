@@ -257,6 +257,12 @@ extension JobRow {
         }
     }
 
+    /// Whether a change from an earlier row may concern clients or runs of other nodes.
+    package func isNews(after old: JobRow) -> Bool {
+        state != old.state || link != old.link || run != old.run || stop != old.stop || rate != old.rate
+            || isRemoving != old.isRemoving
+    }
+
     /// Whether its current link runs in any case, even after a stop.
     package var isAtFinally: Bool { link > 0 && plan.isFinally(link) }
 }

@@ -25,18 +25,10 @@ final class Connection: Sendable {
     /// The caller with current rights: the administrators' group may change while it is connected.
     var caller: Caller { peer.caller(adminGroup: server.adminGroup) }
 
-    struct Wait {
-        let call: Call
-        let charge: BudgetCharge
-        let task: Task<Void, Never>
-    }
-
     struct State {
-        var waits: [Int64: Wait] = [:]
+        var waits: [Int64: (call: Call, task: Task<Void, Never>)] = [:]
         var watches: [Int: Watch] = [:]
         var lastWatch = 0
-        /// The latest watches that the client ended itself.
-        var unwatched: Set<Int> = []
         /// Groups of submissions without an answer.
         var submitting = 0
         var isShuttingDown = false
@@ -106,7 +98,12 @@ final class Connection: Sendable {
         // A wait begun after the others were ended would never end.
         if isShuttingDown { throw Self.shuttingDown }
         let id = engine.nextID()
-        let charge = try BudgetCharge(registering: Self.bytesPerWait + jobs * Self.bytesPerID, in: budget)
+        // Its line, perhaps a long batch, does not wait with it.
+        let request = Request(id: call.request.id, method: call.request.method, params: [:])
+        let bytes = Self.bytesPerWait + jobs * Self.bytesPerID + (request.id?.size ?? 0)
+        let waiting = Call(
+            request: request, batch: call.batch, charge: try BudgetCharge(registering: bytes, in: budget),
+            outbox: outbox)
         // The wait owns the task, which begins on this event loop, after this.
         let task = Task(executorPreference: loop) { [self] in
             let timer = timeout.map { timeout in
@@ -116,7 +113,7 @@ final class Connection: Sendable {
             do { endWait(id, .success(try await body(id))) } catch { endWait(id, .failure(error)) }
             outbox.endTurn(of: id)
         }
-        state.withLock { $0.waits[id] = Wait(call: call, charge: charge, task: task) }
+        state.withLock { $0.waits[id] = (waiting, task) }
     }
 
     /// Answers a wait on the event loop, unless it is answered already.

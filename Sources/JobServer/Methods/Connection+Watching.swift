@@ -3,6 +3,7 @@ import JobEngine
 import JobModel
 import JobProtocol
 import LoopTasks
+import NIOCore
 import Synchronization
 
 /// `job.watch`, `job.unwatch` and `job.wait`.
@@ -39,8 +40,6 @@ extension Connection {
     private static let bytesPerWatch = 8 << 10
     /// Bytes per watch of a submission, which covers no other job.
     static let bytesPerSubmission = 2 << 10
-    /// The number of watches ended by the client that a connection remembers.
-    private static let mostUnwatched = 1024
 
     /// Creates a watch that names so many jobs, which buffers its events until it is opened. If it covers no later jobs, it ends
     /// with the last end that it reports. It is refused if the connection has as many as it may.
@@ -61,7 +60,12 @@ extension Connection {
             state.watches[watch.number] = watch
             return watch
         }
-        engine.register(watch.subscription, of: peer.uid) { watch.receive($0) }
+        engine.register(watch.subscription, of: peer.uid) { [channel] update in
+            guard case .missed = update else { return watch.receive(update) }
+            // The client reads what it has missed once it is connected again.
+            channel.close(promise: nil)
+            return false
+        }
         return watch
     }
 
@@ -78,18 +82,11 @@ extension Connection {
         engine.unsubscribe(watch.subscription, of: caller.uid)
     }
 
-    /// Ends a watch on request or after a refusal; returns false if it is unknown or was ended on request before.
+    /// Ends a watch on request or after a refusal, unless it has ended; returns false if there was none.
     @discardableResult func unwatch(_ number: Int) -> Bool {
-        let (watch, isKnown) = state.withLock { state -> (Watch?, Bool) in
-            guard let watch = state.watches[number] else {
-                return (nil, number > 0 && number <= state.lastWatch && !state.unwatched.contains(number))
-            }
-            if state.unwatched.count >= Self.mostUnwatched { state.unwatched = [] }
-            state.unwatched.insert(number)
-            return (watch, true)
-        }
+        let (watch, last) = state.withLock { ($0.watches[number], $0.lastWatch) }
         if let watch { end(watch) }
-        return isKnown
+        return number > 0 && number <= last
     }
 
     // MARK: - Waits

@@ -53,6 +53,7 @@ final class Watch: Sendable {
             case .progress(let batch): return state.progress.add(batch)
             case .event(let event): state.progress.remove(event.job, hasEnded: event.isLast)
             case .gone(let job): state.progress.remove(job, hasEnded: true)
+            case .missed: return
             }
             if state.buffered == nil { pass(on: update, &state) } else { state.buffer(update) }
         }
@@ -94,7 +95,7 @@ final class Watch: Sendable {
             }
             if event.isLast { state.forget(event.job) }
         case .gone(let job): state.forget(job)
-        case .progress: break
+        case .progress, .missed: break
         }
     }
 

@@ -10,6 +10,8 @@ package struct JobBuffer {
     package final class Entry {
         package fileprivate(set) var row: JobRow
         package fileprivate(set) var change: Change
+        /// Whether its change may concern clients or runs of other nodes.
+        package fileprivate(set) var isNews = true
         /// Of a job that is not in the database yet.
         package fileprivate(set) var document: NewJobRow.Document?
         package fileprivate(set) var digest: UInt64 = 0
@@ -51,20 +53,23 @@ package struct JobBuffer {
         if entry.change == .none {
             changed.append(entry)
             entry.change = .update
+            entry.isNews = false
         }
+        entry.isNews = entry.isNews || row.isNews(after: entry.row)
         entry.row = row
     }
 
     package mutating func delete(_ row: JobRow) {
         guard let entry = entries[row.id] else { return }
-        if let key = row.key { keys[.key(owner: row.owner, key)] = nil }
+        // A later job may have taken its key.
+        if let key = row.key.map({ RowKey.key(owner: row.owner, $0) }), keys[key] == row.id { keys[key] = nil }
         if entry.change == .insert {
             entries[row.id] = nil
             entry.change = .none
             return
         }
         if entry.change == .none { changed.append(entry) }
-        entry.change = .delete
+        (entry.change, entry.isNews) = (.delete, true)
     }
 
     /// What is here is in the database.

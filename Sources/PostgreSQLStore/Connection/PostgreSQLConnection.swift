@@ -45,9 +45,13 @@ package final class PostgreSQLConnection: SQLConnection, @unchecked Sendable {
         }
         (self.settings, self.errors) = (settings, errors)
         // A later value wins, and an empty password counts as none.
-        let keywords = ["password", "connect_timeout", "dbname", "client_encoding", "application_name"]
+        let keywords = [
+            "password", "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "dbname",
+            "client_encoding", "application_name",
+        ]
+        // A session that only listens notices within 5 s that its server is gone.
         let values = [
-            settings.password ?? "", String(settings.secondsPerHost), settings.address, "UTF8", "deferd",
+            settings.password ?? "", String(settings.secondsPerHost), "2", "1", "3", settings.address, "UTF8", "deferd",
         ]
         let opened = withStrings(keywords) { keywords in
             withStrings(values) { values in PQconnectStartParams(keywords, values, 1) }

@@ -23,7 +23,7 @@ extension PostgreSQLTransaction {
     /// Sends all changes, in the order of the jobs' ids.
     func writeJobs() throws(StoreError) {
         let entries = jobs.changed.sorted { $0.row.id < $1.row.id }
-        if turn?.hasOthers == true { touched.formUnion(entries.map(\.row.id)) }
+        if turn?.hasOthers == true { touched.formUnion(entries.lazy.filter(\.isNews).map(\.row.id)) }
         for entry in entries where entry.change != .delete { noteStart(entry.row) }
         // First of all, as a new job may have the key of a deleted one.
         try delete(entries.filter { $0.change == .delete }.map(\.row))

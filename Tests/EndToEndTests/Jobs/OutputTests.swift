@@ -113,6 +113,10 @@ import Testing
             let wait = wire.send("job.output", ["job": JSON(id), "wait": 60])
             _ = try await wire.call("job.cancel", .job(id))
             #expect(try await wire.result(wait)["end"] == true)
+            // So does the end of a job that never ran.
+            let waiting = wire.send("job.output", ["job": JSON(later), "wait": 60])
+            _ = try await wire.call("job.cancel", .job(later))
+            #expect(try await wire.result(waiting)["end"] == true)
         }
     }
 

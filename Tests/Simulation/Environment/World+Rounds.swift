@@ -323,7 +323,8 @@ extension World {
         case .cancel(let run, _):
             trace.add(.cancel, at: clock.elapsed, run.number)
             cancel(run)
-        case .setRate, .tellHook, .gone: break
+        case .setRate, .tellHook, .gone, .endedWithoutRun: break
+        case .missed(let ids): for id in ids { feed(.unsubscribe(id)) }
         case .notify(let subscribers, let change):
             trace.add(.notify, at: clock.elapsed, change.row.id, change.row.version)
             oracle.notified(subscribers, change, self)

@@ -117,6 +117,7 @@ extension Oracle {
 
     private func removed(_ id: JobID, _ old: JobRow?, _ world: World) {
         guard let old else { return }
+        if !old.state.isTerminal { oweEnd(of: old, world) }
         guard let parent = old.parent else {
             checkDependents(of: id, world)
             // An unfinished job may have ended in the same round.
@@ -163,6 +164,10 @@ extension Oracle {
         world.expect(
             row.state != .succeeded || row.outcomes.last?.link == row.link, 2,
             "Job \(row.id) succeeded, and its last link has no outcome.")
+        oweEnd(of: row, world)
+    }
+
+    private func oweEnd(of row: JobRow, _ world: World) {
         for (id, watch) in watches where watch.isOwedEnd(of: row) {
             if watch.node == world.node.number {
                 owed[id, default: []].insert(row.id)
