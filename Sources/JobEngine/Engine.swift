@@ -18,8 +18,7 @@ package final class Engine: Sendable {
     package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
-    /// Whether a backup is being made, and the latest one.
-    let backups = Mutex<(isMaking: Bool, latest: StateBackup?)>((false, nil))
+    let backups = DispatchQueue(label: "deferd.backups", qos: .utility)
     package let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()

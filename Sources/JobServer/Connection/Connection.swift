@@ -70,7 +70,7 @@ final class Connection: Sendable {
             channel.close(promise: nil)
         }
         try? await channel.close()
-        state.withLock(\.backup)?.end()
+        _ = state.withLock { exchange(&$0.backup, with: nil) }
     }
 
     // MARK: - Waiting

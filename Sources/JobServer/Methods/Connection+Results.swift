@@ -28,8 +28,8 @@ extension Connection {
                 .methodNotFound, "The jobs are in PostgreSQL; make backups of its database with pg_dump.")
         }
         guard let offset else {
-            // The last one is closed outside of the lock, as that may take long.
-            state.withLock { exchange(&$0.backup, with: nil) }?.end()
+            // The last one makes room first; outside of the lock, as closing it may take long.
+            _ = state.withLock { exchange(&$0.backup, with: nil) }
             let backup = try await engine.backUp()
             state.withLock { $0.backup = backup }
             return call.succeed(["size": JSON(backup.size)])

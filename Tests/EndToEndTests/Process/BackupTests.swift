@@ -84,14 +84,14 @@ import Testing
             let (end, _, errors) = try await Self.deferctl(daemon, "backup", file)
             #expect(end == .code(74) && errors.contains("already exists"), "\(errors)")
             #expect(try Files.bytes(file) == Array("precious".utf8))
-            let (other, _, reason) = try await Self.deferctl(daemon, "backup", daemon.directory.path + "/no/file")
-            #expect(other == .code(74) && reason.contains("cannot be written"), "\(reason)")
+            let (elsewhere, _, reason) = try await Self.deferctl(daemon, "backup", daemon.directory.path + "/no/file")
+            #expect(elsewhere == .code(74) && reason.contains("cannot be written"), "\(reason)")
             let wire = try daemon.connect()
             #expect(try await wire.refusal("server.backup", ["offset": 0]).code == -32001)
             let size = try await wire.call("server.backup")["size"]?.int ?? 0
             #expect(size > 4096)
-            // One at a time.
-            #expect(try await daemon.connect().refusal("server.backup").code == -32003)
+            let other = try await daemon.connect().call("server.backup")["size"]?.int ?? 0
+            #expect(other > 4096, "another connection has its own")
             let piece = try await wire.call("server.backup", ["offset": 0, "length": 15])
             #expect(Data(base64Encoded: piece["data"]?.string ?? "") == Data("SQLite format 3".utf8))
             #expect(try await wire.call("server.backup", ["offset": JSON(size)])["eof"] == true)
