@@ -55,7 +55,8 @@ package final class Engine: Sendable {
     /// Continues where the last daemon ended. Requests may come once this returns.
     package func start(_ start: Core.Start) async throws(StoreError) {
         let result: Result<Void, StoreError> = await withCheckedContinuation { continuation in
-            let isStarted = Self.startThread { [self] in
+            // The queue has a thread of its own until the stop.
+            DispatchQueue(label: "deferd.engine").async { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
                 let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
@@ -64,9 +65,6 @@ package final class Engine: Sendable {
                 continuation.resume(returning: result)
                 if case .success = result { loop.run() }
             }
-            guard !isStarted else { return }
-            continuation.resume(
-                returning: .failure(StoreError(.closed, "No thread can be made; allow the daemon more of them.")))
         }
         try result.get()
         library.removeForgottenPrograms()
@@ -75,24 +73,6 @@ package final class Engine: Sendable {
                 logger.warning("Files of earlier daemons were not looked at: \(error.message)")
             }
         }
-    }
-
-    /// Runs `body` on a new thread; returns false if there can be no more threads.
-    package static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
-        final class Box {
-            let body: @Sendable () -> Void
-            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        }
-        let box = Unmanaged.passRetained(Box(body))
-        var thread = pthread_t()
-        let result = pthread_create(
-            &thread, nil,
-            { pointer in
-                if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
-                return nil
-            }, box.toOpaque())
-        if result != 0 { box.release() } else { pthread_detach(thread) }
-        return result == 0
     }
 
     /// Stops without losing data: transfers end, and their checkpoints are stored. Returns whether everything could be stored,

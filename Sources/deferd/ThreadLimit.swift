@@ -1,33 +1,36 @@
 import Dispatch
-import JobEngine
+import Glibc
 
 /// The limit on threads, set by `TasksMax=` and RLIMIT_NPROC.
 enum ThreadLimit {
-    /// Event loops, the store's writer and readers, files, timers.
+    /// Event loops, the engine, the store's writer and readers, files, timers.
     private static let needed = 36
+    private static let end = DispatchSemaphore(value: 0)
 
     /// Starts as many threads as the daemon needs and ends them again: later, a missing thread could not be reported.
     static func check() throws(Daemon.StartError) {
-        let (opening, leaving) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        var started = 0
+        var started: [pthread_t] = []
         defer {
-            for _ in 0..<started { opening.signal() }
+            for _ in started { end.signal() }
             // They must be gone when the real ones start.
-            for _ in 0..<started { leaving.wait() }
+            for thread in started { pthread_join(thread, nil) }
         }
-        while started < needed {
-            let isStarted = Engine.startThread {
-                opening.wait()
-                leaving.signal()
-            }
-            guard isStarted else {
+        while started.count < needed {
+            var thread = pthread_t()
+            let result = pthread_create(
+                &thread, nil,
+                { _ in
+                    ThreadLimit.end.wait()
+                    return nil
+                }, nil)
+            guard result == 0 else {
                 throw Daemon.StartError(
                     code: .tryAgain,
                     message:
-                        "Only \(started) of \(needed) threads can be started; raise TasksMax= or the limit on processes."
+                        "Only \(started.count) of \(needed) threads can be started; raise TasksMax= or the limit on processes."
                 )
             }
-            started += 1
+            started.append(thread)
         }
     }
 }
