@@ -1,5 +1,5 @@
-import CLinux
 import DataSources
+import FoundationEssentials
 import Glibc
 package import JobModel
 import Logging
@@ -130,13 +130,11 @@ package final class BlobStore: Sendable {
 
     /// At most `length` bytes from `offset` on.
     package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
-        guard let (size, load, damage) = try open(blob) else { throw failure(.noSuchFileOrDirectory) }
         // A damaged row may tell any size.
-        guard blob.size >= 0, blob.size <= size else { throw damage }
+        guard blob.size >= 0 else { throw Self.damage }
         return try ResultPart(of: Int(blob.size), offset: offset, length: length) {
             (count, offset) throws(StoreError) in
-            let bytes = try load(count, offset)
-            guard bytes.count == count else { throw damage }
+            guard let bytes = try load(blob, count, from: offset), bytes.count == count else { throw Self.damage }
             return bytes
         }
     }
@@ -146,43 +144,34 @@ package final class BlobStore: Sendable {
     package func output(
         _ blob: BlobReference, from offset: Int64, length: Int, isOver: Bool
     ) throws(StoreError) -> OutputPiece {
-        guard let (_, load, damage) = try open(blob) else { return OutputPiece(at: offset) }
-        return try OutputReader(damage: damage, load: load).piece(at: offset, length: length, isOver: isOver)
+        let reader = OutputReader(damage: Self.damage) { [self] (count, offset) throws(StoreError) in
+            try load(blob, count, from: offset) ?? []
+        }
+        return try reader.piece(at: offset, length: length, isOver: isOver)
     }
 
-    /// `load` reads so many bytes of a file from an offset on, fewer at its end; `damage` tells that some are not there.
-    private typealias Reading = (size: Int64, load: (Int, Int64) throws(StoreError) -> [UInt8], damage: StoreError)
+    private static let damage = StoreError(.read, "A part of it is missing; retry the job.", isLasting: true)
 
-    /// Opens the file in the directory or, if it is not there, in the archive; nil if there is none.
-    private func open(_ blob: BlobReference) throws(StoreError) -> Reading? {
+    /// So many bytes of a file in the directory or, if it is not there, in the archive; fewer at its end, nil if there is none.
+    private func load(_ blob: BlobReference, _ count: Int, from offset: Int64) throws(StoreError) -> [UInt8]? {
         do throws(Errno) {
-            let file = OpenFile(
-                try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0), files)
-            let load = { (count: Int, offset: Int64) throws(StoreError) in
-                try self.calling { () throws(Errno) in try self.files.read(count, from: file.descriptor, at: offset) }
-            }
-            return (try files.statusOfOpen(file.descriptor).size, load, failure(.ioError))
+            let file = try files.openBeneath(directory.descriptor, blob.name, O_RDONLY | O_NOFOLLOW, 0)
+            defer { files.close(file) }
+            let rest = max(0, try files.statusOfOpen(file).size - offset)
+            return try files.read(min(count, Int(rest)), from: file, at: offset)
         } catch  where error != .noSuchFileOrDirectory {
             throw failure(error)
         } catch {
             guard let archive else { return nil }
-            var last: (index: Int, bytes: [UInt8])?
-            let load = { (count: Int, offset: Int64) throws(StoreError) in
-                var bytes: [UInt8] = []
-                while bytes.count < count {
-                    let (index, start) = (Int(offset) + bytes.count).quotientAndRemainder(
-                        dividingBy: BlobReference.partSize)
-                    let part =
-                        if let last, last.index == index { last.bytes } else { try archive.part(index, of: blob) }
-                    last = (index, part)
-                    guard start < part.count else { break }
-                    bytes += part[start...].prefix(count - bytes.count)
-                }
-                return bytes
+            var bytes: [UInt8] = []
+            while bytes.count < count {
+                let (index, start) = (Int(offset) + bytes.count).quotientAndRemainder(
+                    dividingBy: BlobReference.partSize)
+                let part = try archive.part(index, of: blob)
+                guard start < part.count else { break }
+                bytes += part[start...].prefix(count - bytes.count)
             }
-            // The parts are read one by one.
-            let damage = StoreError(.read, "The database does not have all of it; retry the job.", isLasting: true)
-            return (blob.size, load, damage)
+            return bytes
         }
     }
 
@@ -236,17 +225,11 @@ package final class BlobStore: Sendable {
     }
 
     private func names(before life: Int64) -> Set<String> {
-        // Closing the listing closes its descriptor.
-        guard let file = try? files.openBeneath(directory.descriptor, ".", O_RDONLY | O_DIRECTORY, 0),
-            let listing = fdopendir(file)
-        else { return [] }
-        defer { closedir(listing) }
-        var names: Set<String> = []
-        while let entry = readdir(listing) {
-            let name = String(cString: deferd_entry_name(entry))
-            let parts = name.split(separator: "-", maxSplits: 1)
-            if parts.count == 2, let written = Int64(parts[0]), written < life { names.insert(name) }
-        }
-        return names
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        return Set(
+            names.filter { name in
+                let parts = name.split(separator: "-", maxSplits: 1)
+                return parts.count == 2 && Int64(parts[0]).map { $0 < life } == true
+            })
     }
 }
