@@ -16,9 +16,7 @@ extension Connection {
         }
         (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
             let queues = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
-            do throws(ZoneFiles.Flaw) { return (queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc) } catch {
-                throw SpecError(JSONPointer(["zone"]), error.reason)
-            }
+            return (queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc)
         }
         try await ask(.setSchedule(new))
         try await look { try $0.show(key, call, within: call.room) }
