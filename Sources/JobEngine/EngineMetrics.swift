@@ -7,18 +7,12 @@ import Synchronization
 /// The ends of sources are counted here as they happen; all else is in the engine's status. Labels are states, queues, types
 /// of sources and kinds of errors, never URLs or users.
 package final class EngineMetrics: Sendable {
-    /// The attempts of sources of one type that ended.
-    private struct Attempts {
-        /// By "succeeded" or the kind of error, which no source makes up.
-        var results = ["succeeded": 0]
-        var milliseconds: Int64 = 0
-        var count: Int { results.values.reduce(0, +) }
-    }
+    /// The attempts of sources of one type that ended, by "succeeded" or the kind of error, and the milliseconds that they took.
+    private typealias Attempts = (results: [String: Int], milliseconds: Int64)
 
-    /// All other sources are values and waits, which have no attempts.
-    private static let types: [SourceType] = [.url, .download, .json, .upload, .program]
-
-    private let attempts = Mutex(types.reduce(into: [SourceType: Attempts]()) { $0[$1] = Attempts() })
+    /// Of sources that have attempts: all others are values and waits.
+    private let attempts = Mutex<[SourceType: Attempts]>(
+        [.url, .download, .json, .upload, .program].reduce(into: [:]) { $0[$1] = (["succeeded": 0], 0) })
 
     func ended(_ type: SourceType?, _ outcome: Outcome, milliseconds: Int64) {
         guard let type else { return }
@@ -48,38 +42,43 @@ package final class EngineMetrics: Sendable {
         let ended = [JobState.succeeded: totals.succeeded, .failed: totals.failed, .cancelled: totals.cancelled]
         let attempts = attempts.withLock(\.self).sorted { $0.key.rawValue < $1.key.rawValue }
         let families: [JSON?] = [
-            gauge("jobs", "Jobs that are stored, by state.", samples(of: status.jobs())),
-            gauge(
-                "queue_jobs", "Jobs that are not finished, by queue and state.",
+            family("jobs", "gauge", "Jobs that are stored, by state.", samples(of: status.jobs())),
+            family(
+                "queue_jobs", "gauge", "Jobs that are not finished, by queue and state.",
                 queues.flatMap { queue in
                     samples(
                         of: status.jobs(queue: queue.name).filter { !$0.key.isTerminal }, ["queue": queue.name.json])
                 }),
-            gauge(
-                "queue_slots", "Jobs of the queue that may run at a time.",
+            family(
+                "queue_slots", "gauge", "Jobs of the queue that may run at a time.",
                 queues.map { sample($0.concurrency.json, ["queue": $0.name.json]) }),
-            gauge(
-                "queue_suspended", "1 where the queue is suspended, else 0.",
+            family(
+                "queue_suspended", "gauge", "1 where the queue is suspended, else 0.",
                 queues.map { sample($0.isSuspended ? 1 : 0, ["queue": $0.name.json]) }),
-            counter("jobs_submitted", "Jobs that were submitted since the start.", [sample(totals.submitted.json)]),
-            counter(
-                "jobs_finished", "Jobs that ended since the start, by the state they ended in.", samples(of: ended)),
-            counter(
-                "jobs_retried", "Attempts that were put off to another since the start.", [sample(totals.retried.json)]),
-            counter(
-                "received_bytes", "Bytes of bodies that were transferred since the start.", unit: "bytes",
+            family(
+                "jobs_submitted", "counter", "Jobs that were submitted since the start.",
+                [sample(totals.submitted.json)]),
+            family(
+                "jobs_finished", "counter", "Jobs that ended since the start, by the state they ended in.",
+                samples(of: ended)),
+            family(
+                "jobs_retried", "counter", "Attempts that were put off to another since the start.",
+                [sample(totals.retried.json)]),
+            family(
+                "received_bytes", "counter", "Bytes of bodies that were transferred since the start.", unit: "bytes",
                 [sample(transferred().json)]),
-            gauge("connections", "Connections that are open.", [sample(connections.json)]),
-            gauge("watches", "Watches that are open.", [sample(status.watches().json)]),
-            gauge("uptime_seconds", "The time since the start.", unit: "seconds", [sample(uptime.json)]),
-            gauge(
-                "storage_failed", "1 while nothing can be stored, else 0.",
+            family("connections", "gauge", "Connections that are open.", [sample(connections.json)]),
+            family("watches", "gauge", "Watches that are open.", [sample(status.watches().json)]),
+            family("uptime_seconds", "gauge", "The time since the start.", unit: "seconds", [sample(uptime.json)]),
+            family(
+                "storage_failed", "gauge", "1 while nothing can be stored, else 0.",
                 [sample(status.storageFailure == nil ? 0 : 1)]),
             freeBytes.map {
-                gauge("storage_free_bytes", "Room on the disk of the state.", unit: "bytes", [sample($0.json)])
+                family(
+                    "storage_free_bytes", "gauge", "Room on the disk of the state.", unit: "bytes", [sample($0.json)])
             },
-            counter(
-                "runs", "Attempts of sources that ended, by type and by \"succeeded\" or kind of error.",
+            family(
+                "runs", "counter", "Attempts of sources that ended, by type and by \"succeeded\" or kind of error.",
                 attempts.flatMap { type, attempts in
                     attempts.results.sorted { $0.key < $1.key }.map { result, count in
                         sample(count.json, ["result": result.json, "source": type.rawValue.json])
@@ -89,21 +88,13 @@ package final class EngineMetrics: Sendable {
                 "run_seconds", "summary", "The time that attempts of sources took, by type.", unit: "seconds",
                 attempts.map { type, attempts in
                     [
-                        "labels": ["source": type.rawValue.json], "count": attempts.count.json,
+                        "labels": ["source": type.rawValue.json], "count": attempts.results.values.reduce(0, +).json,
                         "sum": JSON(Double(attempts.milliseconds) / 1000),
                     ]
                 }),
         ]
         return families.compactMap(\.self)
     }
-}
-
-private func gauge(_ name: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
-    family(name, "gauge", help, unit: unit, samples)
-}
-
-private func counter(_ name: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
-    family(name, "counter", help, unit: unit, samples)
 }
 
 private func family(_ name: String, _ type: String, _ help: String, unit: String? = nil, _ samples: [JSON]) -> JSON {
