@@ -196,13 +196,6 @@ package final class Engine: Sendable {
 
     // MARK: - Looking
 
-    /// Why no jobs are accepted: the disk of the state has too little room. Blocks.
-    var shortage: String? {
-        let minimum = settings.minimumForJobs
-        guard let free = blobs.freeBytes, free < minimum else { return nil }
-        return "\"\(blobs.path)\" has \(free) bytes free, less than \(minimum); make room."
-    }
-
     /// The status after the last round.
     package var status: EngineStatus { published.withLock(\.self) }
     /// Has an element after each possible change of the status, for one task.

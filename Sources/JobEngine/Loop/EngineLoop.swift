@@ -35,8 +35,8 @@ final class EngineLoop {
     /// Called once with the answer to a request.
     var requests: [RequestID: @Sendable (CoreAnswer) -> Void] = [:]
     var subscribers: [SubscriptionID: JobSubscriber] = [:]
-    /// By length in milliseconds.
-    var intervals: [Int: ProgressInterval] = [:]
+    /// The progress that subscriptions with one interval were told last, and the end of the interval, by its milliseconds.
+    var intervals: [Int: (end: SteadyTime, told: [JobID: JobProgress])] = [:]
     /// When a round must ask for the news of other nodes; nil if there can be none.
     var nextPoll: SteadyTime?
     /// When other nodes may be told of progress next, and the lists of which they are to be told.
@@ -64,7 +64,7 @@ final class EngineLoop {
     /// The first round: makes the core's memory what the rows say.
     func begin(_ start: Core.Start) -> Result<Void, StoreError> {
         // Otherwise, the first submission would be accepted without room.
-        found(shortage: engine.shortage)
+        lookForRoom()
         let end = store.round { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: [], start: start, at: now)
             try core.close(at: now, in: transaction)
@@ -242,19 +242,15 @@ final class EngineLoop {
         for case .stop in inputs { stopped(true) }
     }
 
-    /// Looks at the room on the disk of the state, at most once a second, on a thread for files: a slow disk may block the call.
+    /// Looks at the room on the disk of the state, at most once a second: with too little, no jobs are accepted.
     private func lookForRoom() {
-        nextLook = .max
-        engine.library.threads(for: 0).start { [engine] in
-            let shortage = engine.shortage
-            engine.inbox.put(.task { $0.found(shortage: shortage) }, of: nil)
-        }
-    }
-
-    private func found(shortage: String?) {
+        let (blobs, minimum) = (engine.blobs, engine.settings.minimumForJobs)
+        let free = blobs.freeBytes ?? .max
         nextLook = now.steady.saturatingAdding(1000)
-        isRoomUncertain = shortage != nil
-        if (shortage == nil) != (engine.status.core.shortage == nil) { feed(.room(shortage: shortage)) }
+        isRoomUncertain = free < minimum
+        guard isRoomUncertain == (engine.status.core.shortage == nil) else { return }
+        let reason = "\"\(blobs.path)\" has \(free) bytes free, less than \(minimum); make room."
+        feed(.room(shortage: isRoomUncertain ? reason : nil))
     }
 
     private func tellNodes(_ sharing: any SharedStore) {

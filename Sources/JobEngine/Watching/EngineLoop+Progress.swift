@@ -1,12 +1,6 @@
 import JobCore
 import JobModel
 
-/// The progress that subscriptions with one interval were told last, and the time of the next report.
-struct ProgressInterval {
-    var end: SteadyTime
-    var told: [JobID: JobProgress] = [:]
-}
-
 extension EngineLoop {
     /// When subscribers are told of progress next; nil if there is none.
     var nextProgress: SteadyTime? {
@@ -18,7 +12,7 @@ extension EngineLoop {
         if intervals.isEmpty, core.progressIntervals.isEmpty { return }
         func end(_ length: Int) -> SteadyTime { now.saturatingAdding(Int64(length)) }
         intervals = core.progressIntervals.reduce(into: [:]) { present, length in
-            present[length] = intervals[length] ?? ProgressInterval(end: end(length))
+            present[length] = intervals[length] ?? (end(length), [:])
         }
         guard let next = nextProgress, next <= now else { return }
         let present = engine.board.present()
@@ -27,7 +21,7 @@ extension EngineLoop {
             for (job, progress) in present {
                 if let new = progress.news(since: interval.told[job]) { news[job, default: [:]][length] = new }
             }
-            intervals[length] = ProgressInterval(end: end(length), told: present)
+            intervals[length] = (end(length), present)
         }
         if !news.isEmpty { tell(news) }
     }
