@@ -41,7 +41,7 @@ import Testing
             }
             try await TestEngine.with(store: store, life: 2, in: directory) { test in
                 #expect(await test.engine.probe())
-                #expect(test.engine.board.progress(of: job)?.total == 2)
+                #expect(test.engine.board.progress(of: job, in: nil)?.total == 2)
             }
         }
     }

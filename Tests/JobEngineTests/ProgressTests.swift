@@ -69,7 +69,7 @@ import Testing
         board.update(run(), of: 1) { $0.output = 5 }
         board.hear(run(), of: 1)
         #expect(board.present()[1]?.output == 5 && board.slots.isEmpty)
-        #expect(board.isAbout(run(), of: 1) && !board.isAbout(run(2), of: 1))
+        #expect(board.present()[1]?.isOf(run()) == true && board.present()[1]?.isOf(run(2)) == false)
         board.forget([1], all: false)
         #expect(board.isEmpty)
     }
@@ -78,9 +78,9 @@ import Testing
         board.put(list(1), of: 2)
         board.hear(list(2))
         board.hear(list(1))
-        #expect(board.progress(of: 2)?.completed == 2)
+        #expect(board.progress(of: 2, in: nil)?.completed == 2)
         board.hear(list(0, of: 3))
         board.forget([], all: true)
-        #expect(board.progress(of: 2)?.completed == 2 && board.progress(of: 3) == nil)
+        #expect(board.progress(of: 2, in: nil)?.completed == 2 && board.progress(of: 3, in: nil) == nil)
     }
 }

@@ -21,8 +21,10 @@ package final class Board: Sendable {
 
     private let state = Mutex(State())
 
-    /// The progress of a job; nil if the job is not running or has reported nothing.
-    package func progress(of job: JobID) -> Progress? { state.withLock { $0.progress(of: job) } }
+    /// The progress of a job whose row names this run; nil if another run has reported it, or none.
+    package func progress(of job: JobID, in run: RunID?) -> Progress? {
+        state.withLock { $0.jobs[job]?.isOf(run) == true ? $0.progress(of: job) : nil }
+    }
 
     func begin(_ order: RunOrder) {
         let row = order.job
@@ -103,14 +105,6 @@ package final class Board: Sendable {
             for job in jobs where state.jobs[job]?.run == nil || state.heard.contains(job) { state.remove(job) }
         }
         for job in jobs { wakeReaders(of: job) }
-    }
-
-    /// Whether what it has of a job can be shown while the job's row names this run.
-    package func isAbout(_ run: RunID?, of job: JobID) -> Bool {
-        state.withLock { state in
-            guard state.heard.contains(job), let progress = state.jobs[job], progress.list == nil else { return true }
-            return progress.run == run
-        }
     }
 
     /// The running sources of each owner in each queue.

@@ -31,10 +31,11 @@ extension EngineLoop {
         // The round only reads, so nothing is synced.
         let end = store.round { (transaction) throws(StoreError) in
             for (job, news) in news {
-                guard let (row, watchers) = try core.watchers(of: job, in: transaction),
-                    engine.board.isAbout(row.run, of: job)
-                else { continue }
-                for (length, ids) in watchers { updates[ids, default: []] += news[length]?.rows(of: row) ?? [] }
+                guard let (row, watchers) = try core.watchers(of: job, in: transaction) else { continue }
+                for (length, ids) in watchers {
+                    guard let news = news[length], news.isOf(row.run) else { continue }
+                    updates[ids, default: []] += news.rows(of: row)
+                }
             }
         }
         guard case .committed = end else { return }

@@ -24,6 +24,9 @@ struct JobProgress {
     /// The bytes transferred so far; 0 if the source counts something else.
     var bytes: Int64 { latest.map { $0.unit == .bytes ? $0.completed : 0 } ?? 0 }
 
+    /// Whether it can be shown while the row of its job names this run.
+    func isOf(_ run: RunID?) -> Bool { list != nil || self.run == run }
+
     mutating func report(_ update: ProgressUpdate) {
         latest = Progress(
             completed: update.completed, total: update.total, unit: unit, rate: rate.measure(update.completed))

@@ -22,10 +22,9 @@ final class Lookup {
     }
 
     func view(_ job: StoredJob) -> JobView {
-        let isShown = job.row.state == .running && engine.board.isAbout(job.row.run, of: job.row.id)
         return JobView(
             job.row, document: job.document, template: job.template,
-            progress: isShown ? engine.board.progress(of: job.row.id) : nil,
+            progress: job.row.state == .running ? engine.board.progress(of: job.row.id, in: job.row.run) : nil,
             waitingFor: job.row.isReady ? reason(of: job.row) : nil, inlineResult: inlineResult)
     }
 
