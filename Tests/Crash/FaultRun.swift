@@ -169,7 +169,8 @@ private final class Ends: Sendable {
     private let counts = Mutex<[JobID: Int]>([:])
 
     func receive(_ update: JobUpdate) {
-        if case .event(let event) = update, event.isLast { counts.withLock { $0[event.job, default: 0] += 1 } }
+        guard case .event(let event) = update, event.state.isTerminal else { return }
+        counts.withLock { $0[event.job, default: 0] += 1 }
     }
 
     func count(_ job: JobID) -> Int { counts.withLock { $0[job, default: 0] } }

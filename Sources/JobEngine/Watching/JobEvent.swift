@@ -8,28 +8,22 @@ package final class JobEvent: Sendable {
     package let state: JobState
     /// The version of the row, which tells whether the event or a snapshot is newer.
     package let version: Int64
-    private let inlineResult: Int
-    /// The text replaces the change, so that the result is not in memory twice.
-    private let form: Mutex<(change: JobChange?, text: [UInt8])>
+    /// The text replaces the view, so that the result is not in memory twice.
+    private let form: Mutex<(view: JobView?, text: [UInt8])>
 
     package init(_ change: JobChange, inlineResult: Int) {
         job = change.row.id
         state = change.row.state
         version = change.row.version
-        self.inlineResult = inlineResult
-        form = Mutex((change, []))
+        let view = JobView(
+            change.row, document: change.document, template: change.template, inlineResult: inlineResult)
+        form = Mutex((view, []))
     }
-
-    package var isLast: Bool { state.isTerminal }
 
     /// The text of the event, which the first subscriber writes for all others, on its own thread.
     package func text(_ write: (JobView) -> [UInt8]) -> [UInt8] {
         form.withLock { form in
-            if let change = form.change {
-                let view = JobView(
-                    change.row, document: change.document, template: change.template, inlineResult: inlineResult)
-                form = (nil, write(view))
-            }
+            if let view = form.view { form = (nil, write(view)) }
             return form.text
         }
     }

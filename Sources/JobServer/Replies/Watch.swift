@@ -51,7 +51,7 @@ final class Watch: Sendable {
         change { state in
             switch update {
             case .progress(let batch): return state.progress.add(batch)
-            case .event(let event): state.progress.remove(event.job, hasEnded: event.isLast)
+            case .event(let event): state.progress.remove(event.job, hasEnded: event.state.isTerminal)
             case .gone(let job): state.progress.remove(job, hasEnded: true)
             case .missed: return
             }
@@ -93,7 +93,7 @@ final class Watch: Sendable {
                 let (seq, body) = (state.unfinished[event.job], event.body)
                 outbox.add { $0.writeLine(stateHead, job: event.job, seq: seq, body: body[...]) }
             }
-            if event.isLast { state.forget(event.job) }
+            if event.state.isTerminal { state.forget(event.job) }
         case .gone(let job): state.forget(job)
         case .progress, .missed: break
         }
