@@ -4,14 +4,8 @@ package struct ResultPart: Sendable, Hashable {
     /// The size of the whole in bytes.
     package let size: Int
 
-    /// At most `length` bytes of `text` from `offset` on.
-    package init(of text: [UInt8], offset: Int, length: Int) {
-        size = text.count
-        bytes = Array(text.dropFirst(max(0, offset)).prefix(max(0, length)))
-    }
-
     /// At most `length` bytes from `offset` on of a text of `size` bytes, which `load` gives.
-    init<Failure>(
+    package init<Failure>(
         of size: Int, offset: Int, length: Int, _ load: (_ count: Int, _ offset: Int64) throws(Failure) -> [UInt8]
     ) throws(Failure) {
         self.size = size

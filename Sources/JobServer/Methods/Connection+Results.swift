@@ -130,7 +130,11 @@ extension Lookup {
         let offset = try params.integer("offset", in: 0...Int.max) ?? 0
         let length = try call.piece(params)
         switch try result(of: id) {
-        case .inline(let bytes): call.succeed(ResultPart(of: bytes, offset: offset, length: length), at: offset)
+        case .inline(let bytes):
+            let part = ResultPart(of: bytes.count, offset: offset, length: length) { count, offset in
+                Array(bytes[Int(offset)...].prefix(count))
+            }
+            call.succeed(part, at: offset)
         case .file(let blob):
             do throws(StoreError) {
                 call.succeed(try engine.blobs.read(blob, offset: offset, length: length), at: offset)
