@@ -27,8 +27,7 @@ final class EngineRun {
     let isDownload: Bool
     /// What other nodes know of it.
     var told: JSON?
-    /// Whether the output of its program is being copied for other nodes, and whether it ever was.
-    var isGivingOutput = false
+    /// Whether the output of its program was copied for other nodes.
     var hasGivenOutput = false
     /// The rates of its download: that of its job, which may change at any time, or else that of the spec; 0 and nil for no
     /// limit.

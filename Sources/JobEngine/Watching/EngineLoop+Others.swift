@@ -50,16 +50,12 @@ extension EngineLoop {
 
     /// Stores for other nodes what a program has written.
     private func give(_ id: RunID) {
-        guard let run = runs[id], !run.isGivingOutput else { return }
-        (run.isGivingOutput, run.hasGivenOutput) = (true, true)
+        guard let run = runs[id] else { return }
+        run.hasGivenOutput = true
         engine.library.threads(for: 0).start { [engine] in
             let output = engine.blobs.measured(id.output())
             try? engine.blobs.archive(output, as: id.outputSoFar(size: output.size), keepsFile: true)
-            engine.inbox.put(
-                .task { loop in
-                    loop.runs[id]?.isGivingOutput = false
-                    loop.store.sharing?.tell([(["given": id.json] as JSON).description])
-                }, of: nil)
+            engine.inbox.put(.task { $0.store.sharing?.tell([(["given": id.json] as JSON).description]) }, of: nil)
         }
     }
 
