@@ -13,7 +13,6 @@ import Synchronization
 /// Any thread may make requests; the engine's thread answers them. Calls that only look at jobs use ``reader`` and ``board``.
 package final class Engine: Sendable {
     package let reader: any JobReader
-    /// The progress of running jobs.
     package let board = Board()
     package let metrics = EngineMetrics()
     let library: SourceLibrary
@@ -24,12 +23,10 @@ package final class Engine: Sendable {
     let inbox = Inbox()
     let templates = TemplateCache()
     let hooks = Hooks()
-    /// The status after the last round.
     let published = Mutex(EngineStatus())
     /// Signals changes of the status; one that was not taken yet stands for all later ones.
     let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    /// The settings, and the other nodes that have each program.
-    private let current: Mutex<(settings: EngineSettings, otherPrograms: [String: [String]])>
+    private let current: Mutex<EngineSettings>
     private let lastID = Atomic<Int64>(0)
     /// Since when the engine's thread waits for the store, in nanoseconds of the machine's uptime; 0 while it does not.
     private let storingSince = Atomic<UInt64>(0)
@@ -45,7 +42,7 @@ package final class Engine: Sendable {
         (self.reader, self.library, self.clock) = (reader, library, clock)
         blobs = try BlobStore(path: path, life: store.life, archive: archive)
         (self.store, self.logger) = (store, logger)
-        current = Mutex((settings, [:]))
+        current = Mutex(settings)
         // The core reads the clock with each input.
         clockWatch = ClockWatch(on: .global(qos: .utility)) { [inbox] in inbox.put(.input(.tick), of: nil) }
     }
@@ -98,34 +95,30 @@ package final class Engine: Sendable {
 
     // MARK: - Settings
 
-    package var settings: EngineSettings { current.withLock { $0.settings } }
-    package var limits: JobLimits { current.withLock { $0.settings.core.limits } }
+    package var settings: EngineSettings { current.withLock(\.self) }
+    package var limits: JobLimits { current.withLock(\.limits) }
 
     /// The present rules for specs.
     package var admission: Admission {
-        current.withLock { current in
-            Admission(
-                policy: library.rules, limits: current.settings.limits,
-                onlyNode: current.settings.store == .sqlite ? current.settings.node.name : nil,
-                others: current.otherPrograms)
-        }
+        let settings = settings
+        return Admission(
+            policy: library.rules, limits: settings.limits,
+            onlyNode: settings.store == .sqlite ? settings.node.name : nil,
+            others: published.withLock(\.otherPrograms))
     }
 
     /// Changes the settings of the engine, and those of sources that start from now on. Throws, and changes nothing, if one of
     /// them is not valid.
     package func configure(_ settings: EngineSettings, sources: SourceSettings) async throws(JobError) {
         try library.configure(sources)
-        current.withLock { $0.settings = settings }
+        current.withLock { $0 = settings }
         inbox.put(.input(.configure(settings.core)), of: 0)
         // It comes after the settings in the same queue, so later requests meet them.
         _ = await probe()
     }
 
-    func setPrograms(ofOthers programs: [String: [String]]) { current.withLock { $0.otherPrograms = programs } }
-
     // MARK: - Requests
 
-    /// A new id for a request or a subscription.
     package func nextID() -> Int64 { lastID.add(1, ordering: .relaxed).newValue }
 
     /// Asks the core; calls `answer` on the engine's thread, once everything that it says is on stable storage.
@@ -196,7 +189,6 @@ package final class Engine: Sendable {
 
     // MARK: - Looking
 
-    /// The status after the last round.
     package var status: EngineStatus { published.withLock(\.self) }
     /// Has an element after each possible change of the status, for one task.
     package var statusChanges: AsyncStream<Void> { changes.stream }

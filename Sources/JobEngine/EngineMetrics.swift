@@ -36,7 +36,6 @@ package final class EngineMetrics: Sendable {
         bytes.withLock { bytes in owner.map { bytes[$0, default: 0] } ?? bytes.values.reduce(0, +) }
     }
 
-    /// The metrics as families with samples.
     package func families(_ status: EngineStatus, uptime: Double, connections: Int, freeBytes: Int64?) -> [JSON] {
         let (totals, queues) = (status.totals(), status.queues.map(\.settings))
         let ended = [JobState.succeeded: totals.succeeded, .failed: totals.failed, .cancelled: totals.cancelled]

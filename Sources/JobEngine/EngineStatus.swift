@@ -5,6 +5,8 @@ package import JobCore
 package struct EngineStatus: Sendable {
     package var core = Core.Status()
     package var queues: [QueueStatus] = []
+    /// The other nodes that have each program.
+    var otherPrograms: [String: [String]] = [:]
     /// Why nothing can be stored, if the store fails.
     package var storageFailure: String?
 

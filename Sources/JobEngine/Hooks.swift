@@ -16,7 +16,6 @@ final class Hooks: Sendable {
 
     private let jobs = Mutex(TurnQueue<JobID>(perUser: 4, total: 4))
 
-    /// Notes the end of a job.
     func tell(_ job: JobID, of owner: UInt32, _ engine: Engine) {
         guard engine.settings.finishedHook != nil else { return }
         let isWaiting = jobs.withLock { jobs in

@@ -2,7 +2,6 @@ import DataSources
 import FoundationEssentials
 import Glibc
 package import JobModel
-import Logging
 import Synchronization
 import SystemPackage
 

@@ -2,7 +2,6 @@ import DataSources
 import DeferredKit
 import Dispatch
 import JobModel
-import Logging
 import JobCore
 import Synchronization
 

@@ -1,10 +1,8 @@
-import DataSources
 import DeferredKit
 import DequeModule
 import JobModel
 import Logging
 import JobCore
-import Synchronization
 
 /// Handles rounds that were not committed.
 extension EngineLoop {

@@ -145,7 +145,6 @@ final class EngineLoop {
         case removal
     }
 
-    /// Runs a round, and goes on after its end.
     @discardableResult
     func round(_ scope: Scope) -> RoundEnd {
         var handled: [CoreInput] = []
@@ -254,7 +253,7 @@ final class EngineLoop {
     }
 
     private func tellNodes(_ sharing: any SharedStore) {
-        engine.setPrograms(ofOthers: sharing.otherPrograms)
+        engine.published.withLock { $0.otherPrograms = sharing.otherPrograms }
         tellOthers(sharing)
         let pause = sharing.announce() ?? sharing.pollPause
         nextPoll = nextPoll ?? now.steady.saturatingAdding(pause)
