@@ -5,6 +5,7 @@ import Glibc
 import JobEngine
 import JobModel
 import JobServer
+import SystemPackage
 import YAML
 
 extension Configuration {
@@ -104,9 +105,9 @@ extension Configuration {
 
     private static func text(of path: String) throws(ConfigurationErrors) -> [UInt8] {
         var reason = "cannot be read; check its path, its mode and that it is a file"
-        do { return try RegularFile.contents(of: path, atMost: longestFile) } catch .missing {
+        do { return try RegularFile.contents(of: path, atMost: longestFile) } catch .noSuchFileOrDirectory {
             reason = "there is no such file; check its path"
-        } catch .tooLong {
+        } catch .fileTooLarge {
             reason = "is longer than \(longestFile) bytes, and no more are read; take out what is not a setting"
         } catch {}
         throw ConfigurationErrors(reason, in: path)

@@ -1,24 +1,18 @@
-import DataSources
+package import DataSources
 import Glibc
+import SystemPackage
 
 /// Reads files that other users may have made: only regular ones, up to a limit.
 package enum RegularFile {
-    package enum Failure: Error {
-        case missing
-        case unreadable
-        case tooLong
-    }
-
-    /// All bytes of the file at `path`, at most `limit`. Blocks.
-    package static func contents(of path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
+    /// All bytes of the file at `path`; throws `fileTooLarge` beyond `limit`. Blocks.
+    package static func contents(of path: String, atMost limit: Int) throws(FileOperations.Failure) -> [UInt8] {
         // Otherwise, opening a FIFO would wait for a writer.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw errno == ENOENT ? .missing : .unreadable }
+        guard file >= 0 else { throw Errno(rawValue: errno) }
         defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw .unreadable }
-        guard status.st_size <= limit else { throw .tooLong }
-        guard let all = try? FileOperations.real.read(status.st_size, from: file, at: 0) else { throw .unreadable }
-        return all
+        let status = try FileOperations.real.statusOfOpen(file)
+        guard status.isRegular else { throw .invalidArgument }
+        guard status.size <= limit else { throw .fileTooLarge }
+        return try FileOperations.real.read(Int(status.size), from: file, at: 0)
     }
 }
