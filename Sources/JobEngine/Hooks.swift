@@ -28,22 +28,16 @@ final class Hooks: Sendable {
                 "Too many ends wait for hooks.finished, so this one is not told.",
                 metadata: ["job": "\(job)", "uid": "\(owner)"])
         }
-        startNext(engine)
-    }
-
-    private func startNext(_ engine: Engine) {
-        guard let (owner, job) = jobs.withLock({ $0.next() }) else { return }
-        // Owned by its place in the queue, it ends with the program, which has a timeout.
+        // Owned by its place in the queue, it ends with the last program that waits; each has a timeout.
         Task(executorPreference: engine.library.executor) { [self] in
-            do {
-                try await run(job, owner, engine)
-            } catch {
-                let reason = (error as? JobError)?.message ?? "\(error)"
-                engine.logger.warning(
-                    "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(reason)"])
+            while let (owner, job) = jobs.withLock({ $0.next() }) {
+                do { try await run(job, owner, engine) } catch {
+                    let reason = (error as? JobError)?.message ?? "\(error)"
+                    engine.logger.warning(
+                        "The program of hooks.finished failed.", metadata: ["job": "\(job)", "error": "\(reason)"])
+                }
+                jobs.withLock { $0.finish(owner) }
             }
-            jobs.withLock { $0.finish(owner) }
-            startNext(engine)
         }
     }
 
