@@ -90,8 +90,6 @@ extension CoreInput {
         case .run(_, .ended(let end)): end.outcome.blob == nil ? Int(clamping: end.outcome.size) : 0
         case .run(_, .children(let children, _)): children.reduce(0) { $0 + Int(clamping: $1.document.size) }
         case .run(_, .list(let list)): Int(clamping: list.template?.size ?? 0)
-        case .run(_, .checkpoint(let text, _)): text?.count ?? 0
-        case .run(_, .download(_, let text, _)): text.count
         default: 0
         }
     }

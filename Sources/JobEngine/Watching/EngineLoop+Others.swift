@@ -9,8 +9,8 @@ package import JobModel
 extension EngineLoop {
     /// Milliseconds between two reports to other nodes.
     private static let reportPause: Int64 = 1000
-    /// The longest message in bytes, which PostgreSQL limits to 8,000, and the most messages at once; more is lost.
-    private static let most = (bytes: 7900, messages: 64)
+    /// The records of a message, which PostgreSQL limits to 8,000 bytes, and the most messages at once; more is lost.
+    private static let most = (records: 40, messages: 200)
     /// Seconds for which output of another node is waited for.
     private static let outputPatience = 2.0
 
@@ -26,15 +26,8 @@ extension EngineLoop {
             records.append(record)
             run.told = record
         }
-        var messages: [String] = []
-        for record in records.map(\.description) {
-            if let last = messages.last, last.utf8.count + record.utf8.count < Self.most.bytes {
-                messages[messages.count - 1] = last + "," + record
-            } else {
-                messages.append(record)
-            }
-        }
-        sharing.tell(messages.prefix(Self.most.messages).map { "[\($0)]" })
+        let messages = stride(from: 0, to: records.count, by: Self.most.records).prefix(Self.most.messages)
+        sharing.tell(messages.map { JSON.array(Array(records[$0...].prefix(Self.most.records))).description })
     }
 
     /// Takes in what another node tells; an empty text means that the store has news.
