@@ -24,16 +24,15 @@ package final class ProgressBatch: Sendable {
                 write(row, &writer)
                 offsets.append(writer.bytes.count)
             }
-            let written = (writer.bytes, offsets)
-            text = written
-            return written
+            text = (writer.bytes, offsets)
+            return (writer.bytes, offsets)
         }
     }
 
     /// The rows from index `start` on except `replaced` ones, merged with a newer batch: the latest row of each job and
     /// kind.
     package func merged(from start: Int, without replaced: Set<Int>, with newer: ProgressBatch) -> ProgressBatch {
-        var latest: [ProgressRow.Key: ProgressRow] = [:]
+        var latest: [Int64: ProgressRow] = [:]
         for index in start..<rows.count where !replaced.contains(index) { latest[rows[index].key] = rows[index] }
         for var row in newer.rows {
             if let old = latest[row.key] { row.merge(old) }
@@ -52,18 +51,14 @@ package struct ProgressRow: Sendable {
         case output(attempt: Int, size: Int64)
     }
 
-    fileprivate struct Key: Hashable {
-        let job: JobID
-        let isOutput: Bool
-    }
-
     package let job: JobID
     package let link: Int
     package private(set) var news: News
 
     package var isOutput: Bool { if case .output = news { true } else { false } }
 
-    fileprivate var key: Key { Key(job: job, isOutput: isOutput) }
+    /// Different for each row of a batch, as ids of jobs are positive.
+    fileprivate var key: Int64 { isOutput ? -job : job }
 
     /// Counts an earlier row of the job, which this one replaces.
     fileprivate mutating func merge(_ earlier: ProgressRow) {
