@@ -1,14 +1,8 @@
 import JobCore
 import JobModel
-import Synchronization
 
 /// What steps need of the engine, on any thread.
 extension Engine {
-    /// Whether a queue accepts jobs.
-    func takesJobs(_ queue: String) -> Bool {
-        published.withLock { $0.queues.contains { $0.takesJobs && $0.settings.name.utf8.elementsEqual(queue.utf8) } }
-    }
-
     /// Reads rows or a file of a job, whose error tells what cannot be read.
     func read<Value>(
         _ rows: @autoclosure () -> String, _ body: (any JobReader) throws(StoreError) -> Value

@@ -24,8 +24,8 @@ package final class Engine: Sendable {
     let templates = TemplateCache()
     let hooks = Hooks()
     let published = Mutex(EngineStatus())
-    /// Signals changes of the status; one that was not taken yet stands for all later ones.
-    let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    /// Has an element after possible changes of the status, for one task.
+    package let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let current: Mutex<EngineSettings>
     private let lastID = Atomic<Int64>(0)
     /// Since when the engine's thread waits for the store, in nanoseconds of the machine's uptime; 0 while it does not.
@@ -190,8 +190,6 @@ package final class Engine: Sendable {
     // MARK: - Looking
 
     package var status: EngineStatus { published.withLock(\.self) }
-    /// Has an element after each possible change of the status, for one task.
-    package var statusChanges: AsyncStream<Void> { changes.stream }
 
     /// Runs `body`, which takes long or blocks, on a thread for files, in turn with other work for `owner`.
     package func blocking<Value: Sendable, Failure: Error>(

@@ -84,7 +84,7 @@ struct Supervision: Service {
 
     /// Updates the status line, at most once a second.
     private func report() async {
-        for await _ in engine.statusChanges {
+        for await _ in engine.changes.stream {
             guard tellStatus() else { continue }
             guard (try? await LoopClock(group.any()).sleep(for: .seconds(1))) != nil else { return }
         }
