@@ -193,21 +193,17 @@ package struct Admission: Sendable {
 extension NewJob {
     package convenience init(_ admitted: Admission.Admitted, _ limits: JobLimits, subscription: SubscriptionID? = nil) {
         let spec = admitted.spec
+        // A long value goes into a file.
+        let immediate: Carried? =
+            switch admitted.source {
+            case .value(let value) where value.size <= limits.inlineResult: .success(.inline(value.utf8))
+            case .error(let kind, let message): .failure(JobError(kind, message))
+            default: nil
+            }
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),
-            digest: spec.terms.key == nil ? 0 : spec.json.digest, immediate: Self.immediate(admitted.source, limits),
+            digest: spec.terms.key == nil ? 0 : spec.json.digest, immediate: immediate,
             queues: admitted.queues, jobs: admitted.jobs, subscription: subscription)
-    }
-
-    /// The outcome of a `value` or `error` source; nil for other sources, and for long values, which go into files.
-    private static func immediate(_ source: SourceParameters?, _ limits: JobLimits) -> Carried? {
-        switch source {
-        case .value(let value):
-            let text = value.utf8
-            return text.count <= limits.inlineResult ? .success(.inline(text)) : nil
-        case .error(let kind, let message): return .failure(JobError(kind, message))
-        default: return nil
-        }
     }
 }
 
