@@ -13,8 +13,8 @@ package struct EngineStatus: Sendable {
     /// Jobs by state, of one owner or of all, in one queue or in all; has every state.
     package func jobs(of owner: UInt32? = nil, queue: String? = nil) -> [JobState: Int] {
         var jobs = Dictionary(uniqueKeysWithValues: JobState.allCases.map { ($0, 0) })
-        for (key, value) in core.counts where owner.map({ $0 == key.owner }) ?? true {
-            if queue.map({ $0 == key.queue }) ?? true { jobs[key.state, default: 0] += value.jobs }
+        for (key, value) in core.counts where owner ?? key.owner == key.owner && queue ?? key.queue == key.queue {
+            jobs[key.state, default: 0] += value.jobs
         }
         return jobs
     }
