@@ -6,8 +6,8 @@ extension PostgreSQLStore {
         let connection = try PostgreSQLConnector(settings, errors: .write).connect()
         try connection.begin()
         try connection.send(
-            "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE instance = $1 AND NOT is_over",
-            [instance, node.programs.json.description, node.configuration])
+            "UPDATE deferd_lives SET programs = $2, configuration = $3 WHERE node = $1 AND NOT is_over",
+            [node.name, node.programs.json.description, node.configuration])
         try connection.commit()
     }
 }
