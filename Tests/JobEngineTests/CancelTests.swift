@@ -39,6 +39,42 @@ import Testing
         }
     }
 
+    /// A held download that its file system keeps at work is given up, and its next run waits for the end of that work.
+    @Test func heldDownload_succeeds_whenItIsReleasedBeforeItsEnd() async throws {
+        let (writes, written) = AsyncStream.makeStream(of: Void.self)
+        let turnstile = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.writeAt = { file, offset, bytes throws(Errno) in
+            written.yield()
+            turnstile.wait()
+            // Each lets the next one go.
+            turnstile.signal()
+            try FileOperations.real.writeAt(file, offset, bytes)
+        }
+        let steps: [OriginStep] = [.head("200 OK", [("Content-Length", "2")]), .send("ok")]
+        try await ScriptedOrigin.run({ _, _ in steps }) { origin in
+            try await TestEngine.with(hasRealClock: false, files: files) { test in
+                let job = try await test.submit(
+                    ["source": ["type": "download", "url": .string(origin.url("/x")), "path": "x"]])
+                for await _ in writes { break }
+                async let held = test.engine.ask(.change(job, .hold), for: TestEngine.user)
+                await test.store.until { $0.job(job)?.state == .held }
+                // It was told to stop by the end of that round.
+                #expect(await test.engine.probe())
+                test.clock.milliseconds.withLock { $0 += 1000 }
+                // The engine looks at the clock with each round.
+                #expect(await test.engine.probe())
+                guard case .changed = await held else { throw TestEngine.Unexpected("It is not held.") }
+                _ = await test.engine.ask(.change(job, .release), for: TestEngine.user)
+                await test.store.until { $0.job(job)?.state == .running }
+                // Time in which a run that does not wait meets the earlier one.
+                for _ in 0..<100 { await test.settle(TestEngine.user.uid) }
+                turnstile.signal()
+                #expect(try await test.end(of: job).state == .succeeded)
+            }
+        }
+    }
+
     /// A download that is cancelled removes what it has written, and its file system may not answer.
     @Test func source_isGivenUp_whenItDoesNotEnd() async throws {
         let (unlinks, begins) = AsyncStream.makeStream(of: Void.self)

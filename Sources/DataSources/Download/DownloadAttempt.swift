@@ -66,6 +66,10 @@ final class DownloadAttempt: Sendable {
         try transfer.control.check()
         var path = try directories.path(
             spec.path, owner: context.owner, groups: context.groups, mayBeDirectory: true)
+        // The file system may keep an earlier run at work after the engine has given it up.
+        while let end = transfer.shared.reservations.end(of: context.job, below: path.key("")) {
+            try await transfer.control.wait { promise in end.upon { _ in promise.succeed(()) } }
+        }
         if path.name.isEmpty {
             let earlier = checkpoint.flatMap { $0.directory == path.directory ? $0.name : nil }
             path.name = if let earlier { earlier } else { try await nameFromServer() }

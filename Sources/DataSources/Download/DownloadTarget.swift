@@ -31,6 +31,8 @@ final class DownloadTarget: Sendable {
     init(
         _ path: DownloadPath, in directory: OpenFile, renaming: Bool, preferred: String?, _ transfer: Transfer
     ) throws(JobError) {
+        // The engine may have given up this run while it waited for the file system, and begun the next one.
+        try transfer.control.check()
         self.path = path
         self.directory = directory
         (self.transfer, files) = (transfer, transfer.files)

@@ -1,3 +1,4 @@
+import DeferredKit
 import JobModel
 import Synchronization
 
@@ -12,18 +13,25 @@ final class FileReservations: Sendable {
         let owner: UInt32
     }
 
-    private let writers = Mutex<[String: Writer]>([:])
+    private let writers = Mutex<[String: (writer: Writer, end: Promise<Void, Never>)]>([:])
 
     /// Reserves a file; if another download has it, returns that one.
     func reserve(_ path: String, for writer: Writer) -> Writer? {
         writers.withLock { writers in
-            if let present = writers[path] { return present }
-            writers[path] = writer
+            if let present = writers[path] { return present.writer }
+            writers[path] = (writer, Promise())
             return nil
         }
     }
 
-    func release(_ path: String) { writers.withLock { $0[path] = nil } }
+    func release(_ path: String) { writers.withLock { $0.removeValue(forKey: path) }?.end.succeed(()) }
+
+    /// The end of a download of `job` to a file below a directory; nil if there is none.
+    func end(of job: JobID, below directory: String) -> Deferred<Void, Never>? {
+        writers.withLock { writers in
+            writers.first { $0.value.writer.job == job && $0.key.hasPrefix(directory) }?.value.end.deferred
+        }
+    }
 }
 
 extension JobError {
