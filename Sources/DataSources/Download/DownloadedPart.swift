@@ -37,8 +37,9 @@ final class DownloadedPart: Sendable {
     ) async throws(JobError) {
         let total = response.contentLength
         let identity: FileOperations.Status.Identity
-        (room, identity) = try await transfer.userFiles.run { () throws(JobError) in
-            (try target.leaseRoom(total ?? 0), try target.makePart())
+        (identity, room) = try await transfer.userFiles.run { () throws(JobError) in
+            // An earlier file, which it unlinks, takes room.
+            (try target.makePart(), try target.leaseRoom(total ?? 0))
         }
         checkpoint = Validator(response.head.headers).map { validator in
             DownloadCheckpoint(
@@ -159,7 +160,7 @@ final class DownloadedPart: Sendable {
 
     /// Saves what a later attempt needs; false if it cannot find the file.
     func close() async -> Bool {
-        guard var checkpoint else { return false }
+        guard var checkpoint, checkpoint.part.createdAt != 0 else { return false }
         if !state.withLock(\.isSaved) { await save(checkpoint) }
         // If this fails, the checkpoint before it counts.
         if hasHoles, count > resumed, let synced = try? await sync() {

@@ -239,6 +239,24 @@ import TestOrigin
         }
     }
 
+    /// What an earlier download left takes no room from the next one.
+    @Test func download_begins_inTheRoomOfItsOldPart() async throws {
+        let part = Mutex("")
+        var files = FileOperations.real
+        files.disk = { _ in
+            let taken = FileManager.default.contents(atPath: part.withLock(\.self))?.count ?? 0
+            return (1, .max, 1100 - Int64(taken))
+        }
+        try await Workbench.run(
+            serving: ["/x": OriginResource(Workbench.bytes(1000))], files: files, { $0.downloads.minimumFree = 100 }
+        ) { origin, bench in
+            part.withLock { $0 = bench.downloads + "/x.part" }
+            try bench.write(Workbench.bytes(1000), to: bench.downloads + "/x.part")
+            let result = try await bench.result(.download(origin.url("/x"), to: "x"))
+            #expect(result["size"] == 1000)
+        }
+    }
+
     @Test func download_endsWithStorage_whenItsDiskRunsFullMeanwhile() async throws {
         let enough: Int64 = 100 + 8 << 20
         let free = Mutex<[Int64]>([enough, enough, 50, 50])

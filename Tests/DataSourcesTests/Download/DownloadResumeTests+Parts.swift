@@ -1,7 +1,8 @@
-import DataSources
+@testable import DataSources
 import DeferredKit
 import Foundation
 import JobModel
+import NIOPosix
 import Synchronization
 import TestOrigin
 import Testing
@@ -78,6 +79,25 @@ extension DownloadResumeTests {
             if !isElsewhere { try bench.write([1], to: bench.downloads + "/x") }
             _ = try await bench.result(download(origin, more), attempt: 2)
             #expect(bench.names(below: bench.downloads) == [isElsewhere ? "y" : "x"])
+        }
+    }
+
+    /// No later attempt could tell it from another file.
+    @Test func part_isNotKept_whereFilesHaveNoTimeOfTheirMaking() async throws {
+        try await Workbench.run { bench in
+            let loop = MultiThreadedEventLoopGroup.singleton.next()
+            let transfer = Transfer(
+                bench.context(1), bench.library.rules, bench.library.shared, loop: loop, report: { _ in })
+            let path = try transfer.rules.directories.path("x", owner: 1000)
+            let directory = try TargetDirectory.opened(path, for: [.write, .execute], makingMissing: true, .real)
+            let target = try DownloadTarget(path, in: directory, renaming: false, preferred: nil, transfer)
+            let checkpoint = DownloadCheckpoint(
+                url: "http://a.example/x", validator: Validator(isTag: true, text: "\"a\""), total: 2,
+                directory: path.directory, name: "x", part: .init(inode: 1, createdAt: 0),
+                bootID: FileOperations.real.bootID)
+            let part = try #require(
+                try await DownloadedPart(reopened: target, size: 1, checkpoint, nil, transfer))
+            #expect(await !part.close())
         }
     }
 
