@@ -235,16 +235,14 @@ final class DownloadAttempt: Sendable {
 
     // MARK: - The complete file
 
+    /// Gives the complete file, which is on stable storage, its name.
     private func finish(
         _ target: DownloadTarget, _ result: JSONObject, from source: String
     ) async throws(JobError) -> JSON {
         var result = result
-        let modified = spec.remoteTime ? result["lastModified"]?.string.flatMap(HTTPDate.time) : nil
         let status = try await onFileThread { (files) throws(JobError) in
-            try JobError.naming(target.partPath, "synced") { () throws(Errno) in
-                if let modified { try files.setModified(target.descriptor, modified) }
-                try files.sync(target.descriptor)
-                return try files.statusOfOpen(target.descriptor)
+            try JobError.naming(target.partPath, "looked at") { () throws(Errno) in
+                try files.statusOfOpen(target.descriptor)
             }
         }
         let replaces = spec.exists == .replace || spec.exists == .validate

@@ -165,6 +165,8 @@ final class DownloadTransfer {
                 throw JobError(
                     .checksum, "\(SourceMessage.quoted(answer.url)) \(mismatch); check the URL and the checksum.")
             }
+            let modified = spec.remoteTime ? answer.field("Last-Modified").flatMap(HTTPDate.time) : nil
+            try await part.sync(setting: modified)
             let result = attempt.result(
                 path: target.absolutePath, size: part.count, status: answer.status, etag: answer.field("ETag"),
                 lastModified: answer.field("Last-Modified"), sha256: part.digest.sha256, resumedFrom: part.resumed,

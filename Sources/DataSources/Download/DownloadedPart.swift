@@ -14,6 +14,8 @@ final class DownloadedPart: Sendable {
         var written: ByteRanges
         var hashed: Int64 = 0
         var isSaved: Bool
+        /// Why the file could not be synced, of which the system tells only once.
+        var failure: JobError?
     }
 
     /// What a later attempt needs to resume the file; nil if the server gave no strong validator.
@@ -122,7 +124,7 @@ final class DownloadedPart: Sendable {
 
     /// Saves checkpoints until the task is cancelled or the transfer interrupted.
     ///
-    /// If the file cannot be synced, this interrupts the transfer: a later sync would not tell of it again.
+    /// If the file cannot be synced, this interrupts the transfer.
     func saveCheckpoints() async {
         guard var checkpoint else { return }
         do throws(JobError) {
@@ -149,25 +151,35 @@ final class DownloadedPart: Sendable {
         }
     }
 
-    /// Syncs the file, and returns what was written before.
-    private func sync() async throws(JobError) -> ByteRanges {
+    /// Syncs the file, with another time if it is to get one, and returns what was written before. Once this has failed, it always
+    /// does.
+    @discardableResult
+    func sync(setting time: Timestamp? = nil) async throws(JobError) -> ByteRanges {
         let present = written
-        try await transfer.userFiles.run { [target, files = transfer.files] () throws(JobError) in
-            try JobError.naming(target.partPath, "synced") { () throws(Errno) in try files.sync(target.descriptor) }
+        do throws(JobError) {
+            if let failure = state.withLock(\.failure) { throw failure }
+            try await transfer.userFiles.run { [target, files = transfer.files] () throws(JobError) in
+                try JobError.naming(target.partPath, "synced") { () throws(Errno) in
+                    if let time { try files.setModified(target.descriptor, time) }
+                    try files.sync(target.descriptor)
+                }
+            }
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
         }
         return present
     }
 
-    /// Saves what a later attempt needs; false if it cannot find the file.
+    /// Saves what a later attempt needs; false if it cannot find the file, or not rely on it.
     func close() async -> Bool {
         guard var checkpoint, checkpoint.part.createdAt != 0 else { return false }
         if !state.withLock(\.isSaved) { await save(checkpoint) }
-        // If this fails, the checkpoint before it counts.
         if hasHoles, count > resumed, let synced = try? await sync() {
             checkpoint.synced = synced
             await save(checkpoint)
         }
-        return state.withLock(\.isSaved)
+        return state.withLock { $0.isSaved && $0.failure == nil }
     }
 
     private func save(_ checkpoint: DownloadCheckpoint) async {

@@ -101,6 +101,39 @@ import TestOrigin
         }
     }
 
+    /// The system tells once that it could not write, and that is while the last bytes come in.
+    @Test func failure_isStorage_whenSyncFailsAtTheEnd() async throws {
+        let (gate, failing) = (OriginGate(), DispatchSemaphore(value: 0))
+        let isFirst = Mutex(true)
+        var files = FileOperations.real
+        files.sync = { file throws(Errno) in
+            guard try !FileOperations.real.statusOfOpen(file).isDirectory,
+                isFirst.withLock({ exchange(&$0, with: false) })
+            else { return try FileOperations.real.sync(file) }
+            failing.wait()
+            throw Errno.ioError
+        }
+        let script: ScriptedOrigin.Script = { _, _ in
+            [
+                .head("200 OK", [("Content-Length", "2000000"), ("ETag", "\"a\"")]), .stream(1_000_000), .wait(gate),
+                .stream(1_000_000),
+            ]
+        }
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(against: script, files: files, timers: clock) {
+            $0.http.idleTimeout = 86_400
+        } _: { origin, bench in
+            let deferred = try bench.start(.download(origin.url("/x"), to: "x"))
+            await deferred.progress(reaches: 1_000_000)
+            await clock.turn(by: .milliseconds(10)) { isFirst.withLock(\.self) }
+            gate.open()
+            await deferred.progress(reaches: 2_000_000)
+            failing.signal()
+            #expect(try await bench.failure(of: deferred).kind == .storage)
+            #expect(bench.names(below: bench.downloads) == [])
+        }
+    }
+
     @Test func spill_failsWithStorage_whenDiskIsFull() async throws {
         try await run(files: Self.failing("write", ENOSPC, after: 1)) { origin, bench in
             let error = try await bench.failure(["type": "url", "url": .string(origin.url("/x"))])
