@@ -110,6 +110,64 @@ import TestOrigin
         }
     }
 
+    /// A file system that does not answer holds up no timeout, and the next attempt waits for the end of the first.
+    @Test func timeout_comes_whileFileSystemDoesNotAnswer() async throws {
+        let writes = AsyncStream.makeStream(of: Void.self)
+        let turnstile = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.writeAt = { file, offset, bytes throws(Errno) in
+            writes.continuation.yield()
+            turnstile.wait()
+            // Each lets the next one go.
+            turnstile.signal()
+            try FileOperations.real.writeAt(file, offset, bytes)
+        }
+        let result = try await nextResult(after: writes.stream, turnstile, files)
+        #expect(result["size"] == 2_000_000)
+    }
+
+    @Test func file_isResumed_whenItsSyncOutlastsTheTimeout() async throws {
+        let syncs = AsyncStream.makeStream(of: Void.self)
+        let turnstile = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.sync = { file throws(Errno) in
+            if try !FileOperations.real.statusOfOpen(file).isDirectory {
+                syncs.continuation.yield()
+                turnstile.wait()
+                turnstile.signal()
+            }
+            try FileOperations.real.sync(file)
+        }
+        let result = try await nextResult(after: syncs.stream, turnstile, files)
+        #expect(result["size"] == 2_000_000 && result["resumedFrom"] == 1_999_999, "\(result)")
+    }
+
+    /// The result of the second attempt at a download, which starts when the first has timed out in an operation that `begins`
+    /// says and that waits for the `turnstile`.
+    private func nextResult(
+        after begins: AsyncStream<Void>, _ turnstile: DispatchSemaphore, _ files: FileOperations
+    ) async throws -> JSON {
+        let clock = NIOAsyncTestingEventLoop()
+        let resource = OriginResource(Workbench.bytes(2_000_000), etag: "\"1\"")
+        let result = Mutex(JSON.null)
+        try await Workbench.run(serving: ["/x": resource], files: files, timers: clock) { origin, bench in
+            let source = JSON.download(origin.url("/x"), to: "x")
+            let first = try bench.start(source, timeout: 50)
+            for await _ in begins { break }
+            for seconds in [50, 1] { await clock.advanceTime(by: .seconds(Int64(seconds))) }
+            if case .failure(let error as JobError) = first.outcome {
+                #expect(error.kind == .timeout && error.isRetryable)
+            } else {
+                Issue.record("It goes on behind its timeout.")
+            }
+            let second = try bench.start(source, attempt: 2)
+            turnstile.signal()
+            let end = try await second.get()
+            result.withLock { $0 = end }
+        }
+        return result.withLock(\.self)
+    }
+
     /// A file system that does not answer holds up its own transfer, but not the daemon.
     @Test func stop_isBounded_whenFileSystemDoesNotAnswer() async throws {
         var files = FileOperations.real

@@ -167,6 +167,8 @@ final class DownloadTransfer {
             }
             let modified = spec.remoteTime ? answer.field("Last-Modified").flatMap(HTTPDate.time) : nil
             try await part.sync(setting: modified)
+            // The engine may have given up a run that was stopped meanwhile; the next attempt resumes the file.
+            try transfer.control.check()
             let result = attempt.result(
                 path: target.absolutePath, size: part.count, status: answer.status, etag: answer.field("ETag"),
                 lastModified: answer.field("Last-Modified"), sha256: part.digest.sha256, resumedFrom: part.resumed,

@@ -163,7 +163,8 @@ extension Transfer {
             try await receive(file)
             if !file.isInMemory {
                 try await file.sync()
-                guard !Task.isCancelled else { throw TransferControl.cancelled }
+                // Of an attempt that was given up, nothing would remove the file.
+                try control.check()
                 context.keptBody(Int64(file.size))
             }
             return file

@@ -9,18 +9,19 @@ extension SourceLibrary {
     func start<Output: Sendable>(
         _ context: SourceContext, _ steps: @escaping @Sendable (Transfer) async throws(JobError) -> Output
     ) -> Deferred<Output, any Error> {
-        start(context, timeout: context.timeout, steps) { (error) -> any Error in
+        start(context, timeout: context.timeout, patience: .seconds(1), steps) { (error) -> any Error in
             // Only the Deferred cancels the task, but the task may end first.
             Task.isCancelled ? CancellationError() : error
         }
     }
 
-    /// Runs `steps` in a task that the Deferred cancels.
+    /// Runs `steps` in a task that the Deferred cancels. It fails `patience` after its timeout, even if a file system does not
+    /// answer.
     ///
     /// The task's cancellation handlers run before `cancel()` returns, so they can remove files in time. The task runs
     /// on the event loop of its connections, so a small response needs no other thread; slow steps run on file threads.
     func start<Output: Sendable, Failure: Error>(
-        _ context: SourceContext, timeout: Double?,
+        _ context: SourceContext, timeout: Double?, patience: TimeAmount? = nil,
         _ steps: @escaping @Sendable (Transfer) async throws(JobError) -> Output,
         failure: @escaping @Sendable (JobError) -> Failure
     ) -> Deferred<Output, Failure> {
@@ -35,11 +36,13 @@ extension SourceLibrary {
         context.control.put(control)
         let timer = timeout.map { seconds in
             transfer.clock.scheduleTask(in: .seconds(saturating: seconds)) {
-                control.interrupt(
-                    JobError(
-                        .timeout,
-                        "The attempt took longer than its timeout of \(SourceMessage.seconds(seconds)); try again, or raise it.",
-                        retryable: true))
+                let error = JobError(
+                    .timeout,
+                    "The attempt took longer than its timeout of \(SourceMessage.seconds(seconds)); try again, or raise it.",
+                    retryable: true)
+                control.interrupt(error)
+                guard let patience else { return }
+                transfer.clock.scheduleTask(in: patience) { promise.resolve(.failure(failure(error))) }
             }
         }
         // The promise owns the task: the task ends when it resolves the promise.
