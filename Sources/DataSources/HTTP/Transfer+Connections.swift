@@ -127,6 +127,8 @@ extension Transfer {
                 if let path = settings.certificates { configuration.additionalTrustRoots = [.file(path)] }
                 if let index { settings.clientCertificates[index].configure(&configuration) }
                 configuration.applicationProtocols = ["http/1.1"]
+                // Otherwise a closed connection receives until its server has ended TLS too, for up to 5 seconds.
+                configuration.shutdownTimeout = .zero
                 return try NIOSSLContext(configuration: configuration)
             }
             rules.tlsContexts.withLock { $0[index] = context }

@@ -131,12 +131,42 @@ import Testing
         }
     }
 
+    /// A server that only sends does not answer in TLS that the connection is to end.
+    @Test func connection_isClosed_whileItsServerReadsNothing() async throws {
+        let (silences, silent) = AsyncStream.makeStream(of: Void.self)
+        try await serve(Certificates.loopback, "", .reading(silent)) { port, authority in
+            try await Workbench.run {
+                $0.http.certificates = authority
+            } _: { bench in
+                let loop = MultiThreadedEventLoopGroup.singleton.next()
+                let transfer = Transfer(
+                    bench.context(1), bench.library.rules, bench.library.shared, loop: loop, report: { _ in })
+                let url = try #require(RequestURL("https://127.0.0.1:\(port)/"))
+                let key = ConnectionPool.Key(loop: ObjectIdentifier(loop), origin: url.origin, owner: 1000)
+                let channel = try await transfer.connect(to: url, key).channel
+                try await channel.writeAndFlush(ByteBuffer(string: "x"))
+                for await _ in silences { break }
+                // The loop runs tasks in the order of their times.
+                let isClosed = try await loop.flatSubmit {
+                    let end = loop.makePromise(of: Bool.self)
+                    channel.close(promise: nil)
+                    channel.closeFuture.whenComplete { _ in end.succeed(true) }
+                    loop.scheduleTask(in: .seconds(3)) { end.succeed(false) }
+                    return end.futureResult
+                }.get()
+                #expect(isClosed)
+            }
+        }
+    }
+
     /// What a server ends after its answer.
     private enum End: Sendable {
         case nothing
         case tls
         /// Without a word in TLS.
         case connection
+        /// Its reading, which it tells.
+        case reading(AsyncStream<Void>.Continuation)
     }
 
     /// Runs `body` with the port of a server that has `certificate`, and the path of a file with the authority of the
@@ -192,6 +222,7 @@ import Testing
             written.futureResult.assumeIsolated().whenSuccess { [end] in
                 switch end {
                 case .nothing: break
+                case .reading(let ended): channel.setOption(.autoRead, value: false).whenComplete { _ in ended.yield() }
                 case .tls: channel.close(promise: nil)
                 case .connection:
                     // From there on towards the socket, past TLS itself.
