@@ -208,7 +208,8 @@ final class DownloadTarget: Sendable {
             try part.withLock { part throws(Errno) in
                 guard part.isWanted, let old = part.name, let file = part.file else { throw Errno.canceled }
                 try files.rename(directory.descriptor, old, name, replacing)
-                part.name = name
+                // A file that has replaced another is not removed any more: both would be lost.
+                part.name = replacing ? nil : name
                 do throws(Errno) {
                     if try isOpen(file, under: name) { return }
                 } catch  where error == .noSuchFileOrDirectory {}

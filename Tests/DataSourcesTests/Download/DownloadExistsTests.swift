@@ -1,8 +1,10 @@
 import DataSources
 import DeferredKit
+import Dispatch
 import Foundation
 import Glibc
 import JobModel
+import SystemPackage
 import Testing
 import TestOrigin
 
@@ -62,6 +64,31 @@ import TestOrigin
             let result = try await bench.result(source, job: 3)
             #expect(result["path"]?.string == bench.downloads + "/x")
             #expect(bench.bytes(of: bench.downloads + "/x") == Array("ABCDEF".utf8))
+        }
+    }
+
+    /// A cancel that comes once the new file has replaced the old one removes neither.
+    @Test(arguments: ["replace", "validate"])
+    func file_isThere_whenCancelComesBehindItsRename(exists: String) async throws {
+        let (syncs, begun) = AsyncStream.makeStream(of: Void.self)
+        let turnstile = DispatchSemaphore(value: 0)
+        var files = FileOperations.real
+        files.sync = { file throws(Errno) in
+            if try FileOperations.real.statusOfOpen(file).isDirectory {
+                begun.yield()
+                turnstile.wait()
+            }
+            try FileOperations.real.sync(file)
+        }
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")], files: files) { origin, bench in
+            let path = bench.root + "/x"
+            try bench.write(Array("old".utf8), to: path)
+            let deferred = try bench.start(.download(origin.url("/x"), to: path, ["exists": .string(exists)]))
+            for await _ in syncs { break }
+            deferred.cancel()
+            turnstile.signal()
+            await #expect(throws: CancellationError.self) { try await deferred.get() }
+            #expect(bench.bytes(of: path) == Array("new".utf8))
         }
     }
 
