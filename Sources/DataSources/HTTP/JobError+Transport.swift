@@ -94,7 +94,6 @@ extension JobError {
         case NIOSSLError.noSuchFilesystemObject: return "there is no such file"
         case NIOSSLError.failedToLoadCertificate: return "it has no valid certificate"
         case NIOSSLError.failedToLoadPrivateKey: return "it has no valid key"
-        case NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])): return "the connection was closed"
         default: break
         }
         let text = "\(error)"
@@ -107,7 +106,8 @@ extension JobError {
     static func isClosed(_ error: any Error) -> Bool {
         switch error {
         case TransferError.closed, NIOSSLError.uncleanShutdown, ChannelError.ioOnClosedChannel,
-            ChannelError.alreadyClosed, ChannelError.eof:
+            ChannelError.alreadyClosed, ChannelError.eof,
+            NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])):
             true
         case let error as IOError: [ECONNRESET, EPIPE].contains(error.errnoCode)
         default: false

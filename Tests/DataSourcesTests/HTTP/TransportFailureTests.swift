@@ -17,10 +17,16 @@ import TestOrigin
         }
     }
 
-    @Test func message_isPlain_whenTheServerClosesDuringTheHandshake() throws {
+    @Test func failure_isNetwork_whenServerClosesDuringTheHandshake() async throws {
+        try await Workbench.run(against: { _, _ in [.close] }) { origin, bench in
+            let error = try await bench.failure(.source("url", "https://127.0.0.1:\(origin.port)/"))
+            #expect(error.kind == .network && error.isRetryable, "\(error)")
+        }
+    }
+
+    @Test func message_isPlain_whenTheReasonIsTechnical() throws {
         let url = try #require(RequestURL("https://a.example/"))
         let failures: [(any Error, String)] = [
-            (NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])), "(the connection was closed)"),
             (NIOSSLError.handshakeFailed(.syscallError), "(the reason is unknown)"),
             (Inflater.Failure.damaged("incorrect header check"), "(incorrect header check)"),
             (Inflater.Failure.truncated, "(it ends too early)"),
