@@ -207,7 +207,7 @@ final class DownloadTarget: Sendable {
         do throws(Errno) {
             try part.withLock { part throws(Errno) in
                 guard part.isWanted, let old = part.name, let file = part.file else { throw Errno.canceled }
-                try files.rename(directory.descriptor, old, name, replacing)
+                try files.move(directory.descriptor, old, name, replacing: replacing)
                 // A file that has replaced another is not removed any more: both would be lost.
                 part.name = replacing ? nil : name
                 do throws(Errno) {

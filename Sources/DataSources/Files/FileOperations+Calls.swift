@@ -53,8 +53,20 @@ extension FileOperations {
 
     func truncate(_ file: Int32, to size: Int64) throws(Errno) { _ = try Self.call { ftruncate(file, off_t(size)) } }
 
-    package func link(_ directory: Int32, _ name: String, _ newName: String) throws(Errno) {
-        _ = try Self.call { linkat(directory, name, directory, newName, 0) }
+    /// Renames a file, on any file system; fails with EEXIST if the new name exists, unless it is to be replaced.
+    func move(_ directory: Int32, _ name: String, _ newName: String, replacing: Bool) throws(Errno) {
+        do throws(Errno) {
+            try rename(directory, name, newName, replacing)
+        } catch  where error == .invalidArgument && !replacing {
+            do throws(Errno) {
+                // Fails in the same way.
+                try link(directory, name, newName)
+            } catch  where [.notPermitted, .noFunction, .notSupported].contains(error) {
+                // Without links either, a name that appeared in the last moment is replaced.
+                return try rename(directory, name, newName, true)
+            }
+            try unlink(directory, name)
+        }
     }
 
     func removeDirectory(_ directory: Int32, _ name: String) throws(Errno) {

@@ -63,18 +63,16 @@ package struct FileOperations: Sendable {
             _ = try Self.call { deferd_set_access_list(file, asDefault ? 1 : 0, bytes, bytes.count) }
         }
     package var groups: @Sendable (_ user: UInt32) -> Set<UInt32> = Self.systemGroups
-    /// Renames a file; fails with EEXIST if the new name exists, unless it is to be replaced.
+    /// Renames a file; fails with EEXIST if the new name exists, unless it is to be replaced. Some file systems only replace.
     package var rename:
         @Sendable (_ directory: Int32, _ name: String, _ newName: String, _ replacing: Bool) throws(Errno) -> Void = {
             directory, name, newName, replacing throws(Errno) in
-            do throws(Errno) {
-                _ = try Self.call { deferd_rename(directory, name, newName, replacing) }
-            } catch  where error == .invalidArgument && !replacing {
-                // On a file system without that flag, a link fails in the same way.
-                _ = try Self.call { linkat(directory, name, directory, newName, 0) }
-                _ = try Self.call { unlinkat(directory, name, 0) }
-            }
+            _ = try Self.call { deferd_rename(directory, name, newName, replacing) }
         }
+    package var link: @Sendable (_ directory: Int32, _ name: String, _ newName: String) throws(Errno) -> Void = {
+        directory, name, newName throws(Errno) in
+        _ = try Self.call { linkat(directory, name, directory, newName, 0) }
+    }
     package var unlink: @Sendable (_ directory: Int32, _ name: String) throws(Errno) -> Void = {
         directory, name throws(Errno) in
         _ = try Self.call { unlinkat(directory, name, 0) }

@@ -101,6 +101,21 @@ import TestOrigin
         }
     }
 
+    /// Such are those of some virtual machines, and some in user space.
+    @Test(arguments: [EPERM, ENOSYS, EOPNOTSUPP])
+    func file_getsItsName_whereItsFileSystemCanOnlyReplace(code: Int32) async throws {
+        var files = FileOperations.real
+        files.rename = { directory, name, newName, replacing throws(Errno) in
+            if !replacing { throw Errno.invalidArgument }
+            try FileOperations.real.rename(directory, name, newName, replacing)
+        }
+        files.link = { _, _, _ throws(Errno) in throw Errno(rawValue: code) }
+        try await run(files: files) { origin, bench in
+            _ = try await bench.result(source(origin))
+            #expect(bench.names(below: bench.downloads) == ["new", "new/x"])
+        }
+    }
+
     /// The system tells once that it could not write, and that is while the last bytes come in.
     @Test func failure_isStorage_whenSyncFailsAtTheEnd() async throws {
         let (gate, failing) = (OriginGate(), DispatchSemaphore(value: 0))
