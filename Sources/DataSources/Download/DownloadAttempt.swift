@@ -71,7 +71,7 @@ final class DownloadAttempt: Sendable {
             try await transfer.control.wait { promise in end.upon { _ in promise.succeed(()) } }
         }
         if path.name.isEmpty {
-            let earlier = checkpoint.flatMap { $0.directory == path.directory ? $0.name : nil }
+            let earlier = checkpoint.flatMap { $0.directory == path.directory && $0.isFrom(spec) ? $0.name : nil }
             path.name = if let earlier { earlier } else { try await nameFromServer() }
         }
         return try await onFileThread { [path] (files) throws(JobError) in

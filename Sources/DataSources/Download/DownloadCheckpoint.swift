@@ -48,6 +48,9 @@ extension DownloadCheckpoint {
 
     func isAbout(_ target: DownloadTarget) -> Bool { directory == target.path.directory && name == target.name }
 
+    /// Whether it is of the URL of `spec` or one of its mirrors.
+    func isFrom(_ spec: DownloadSpec) -> Bool { spec.sources.contains { Masking.masked(url: $0) == url } }
+
     /// The path of the file, if `owner` may still write there.
     func path(of owner: UInt32, below directories: DownloadDirectories) throws(JobError) -> DownloadPath {
         try directories.path(directory + "/" + name, owner: owner)

@@ -41,7 +41,7 @@ struct DownloadDirectories: Sendable {
 
     /// A single directory, which a program chose.
     init(_ directory: String) throws(JobError) {
-        self.directory = try Root(directory, key: "the source's directory")
+        self.directory = try Root(directory, key: "the source's directory", mayBeRoot: true)
         roots = []
         isSystemInstance = false
     }

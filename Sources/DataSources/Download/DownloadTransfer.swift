@@ -73,9 +73,7 @@ final class DownloadTransfer {
 
     /// Reopens the `.part` of an earlier attempt; throws if the transfer is stopped meanwhile.
     private func reopen() async throws(JobError) {
-        guard let checkpoint, checkpoint.name == target.name,
-            spec.sources.contains(where: { Masking.masked(url: $0) == checkpoint.url })
-        else { return }
+        guard let checkpoint, checkpoint.name == target.name, checkpoint.isFrom(spec) else { return }
         let size = await transfer.userFiles.run { [target] in target.reopenPart(of: checkpoint) }
         guard let size,
             let part = try await DownloadedPart(reopened: target, size: size, checkpoint, spec.checksum, transfer)

@@ -123,7 +123,8 @@ public struct DownloadSource: DataSource {
     private func checked() throws(SourceError) -> (DownloadSpec, DownloadDirectories) {
         var (path, directory) = (path, directory)
         if directory == nil, path.hasPrefix("/"), let slash = path.lastIndex(of: "/") {
-            (directory, path) = (String(path[..<slash]), String(path[path.index(after: slash)...]))
+            directory = slash == path.startIndex ? "/" : String(path[..<slash])
+            path = String(path[path.index(after: slash)...])
         }
         let directories: DownloadDirectories
         do throws(JobError) {

@@ -107,6 +107,27 @@ import TestOrigin
         }
     }
 
+    @Test func path_mayLieInTheRootDirectory() async throws {
+        let error = try await failure(of: DownloadSource("http://127.0.0.1:1/x", to: "/usr").start())
+        #expect(error.code == .exists && error.message.contains("\"/usr\" is a directory"), "\(error)")
+    }
+
+    /// Two files that their servers name, below one directory.
+    @Test func file_hasItsOwnName_whenAnotherBrokeOff() async throws {
+        let script: ScriptedOrigin.Script = { request, count in
+            let cut = Misbehaviour.cut(Self.body, times: request.path == "/a.iso" ? 1 : 0, etag: "\"a\"")
+            return cut(request, count)
+        }
+        try await ScriptedOrigin.run(script) { origin in
+            try await withDirectory { path in
+                _ = try await failure(of: DownloadSource(origin.url("/a.iso"), to: "isos/", in: path).start())
+                #expect(names(path) == ["isos", "isos/a.iso.part"])
+                let file = try await DownloadSource(origin.url("/b.iso"), to: "isos/", in: path).start().get()
+                #expect(file.path == path + "/isos/b.iso")
+            }
+        }
+    }
+
     // MARK: Requests
 
     @Test func request_isSentAsDescribed() async throws {
