@@ -8,7 +8,7 @@ import Logging
 /// Everything that can be configured, with its defaults.
 struct Configuration: Sendable {
     var socketPath: String
-    var socketMode: UInt32 = 0o660
+    var socketMode: UInt32
     var socketGroup: String?
     var stateDirectory: String
     /// The connection string of the PostgreSQL database with the jobs; nil for SQLite in the state directory.
@@ -52,6 +52,8 @@ struct Configuration: Sendable {
     init(of instance: Instance) {
         isSystemInstance = instance.isSystem
         socketPath = instance.socketPath
+        // A user's own instance runs commands as its owner, also for users who share the owner's group.
+        socketMode = instance.isSystem ? 0o660 : 0o600
         stateDirectory = instance.stateDirectory
         http.userAgent = Self.userAgent
         downloads = DownloadSettings()

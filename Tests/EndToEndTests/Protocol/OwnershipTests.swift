@@ -102,6 +102,20 @@ import Testing
         }
     }
 
+    @Test func userInstance_refusesOtherUsers_ofItsGroup() async throws {
+        try await Household.with { household in
+            chmod(household.directory.path, 0o711)
+            let other = User(uid: 64_002, groups: [getegid()])
+            for (configuration, isAdmitted) in [("", false), ("socket: {mode: \"0660\"}", true)] {
+                let daemon = try await household.start(configuration: configuration, flags: ["--instance", "user"])
+                let wire = try other.connect(to: daemon)
+                let you = try? await wire.call("server.info")["you"]
+                #expect(you == (isAdmitted ? ["uid": 64_002, "admin": false] : nil))
+                try await daemon.stop()
+            }
+        }
+    }
+
     @Test func ordinaryUser_runsAnInstanceOfTheirOwn() async throws {
         try await Stage.with {
             try await TemporaryDirectory.with { directory in
