@@ -137,26 +137,17 @@ struct StartRate: ExpressibleByArgument, Sendable {
     }
 }
 
-/// The IANA name of this process's time zone.
+/// The time zone of this process, as schedules name it.
 enum LocalZone {
-    /// The name that TZ, /etc/timezone or the link /etc/localtime gives; nil for UTC, and if none of them names a zone.
-    static func name(
-        environment: [String: String] = ProcessInfo.processInfo.environment, root: String = ""
-    ) -> String? {
-        let found: String?
-        if let zone = environment["TZ"], !zone.isEmpty {
-            found = zone.first == ":" ? String(zone.dropFirst()) : zone
-        } else if let bytes = try? String(contentsOfFile: root + "/etc/timezone", encoding: .utf8) {
-            found = bytes.split(whereSeparator: \.isWhitespace).first.map(String.init)
-        } else {
-            found = realpath(root + "/etc/localtime", nil).map { path in
-                defer { free(path) }
-                return String(cString: path)
-            }
+    /// The zone that TZ names, or else `local`, the daemon's word for the zone of the machine.
+    static func name(variable: String?, root: String = "") throws(CommandFailure) -> String {
+        var zone = variable ?? ""
+        if zone.first == ":" { zone.removeFirst() }
+        if zone.isEmpty || zone == "/etc/localtime" { return "local" }
+        if let directory = zone.firstRange(of: "zoneinfo/") { zone.removeSubrange(..<directory.upperBound) }
+        guard !zone.hasPrefix("/"), access(root + "/usr/share/zoneinfo/" + zone, R_OK) == 0 else {
+            throw CommandFailure(.usage, "TZ names no time zone with \"\(zone)\"; name one with --zone.")
         }
-        guard let found else { return nil }
-        let name = found.firstRange(of: "zoneinfo/").map { String(found[$0.upperBound...]) } ?? found
-        let isKnown = access(root + "/usr/share/zoneinfo/" + name, R_OK) == 0
-        return isKnown && !name.hasPrefix("/") && !["UTC", "Etc/UTC"].contains(name) ? name : nil
+        return zone
     }
 }

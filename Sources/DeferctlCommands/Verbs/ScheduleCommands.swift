@@ -39,7 +39,8 @@ struct ScheduleAddCommand: DaemonCommand {
 
     @Option(
         help: .value(
-            "name", "The time zone of the calendar, such as Europe/Berlin (default: local, that of this machine)."))
+            "name",
+            "The time zone of the calendar, such as Europe/Berlin (default: local, that of TZ or of the machine)."))
     var zone: String?
 
     @Option(help: .value("which", "For times that passed while no daemon ran: last (one job), none or all."))
@@ -74,18 +75,23 @@ struct ScheduleAddCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let written: JSON? = line.isEmpty ? try await writtenSpec(invocation) : JSON?.none
-        let zone = zone == nil || zone == "local" ? LocalZone.name() : zone
         var settings: JSONObject = [
             "catchUp": catchUp?.rawValue.json, "overlap": overlap?.rawValue.json,
             "suspended": suspended ? true : JSON?.none,
             "every": every?.seconds.json, "calendar": every == nil ? (calendar ?? "@daily").json : JSON?.none,
-            "zone": every == nil ? zone?.json : JSON?.none,
+            "zone": try every == nil ? zoneName().json : JSON?.none,
         ]
         return try await invocation.showSchedule { client in
             settings["spec"] =
                 if let written { written } else { try await commandSpec(for: client, invocation.console) }
             return try await client.setSchedule(name, settings)
         }
+    }
+
+    private func zoneName() throws(CommandFailure) -> String {
+        if let zone, zone != "local" { return zone }
+        // As the program was started: --utc, which is about what is shown, has set TZ since.
+        return try LocalZone.name(variable: Surroundings().environment["TZ"])
     }
 
     private func writtenSpec(_ invocation: Invocation) async throws -> JSON {

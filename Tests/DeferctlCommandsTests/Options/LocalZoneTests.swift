@@ -9,20 +9,18 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: root) }
         let zones = root + "/usr/share/zoneinfo/Europe"
         try FileManager.default.createDirectory(atPath: zones, withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(atPath: root + "/etc", withIntermediateDirectories: true)
-        for zone in ["Berlin", "Paris"] { try Data().write(to: URL(filePath: "\(zones)/\(zone)")) }
-        func name(_ variable: String? = nil) -> String? {
-            LocalZone.name(environment: variable.map { ["TZ": $0] } ?? [:], root: root)
+        try Data().write(to: URL(filePath: "\(zones)/Paris"))
+        for variable in [nil, "", ":", ":/etc/localtime", "/etc/localtime"] {
+            #expect(try LocalZone.name(variable: variable, root: root) == "local")
         }
-        #expect(name() == nil)
-        #expect(name("Europe/Paris") == "Europe/Paris")
-        #expect(name(":Europe/Paris") == "Europe/Paris")
-        #expect(name("CET-1CEST") == nil)
-        #expect(name("../Europe/Paris") == nil)
-        try FileManager.default.createSymbolicLink(
-            atPath: root + "/etc/localtime", withDestinationPath: "\(zones)/Berlin")
-        #expect(name() == "Europe/Berlin")
-        try Data("Europe/Paris\n".utf8).write(to: URL(filePath: root + "/etc/timezone"))
-        #expect(name() == "Europe/Paris")
+        for variable in ["Europe/Paris", ":Europe/Paris", ":/usr/share/zoneinfo/Europe/Paris"] {
+            #expect(try LocalZone.name(variable: variable, root: root) == "Europe/Paris")
+        }
+        for variable in ["CET-1CEST", "Europe/Pariss", "../Europe/Paris", "/tmp/Paris"] {
+            let failure = #expect(throws: CommandFailure.self) {
+                try LocalZone.name(variable: variable, root: root)
+            }
+            #expect(failure?.status == .usage && failure?.message.contains("--zone") == true)
+        }
     }
 }

@@ -63,6 +63,22 @@ import Testing
         }
     }
 
+    @Test func deferctl_addsInTheLocalZone_alsoWithUTC() async throws {
+        try await Daemon.run { daemon in
+            let wire = try daemon.connect()
+            for (options, zone, name) in [
+                ([], "", "local"), ([], ":/etc/localtime", "local"), (["--utc"], "Europe/Berlin", "Europe/Berlin"),
+                (["--zone", "UTC"], "CET-1CEST", "UTC"),
+            ] as [([String], String, String)] {
+                let run = try await ChildProcess.run(
+                    [BuiltProgram.deferctl, "--socket", daemon.socket, "schedule", "add", "s", "--daily"] + options
+                        + [#"{"source":{"type":"value","value":1}}"#], environment: ["TZ": zone])
+                #expect(run.end == .code(0), "\(run.errors)")
+                #expect(try await wire.call("schedule.get", ["schedule": "s"])["zone"]?.string == name)
+            }
+        }
+    }
+
     @Test func deferctl_addsShowsRunsAndRemovesSchedules() async throws {
         try await Daemon.run { daemon in
             func deferctl(_ words: String..., end: ChildProcess.End = .code(0)) async throws -> String {
