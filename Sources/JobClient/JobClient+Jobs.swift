@@ -49,6 +49,13 @@ extension JobClient {
 
     /// Waits until all jobs are finished, at most `timeout` seconds, and returns them in the same order with whole results.
     public func wait(_ jobs: [Int64], timeout: Double? = nil) async throws(JobClientError) -> [JobSnapshot] {
+        try await wait(jobs, timeout: timeout, isWhole: true)
+    }
+
+    /// The same; if `isWhole` is false, results that are too long for a job object are left out.
+    package func wait(
+        _ jobs: [Int64], timeout: Double?, isWhole: Bool
+    ) async throws(JobClientError) -> [JobSnapshot] {
         var seen: Set<Int64> = []
         let different = jobs.filter { seen.insert($0).inserted }
         var finished: [Int64: JobSnapshot] = [:]
@@ -57,7 +64,9 @@ extension JobClient {
             let part = different[first..<min(first + Self.mostAwaited, different.count)]
             let left = timeout.map { first == 0 ? $0 : max(0, $0 - start.duration(to: .now) / .seconds(1)) }
             let answer = try await call(.jobWait, ["jobs": .array(part.map(\.json)), "timeout": left?.json])
-            for job in try Self.snapshots(.jobWait, answer) { finished[job.id] = try await completed(job) }
+            for job in try Self.snapshots(.jobWait, answer) {
+                finished[job.id] = try await isWhole ? completed(job) : job
+            }
         }
         return jobs.compactMap { finished[$0] }
     }

@@ -109,6 +109,23 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         #expect(status == .jobFailed)
     }
 
+    @Test(arguments: [["1"], ["--state", "running"]]) func wait_readsNoLongResults_whenItPrintsStates(
+        jobs: [String]
+    ) async throws {
+        let asked = Mutex<[String?]>([])
+        let command = try #require(try DeferctlCommand.parseAsRoot(["wait"] + jobs) as? WaitCommand)
+        let status = try await FakeDaemon.with { daemon in
+            while let call = daemon.call() {
+                asked.withLock { $0.append(call["method"]?.string) }
+                daemon.answer(call, ["jobs": [job(1, "succeeded", ["resultSize": 5_000_000]).json]])
+            }
+        } _: { path in
+            try await command.perform(
+                Invocation(socket: DaemonSocket(flag: path), writesJSON: false, console: Console()))
+        }
+        #expect(status == .ok && !asked.withLock { $0 }.contains("job.result"))
+    }
+
     @Test func follow_asksNothingMore_whenAllJobsWereFinished() async throws {
         let jobs = try await FakeDaemon.with { daemon in
             if let call = daemon.call() { daemon.answer(call, watch(job(1, "succeeded"))) }

@@ -110,7 +110,8 @@ struct DaemonConnection: Sendable {
                     // The error does not say which job is missing.
                     let before = missing.count
                     for job in Set(present).sorted() {
-                        do throws(JobClientError) { _ = try await client.get(job) } catch {
+                        // Whether it exists: unlike this call, `get` would read a long result too.
+                        do throws(JobClientError) { _ = try await client.call("job.get", ["job": job.json]) } catch {
                             guard error.isNotFound else { throw error }
                             let failure = CommandFailure(error)
                             present.removeAll { $0 == job }

@@ -62,7 +62,7 @@ struct WaitCommand: DaemonCommand {
         case .jobs(let jobs):
             let (ended, missing) = try await invocation.withDaemon(Interruption(from: "wait", jobs: jobs)) {
                 try await invocation.connection.keeping($0, jobs) { client, present in
-                    try await client.wait(present, timeout: rest())
+                    try await client.wait(present, timeout: rest(), isWhole: invocation.writesJSON)
                 }
             }
             let finished = ended ?? []
@@ -85,7 +85,7 @@ struct WaitCommand: DaemonCommand {
                 let missing = try await connection.keeping(client, jobs) { client, open in
                     while !open.isEmpty {
                         let part = Array(open.prefix(1000))
-                        let finished = try await client.wait(part, timeout: rest())
+                        let finished = try await client.wait(part, timeout: rest(), isWhole: false)
                         for job in finished { counts[job.state, default: 0] += 1 }
                         open.removeFirst(part.count)
                     }
