@@ -10,7 +10,11 @@ struct Invocation: Sendable {
     let writesJSON: Bool
     let console: Console
 
-    var connection: DaemonConnection { DaemonConnection(path: socket.path) { [console] in console.say($0) } }
+    var connection: DaemonConnection { connection(until: nil) }
+
+    func connection(until deadline: ContinuousClock.Instant?) -> DaemonConnection {
+        DaemonConnection(path: socket.path, deadline: deadline) { [console] in console.say($0) }
+    }
 
     /// Connects, runs `body`, and closes the connection. If no daemon can be reached, the error says how to start one.
     func withDaemon<Value>(_ body: (JobClient) async throws -> Value) async throws -> Value {

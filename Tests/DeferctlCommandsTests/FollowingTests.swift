@@ -53,7 +53,7 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
             shown.withLock { $0 } == ["1 running", "2 running", "2 succeeded", "1 queued", "1 running", "1 failed"])
         #expect(
             said.withLock { $0 } == [
-                "The daemon went away; waiting up to 30 s for it to come back.", "The daemon is back.",
+                "The daemon went away; waiting for it to come back.", "The daemon is back.",
             ])
     }
 
@@ -124,6 +124,20 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
                 Invocation(socket: DaemonSocket(flag: path), writesJSON: false, console: Console()))
         }
         #expect(status == .ok && !asked.withLock { $0 }.contains("job.result"))
+    }
+
+    @Test func keeping_endsInTime_whenTheDaemonStaysAway() async throws {
+        let failure = try await FakeDaemon.with { daemon in
+            _ = daemon.call()
+        } _: { path in
+            try await JobClient.withConnection(path: path) { client in
+                let connection = DaemonConnection(path: path, deadline: .now) { _ in }
+                return await #expect(throws: CommandFailure.self) {
+                    _ = try await connection.keeping(client) { try await $0.wait([1], timeout: 0) }
+                }
+            }
+        }
+        #expect(failure?.status == .tryAgain)
     }
 
     @Test func follow_asksNothingMore_whenAllJobsWereFinished() async throws {

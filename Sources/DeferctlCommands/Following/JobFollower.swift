@@ -80,6 +80,8 @@ struct DaemonConnection: Sendable {
     static let patience = Duration.seconds(30)
 
     let path: String
+    /// When the user's own patience ends; nil if only ``patience`` counts.
+    var deadline: ContinuousClock.Instant?
     let say: @Sendable (String) async -> Void
 
     /// Runs `body` with `client`, and again with a new connection each time the daemon goes away.
@@ -87,8 +89,8 @@ struct DaemonConnection: Sendable {
         do {
             return try await body(client)
         } catch let error as JobClientError where error.isLossOfDaemon {}
-        await say("The daemon went away; waiting up to 30 s for it to come back.")
-        return try await reconnect().closing { client in
+        await say("The daemon went away; waiting for it to come back.")
+        return try await reconnectInTime().closing { client in
             await say("The daemon is back.")
             return try await keeping(client, body)
         }
@@ -126,6 +128,22 @@ struct DaemonConnection: Sendable {
             return nil
         }
         return (value, missing)
+    }
+
+    private func reconnectInTime() async throws -> JobClient {
+        guard let deadline else { return try await reconnect() }
+        return try await withThrowingTaskGroup(of: JobClient.self) { group in
+            group.addTask { try await reconnect() }
+            group.addTask {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                throw CommandFailure(
+                    .tryAgain,
+                    "The daemon at \(path) did not come back in time; its jobs go on when it is started again.")
+            }
+            defer { group.cancelAll() }
+            guard let client = try await group.next() else { throw CancellationError() }
+            return client
+        }
     }
 
     private func reconnect() async throws -> JobClient {

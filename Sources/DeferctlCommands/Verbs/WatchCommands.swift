@@ -61,7 +61,7 @@ struct WaitCommand: DaemonCommand {
         switch try selection.jobs {
         case .jobs(let jobs):
             let (ended, missing) = try await invocation.withDaemon(Interruption(from: "wait", jobs: jobs)) {
-                try await invocation.connection.keeping($0, jobs) { client, present in
+                try await invocation.connection(until: deadline).keeping($0, jobs) { client, present in
                     try await client.wait(present, timeout: rest(), isWhole: invocation.writesJSON)
                 }
             }
@@ -72,7 +72,7 @@ struct WaitCommand: DaemonCommand {
             let ends = ["succeeded", "failed", "cancelled"]
             let interruption = Interruption(farewell: "Detached; the jobs go on.")
             let (answer, missing) = try await invocation.withDaemon(interruption) { client -> (JSON, [ExitStatus]) in
-                let connection = invocation.connection
+                let connection = invocation.connection(until: deadline)
                 if filter.states.allSatisfy({ JobState(rawValue: $0)?.isTerminal ?? false }) {
                     let answer = try await connection.keeping(client) {
                         try await $0.wait(forAll: filter, timeout: rest())

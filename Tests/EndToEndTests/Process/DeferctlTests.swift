@@ -55,6 +55,19 @@ import Testing
         }
     }
 
+    @Test func wait_endsInTime_whenTheDaemonIsAway() async throws {
+        try await Household.with { household in
+            let daemon = try await household.start()
+            let wire = try daemon.connect()
+            let job = try await wire.submit(.timer(1000))
+            let wait = try ChildProcess(
+                [BuiltProgram.deferctl, "--socket", daemon.socket, "wait", "--timeout", "3", String(job)])
+            try await wire.eventually { $0["connections"] == 2 }
+            try await daemon.crash()
+            #expect(try await wait.end() == .code(75), "\(wait.errorText)")
+        }
+    }
+
     @Test func longResult_isPrinted_whenTheDaemonRestarts() async throws {
         try await GuidedOrigin.withHousehold { origin, household in
             let daemon = try await household.start()
