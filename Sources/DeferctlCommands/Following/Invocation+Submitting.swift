@@ -38,19 +38,8 @@ extension Invocation {
     private func submit(
         _ spec: JSON?, orElse other: SpecMaker, to client: JobClient
     ) async throws(CommandFailure) -> JobClient.Submission {
-        var unknown: JobClientError?
-        if let spec {
-            do { return try await client.submit(spec) } catch {
-                guard error.mistakes.contains(where: { $0.pointer.tokens.suffix(2) == ["source", "program"] }) else {
-                    throw CommandFailure(submitting: error)
-                }
-                unknown = error
-            }
-        }
-        let command = try await other(client)
-        do { return try await client.submit(command) } catch {
-            // A user who may not run commands has misspelt a name.
-            throw CommandFailure(submitting: error.rpc?.kind == "forbidden" ? unknown ?? error : error)
+        try await client.send(spec, orElse: other, failing: CommandFailure.init(submitting:)) {
+            spec throws(JobClientError) in try await client.submit(spec)
         }
     }
 
@@ -85,6 +74,30 @@ extension Invocation {
         if job.isSucceeded { try await write?(job) }
         let status = report(job)
         return status == .jobFailed ? ExitStatus(programOf: job) ?? status : status
+    }
+}
+
+extension JobClient {
+    /// Calls `send` with a spec that names a program, and if the daemon has none of that name, or if `spec` is nil, with the
+    /// one that `other` makes.
+    func send<Answer>(
+        _ spec: JSON?, orElse other: Invocation.SpecMaker, failing failure: (JobClientError) -> CommandFailure,
+        _ send: (JSON) async throws(JobClientError) -> Answer
+    ) async throws(CommandFailure) -> Answer {
+        var unknown: JobClientError?
+        if let spec {
+            do { return try await send(spec) } catch {
+                guard error.mistakes.contains(where: { $0.pointer.tokens.suffix(2) == ["source", "program"] }) else {
+                    throw failure(error)
+                }
+                unknown = error
+            }
+        }
+        let command = try await other(self)
+        do { return try await send(command) } catch {
+            // A user who may not run commands has misspelt a name.
+            throw failure(error.rpc?.kind == "forbidden" ? unknown ?? error : error)
+        }
     }
 }
 

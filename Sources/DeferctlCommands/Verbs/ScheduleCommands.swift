@@ -25,8 +25,9 @@ struct ScheduleAddCommand: DaemonCommand {
         """
         A schedule runs a command, which follows --, or submits the job spec in the file SPEC, which - reads from \
         standard input; an argument that begins with { is the spec itself. A spec's strings may contain \
-        {{schedule/name}} and {{schedule/time}}. In a daemon of your own, a command runs as by the verb run: in this \
-        directory, with this environment. The system's daemon runs the program of that name in its configuration.
+        {{schedule/name}} and {{schedule/time}}. The command is what it is for the verb run: the name of a program in \
+        the daemon's configuration, or else, in a daemon of your own, a command that runs in this directory, with this \
+        environment.
 
         --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
         @hourly, @daily (also @midnight), @weekly, @monthly or @yearly (also @annually).
@@ -75,16 +76,27 @@ struct ScheduleAddCommand: DaemonCommand {
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let written: JSON? = line.isEmpty ? try await writtenSpec(invocation) : JSON?.none
-        var settings: JSONObject = [
+        let settings: JSONObject = [
             "catchUp": catchUp?.rawValue.json, "overlap": overlap?.rawValue.json,
             "suspended": suspended ? true : JSON?.none,
             "every": every?.seconds.json, "calendar": every == nil ? (calendar ?? "@daily").json : JSON?.none,
             "zone": try every == nil ? zoneName().json : JSON?.none,
         ]
         return try await invocation.showSchedule { client in
-            settings["spec"] =
-                if let written { written } else { try await commandSpec(for: client, invocation.console) }
-            return try await client.setSchedule(name, settings)
+            func set(_ spec: JSON) async throws(JobClientError) -> JSON {
+                var settings = settings
+                settings["spec"] = spec
+                return try await client.setSchedule(name, settings)
+            }
+            if let written { return try await set(written) }
+            // Only commands run in a directory of the caller's choice.
+            let isCommand = line.first?.contains("/") == true || surroundings.namesDirectory
+            return try await client.send(
+                isCommand ? nil : spec(source: surroundings.named(line)),
+                orElse: { client throws(CommandFailure) in
+                    let isOwn = await Surroundings.mayBeSent(to: client)
+                    return spec(source: try surroundings.source(line, isOwn: isOwn, invocation.console))
+                }, failing: { CommandFailure($0) }, set)
         }
     }
 
@@ -105,10 +117,7 @@ struct ScheduleAddCommand: DaemonCommand {
     }
 
     /// The spec of a job that runs the command; its braces are no expressions.
-    private func commandSpec(for client: JobClient, _ console: Console) async throws(CommandFailure) -> JSON {
-        let isOwn = await Surroundings.mayBeSent(to: client)
-        let isCommand = isOwn || surroundings.namesDirectory || line.first?.contains("/") == true
-        let source = isCommand ? try surroundings.source(line, isOwn: isOwn, console) : surroundings.named(line)
+    private func spec(source: JSONObject) -> JSON {
         let label = TemplateText.escaped(.string(line.joined(separator: " ").shortened(to: 250)))
         return ["source": TemplateText.escaped(.object(source)), "label": label]
     }

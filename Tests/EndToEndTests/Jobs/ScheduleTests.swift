@@ -63,6 +63,27 @@ import Testing
         }
     }
 
+    @Test func deferctl_addsAConfiguredProgram_alsoInAUsersInstance() async throws {
+        let configuration = "programs:\n  greet: {command: [/bin/echo, hello]}\n"
+        for instance in ["user", "system"] {
+            try await Daemon.run(configuration: configuration, flags: ["--instance", instance]) { daemon in
+                func source(_ line: String...) async throws -> JSON? {
+                    _ = try await daemon.deferctl(["schedule", "add", "s", "--daily", "--"] + line)
+                    return try await daemon.connect().call("schedule.get", ["schedule": "s"])["spec"]?["source"]
+                }
+                let greeting = try await source("greet", "you")
+                #expect(greeting?["program"] == "greet" && greeting?["arguments"] == ["you"], "\(instance)")
+                if instance == "user" {
+                    #expect(try await source("sh", "-c", "true")?["command"]?[1] == "-c")
+                } else {
+                    let unknown = try await daemon.deferctl(
+                        ["schedule", "add", "s", "--daily", "--", "sh"], end: .code(65))
+                    #expect(unknown.errorText.contains("\"sh\""), "\(unknown.errorText)")
+                }
+            }
+        }
+    }
+
     @Test func deferctl_addsInTheLocalZone_alsoWithUTC() async throws {
         try await Daemon.run { daemon in
             let wire = try daemon.connect()
