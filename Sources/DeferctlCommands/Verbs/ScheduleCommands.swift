@@ -117,9 +117,9 @@ struct ScheduleAddCommand: DaemonCommand {
     }
 
     /// The spec of a job that runs the command; its braces are no expressions.
-    private func spec(source: JSONObject) -> JSON {
-        let label = TemplateText.escaped(.string(line.joined(separator: " ").shortened(to: 250)))
-        return ["source": TemplateText.escaped(.object(source)), "label": label]
+    func spec(source: JSONObject) -> JSON {
+        let label = TemplateText.escaped(line.joined(separator: " ")).shortened(to: 256)
+        return ["source": TemplateText.escaped(.object(source)), "label": .string(label)]
     }
 }
 

@@ -109,6 +109,15 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
             ])
     }
 
+    @Test func schedule_hasAValidLabel_whateverTheCommand() throws {
+        for argument in [String(repeating: "{{", count: 120), String(repeating: "x{{", count: 84) + "\"", "é{{\u{1}"] {
+            let command: ScheduleAddCommand = try parsed("schedule", "add", "s", "--daily", "--", "./x", argument)
+            let spec = command.spec(source: ["type": "value", "value": 1])
+            _ = try JobSpecReader.spec(spec, limits: JobLimits())
+            #expect(spec["label"]?.string?.hasPrefix("./x ") == true)
+        }
+    }
+
     @Test func fetch_sendsDataAndFiles_andNothingThatWasNotNamed() async throws {
         func source(_ words: String...) async throws -> JSON {
             let words = ["fetch", "https://a/"] + words
