@@ -66,7 +66,7 @@ private func queue(_ name: String, running: Int) -> JSON {
         let queues = (1...30).map { queue("queue-\($0)", running: $0) }
         for keys in ["", "\u{1B}[B", "?", "oo", "/x", "cc"] {
             var view = view(sample(uptime: 1, running: 5000, queues: queues, jobs: jobs))
-            view.output = (1, "a\nb\u{1B}\n")
+            view.output = (1, "a\r\nb\u{1B}\r\n")
             view.press(keys)
             for (columns, rows) in [(20, 1), (20, 2), (40, 5), (79, 24), (200, 100)] {
                 let screen = lines(view, columns: columns, rows: rows)

@@ -166,8 +166,8 @@ struct JobText {
     var lastLines: [String] { Self.lastLines(job.error?["program"]?["output"]?.string ?? "") }
 
     static func lastLines(_ text: String) -> [String] {
-        text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-            .dropLast(text.hasSuffix("\n") || text.isEmpty ? 1 : 0).suffix(shownLines)
+        text.split(omittingEmptySubsequences: false, whereSeparator: \.endsLine).map(String.init)
+            .dropLast(text.last?.endsLine ?? true ? 1 : 0).suffix(shownLines)
     }
 
     var age: Double? { job.json.time("createdAt").map { now.seconds(since: $0) } }

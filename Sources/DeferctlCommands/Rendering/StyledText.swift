@@ -79,8 +79,13 @@ extension String {
             })
     }
 
-    /// The text in lines of at most `width` columns, broken between words where possible.
+    /// The text in lines of at most `width` columns: lines that are too long are broken, between words where possible.
     func wrapped(to width: Int) -> [String] {
+        split(omittingEmptySubsequences: false, whereSeparator: \.endsLine)
+            .flatMap { String($0).wrappedLine(to: width) }
+    }
+
+    private func wrappedLine(to width: Int) -> [String] {
         let width = Swift.max(1, width)
         guard columns > width else { return [self] }
         var (lines, line) = ([String](), "")
@@ -125,6 +130,9 @@ extension String {
 }
 
 extension Character {
+    /// Whether it is a line feed, also one that belongs to a carriage return.
+    var endsLine: Bool { self == "\n" || self == "\r\n" }
+
     /// 2 columns for wide scripts and pictures, 0 for a combining mark.
     fileprivate var columns: Int {
         guard let first = unicodeScalars.first else { return 0 }

@@ -37,7 +37,7 @@ struct TopPage {
     private func output(of job: Int64, room: Int) -> [String] {
         let head = fit([StyledText("output of job \(job)", .heading)])
         guard let output = view.output, output.job == job else { return [head] }
-        let lines = output.text.split(separator: "\n", omittingEmptySubsequences: false).suffix(room + 1)
+        let lines = output.text.split(omittingEmptySubsequences: false, whereSeparator: \.endsLine).suffix(room + 1)
             .map { fit([StyledText(String($0).sanitized)]) }
         return [head] + (lines.last == "" ? lines.dropLast() : lines).suffix(room)
     }

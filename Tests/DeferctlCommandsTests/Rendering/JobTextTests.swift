@@ -7,6 +7,15 @@ import Testing
 @Suite struct JobTextTests {
     @Test(
         arguments: [
+            ("", []), ("a", ["a"]), ("a\nb\n", ["a", "b"]), ("a\r\nb\r\n", ["a", "b"]), ("a\n\n", ["a", ""]),
+            ("1 %\r2 %\n", ["1 %\r2 %"]),
+        ] as [(String, [String])])
+    func lastLines_endWithLineFeeds(text: String, lines: [String]) {
+        #expect(JobText.lastLines(text) == lines)
+    }
+
+    @Test(
+        arguments: [
             (["type": "url", "url": "https://a/"], "https://a/"),
             (["type": "url", "url": "https://a/", "method": "POST"], "POST https://a/"),
             (["type": "url", "url": "https://a/", "method": "GET"], "https://a/"),
