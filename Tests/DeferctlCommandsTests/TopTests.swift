@@ -1,3 +1,4 @@
+import FakeDaemon
 import JobClient
 import JobModel
 import Testing
@@ -91,6 +92,30 @@ private func queue(_ name: String, running: Int) -> JSON {
         #expect(view.rate("totals", "succeeded") == nil)
         view.append(sample(uptime: 3, finished: 2))
         #expect(view.rate("totals", "succeeded") == 1)
+    }
+}
+
+@Suite struct TopSampleTests {
+    @Test func lines_areThoseOfPrograms_alsoWithoutTheirSource() async throws {
+        let jobs = [
+            job(1, "running", ["source": ["type": "program", "command": ["/x"]]]), job(2, "running"),
+            job(3, "running", ["source": .null]),
+        ]
+        let sample = try await FakeDaemon.with { daemon in
+            while let call = daemon.call() {
+                let text = "line of \(call["params"]?["job"]?.int ?? 0)\n"
+                let records: JSON = [["stream": "out", "text": .string(text)]]
+                switch call["method"]?.string {
+                case "queue.list": daemon.answer(call, ["queues": []])
+                case "job.list": daemon.answer(call, ["jobs": .array(jobs.map(\.json))])
+                case "job.output": daemon.answer(call, ["records": records, "next": 10, "end": false, "omitted": 0])
+                default: daemon.answer(call, [:])
+                }
+            }
+        } _: { path in
+            try await JobClient.withConnection(path: path) { try await TopSample(from: $0, rows: 10) }
+        }
+        #expect(sample.lines == [1: "line of 1", 3: "line of 3"])
     }
 }
 

@@ -84,7 +84,8 @@ extension TopSample {
             filter.states = ["held", "scheduled", "queued", "failed", "cancelled"]
             others = try await client.list(filter, limit: Self.mostJobs).jobs
         }
-        for job in jobs.prefix(rows) where job.json["source"]?["type"] == "program" {
+        // Lists leave out a long source, as that of a program with a long environment.
+        for job in jobs.prefix(rows) where job.json["source"]?["type"] ?? "program" == "program" {
             lines[job.id] = await client.lastLine(of: job.id)
         }
     }
