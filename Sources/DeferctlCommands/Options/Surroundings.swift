@@ -162,9 +162,15 @@ struct Surroundings: Sendable {
         guard isOwn else { return path }
         let whole = try CommandOptions.absolute(path)
         if isRead || isFile(whole, S_IFDIR), let real = try real(whole) { return real }
-        let name = whole.utf8.lastIndex(of: UInt8(ascii: "/")).map { whole[$0...] } ?? ""
-        guard let directory = try real(String(whole.dropLast(name.count)) + "/") else { return whole }
-        return (directory == "/" ? "" : directory) + name
+        return try inRealDirectory(whole)
+    }
+
+    /// The absolute path without symbolic links in its directories, as far as they exist: the daemon makes the others.
+    private static func inRealDirectory(_ path: String) throws(CommandFailure) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+        let parent = String(path[..<slash])
+        let directory = if let real = try real(parent + "/") { real } else { try inRealDirectory(parent) }
+        return (directory == "/" ? "" : directory) + path[slash...]
     }
 
     /// The path without symbolic links; nil if there is nothing.

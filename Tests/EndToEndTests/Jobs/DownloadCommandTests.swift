@@ -104,6 +104,11 @@ import Testing
             symlink("new", directory.path + "/link")
             let linked = try await deferctl(["download", "-q", origin.url("/get?id=7"), "--to", "link"])
             #expect(linked.output == "\(directory.path)/new/b.txt\n", "\(linked.errors)")
+            let name = URL(filePath: directory.path).lastPathComponent
+            for (to, place) in [("link/fresh/x", "new/fresh/x"), ("../\(name)/fresh/f/x", "fresh/f/x")] {
+                let fresh = try await deferctl(["download", "-q", origin.url("/a"), "--to", to])
+                #expect(fresh.output == "\(directory.path)/\(place)\n", "\(fresh.errors)")
+            }
             symlink("here", directory.path + "/there")
             for path in ["./here", "there"] {
                 let sent = try await deferctl(["upload", "-q", path, origin.url("/store")])
