@@ -238,7 +238,8 @@ let package = Package(
             exclude: ["boot.sh", "package.sh"],
             swiftSettings: ours),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],
+            name: "EndToEndTests",
+            dependencies: ["FakeDaemon", "JobClient", "JobModel", "JobProtocol", "TestOrigin", "TestSupport"],
             swiftSettings: ours
         ),
     ] + postgreSQLTargets

@@ -137,6 +137,7 @@ enum DraftFile {
         do {
             let value = try await write(FileOutput(descriptor: descriptor, name: path))
             guard fsync(descriptor) == 0 else { throw CommandFailure.unwritable(path) }
+            try Task.checkCancellation()
             // A link, unlike a new name, never takes the place of a file that exists by now.
             if replacing || link(draft, path) != 0 {
                 if !replacing, errno == EEXIST { throw exists(path) }

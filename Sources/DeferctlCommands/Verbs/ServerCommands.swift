@@ -122,16 +122,19 @@ struct BackupCommand: DaemonCommand {
     @Argument(help: "The file to create.", completion: .file()) var path: String
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        let size = try await DraftFile.write(to: path, replacing: false) { file in
-            try await invocation.withDaemon { client in
-                let size = try await client.backUp()
-                var offset = 0
-                while offset < size {
-                    let piece = try await client.backupPiece(offset: offset)
-                    try file.write(piece.bytes)
-                    offset += piece.bytes.count
+        let interruption = Interruption(farewell: "Interrupted; there is no backup.")
+        let size = try await interruption.run {
+            try await DraftFile.write(to: path, replacing: false) { file in
+                try await invocation.withDaemon { client in
+                    let size = try await client.backUp()
+                    var offset = 0
+                    while offset < size {
+                        let piece = try await client.backupPiece(offset: offset)
+                        try file.write(piece.bytes)
+                        offset += piece.bytes.count
+                    }
+                    return size
                 }
-                return size
             }
         }
         if invocation.writesJSON {

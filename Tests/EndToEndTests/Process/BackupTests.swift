@@ -1,3 +1,4 @@
+import FakeDaemon
 import Foundation
 import Glibc
 import JobModel
@@ -97,6 +98,28 @@ import Testing
             #expect(try await wire.call("server.backup", ["offset": JSON(size)])["eof"] == true)
             #expect(try await wire.call("server.backup")["size"]?.int == size, "its own is replaced")
             #expect(!Files.names(in: daemon.state).contains { $0.contains("backup") })
+        }
+    }
+
+    @Test func backup_leavesNoDraft_whenItIsInterrupted() async throws {
+        try await TemporaryDirectory.with { directory in
+            let (pieces, piece) = AsyncStream.makeStream(of: Void.self)
+            try await FakeDaemon.with { daemon in
+                if let call = daemon.call() { daemon.answer(call, ["size": 1_000_000]) }
+                // The first piece is never sent.
+                if daemon.call() != nil { piece.yield() }
+                piece.finish()
+                daemon.waitForEnd()
+            } _: { socket in
+                let backup = try ChildProcess([
+                    BuiltProgram.deferctl, "--socket", socket, "backup", directory.path + "/b.db",
+                ])
+                for await _ in pieces { break }
+                #expect(Files.names(in: directory.path).count == 1)
+                backup.send(signal: SIGINT)
+                #expect(try await backup.end() == .code(75), "\(backup.errorText)")
+                #expect(Files.names(in: directory.path).isEmpty)
+            }
         }
     }
 
