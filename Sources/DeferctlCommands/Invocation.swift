@@ -36,8 +36,8 @@ struct Invocation: Sendable {
             switch error.code {
             case .unreachable: throw CommandFailure(.unreachable, "\(error.message) \(socket.startHint())")
             case .denied:
-                let flag = socket.path == JobClient.defaultPath ? "" : "--socket \(socket.path) "
-                throw CommandFailure(failure.status, "\(failure.message) See what to do with: deferctl \(flag)doctor")
+                throw CommandFailure(
+                    failure.status, "\(failure.message) See what to do with: \(socket.command) doctor")
             default: throw failure
             }
         }
@@ -74,7 +74,7 @@ struct Invocation: Sendable {
             console.say(text.errorSentence)
             for line in showsOutput ? text.lastLines : [] { try? console.messages.show(line + "\n") }
         } else if job.state == "cancelled" {
-            console.say("Job \(job.id) was cancelled; run it again with: deferctl retry \(job.id)")
+            console.say("Job \(job.id) was cancelled; run it again with: \(socket.command) retry \(job.id)")
         }
         if let sentence = text.finallySentence { console.say(sentence) }
         return status
@@ -107,10 +107,13 @@ struct DaemonSocket: Sendable {
     let origin: String
     /// Whether the systemd unit for the socket is a user's; nil if there is no unit for it.
     let isUserUnit: Bool?
+    /// How to call deferctl for this daemon, in sentences that say what to do next.
+    let command: String
 
     init(flag: String?) {
         let variables = ProcessInfo.processInfo.environment
         path = flag ?? JobClient.defaultPath
+        command = path == JobClient.defaultPath ? "deferctl" : "deferctl --socket \(path.shellQuoted)"
         let own = variables["XDG_RUNTIME_DIR", default: ""] + "/deferd/deferd.sock"
         isUserUnit = path == Self.systemPath ? false : path == own ? true : nil
         origin =
@@ -131,5 +134,13 @@ struct DaemonSocket: Sendable {
         case true?: "Start it with: systemctl --user start deferd, or: deferd &"
         case nil: "Start it with: deferd --socket \(path)"
         }
+    }
+}
+
+extension String {
+    /// The text as one word of a shell.
+    var shellQuoted: String {
+        let isPlain = !isEmpty && allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-".contains($0)) }
+        return isPlain ? self : "'\(replacing("'", with: #"'\''"#))'"
     }
 }

@@ -11,6 +11,12 @@ import Testing
         #expect(DaemonSocket(flag: "/tmp/x").startHint() == "Start it with: deferd --socket /tmp/x")
     }
 
+    @Test func command_reachesTheSameDaemon() {
+        #expect(DaemonSocket(flag: nil).command == "deferctl")
+        #expect(DaemonSocket(flag: "/tmp/a_1.sock").command == "deferctl --socket /tmp/a_1.sock")
+        #expect(DaemonSocket(flag: "/tmp/it's é").command == #"deferctl --socket '/tmp/it'\''s é'"#)
+    }
+
     @Test(arguments: [
         (["LANG": "de_DE.UTF-8"], true), (["LANG": "C.utf8"], true), (["LANG": "C"], false), ([:], false),
         (["LANG": "C.UTF-8", "LC_ALL": "C"], false), (["LC_CTYPE": "C.UTF-8", "LANG": "C", "LC_ALL": ""], true),

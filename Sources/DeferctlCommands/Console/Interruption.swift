@@ -13,12 +13,12 @@ final class Interruption: Sendable {
 
     init(farewell: String) { self.farewell = Mutex(farewell) }
 
-    /// An interruption whose farewell says how to return to these jobs by `verb`.
-    convenience init(from verb: String, jobs: [Int64]) {
+    /// An interruption whose farewell says how to return to these jobs by `verb` of `command`.
+    convenience init(from verb: String, jobs: [Int64], by command: String) {
         // A list of a thousand ids would not help.
-        let numbers = jobs.count <= 50 ? jobs.map(String.init).joined(separator: " ") : "ID.. (see deferctl list)"
+        let numbers = jobs.count <= 50 ? jobs.map(String.init).joined(separator: " ") : "ID.. (see \(command) list)"
         let subject = jobs.count == 1 ? "job \(numbers) goes on" : "the jobs go on"
-        self.init(farewell: "Detached; \(subject). Come back with: deferctl \(verb) \(numbers)")
+        self.init(farewell: "Detached; \(subject). Come back with: \(command) \(verb) \(numbers)")
     }
 
     func set(farewell text: String) { farewell.withLock { $0 = text } }

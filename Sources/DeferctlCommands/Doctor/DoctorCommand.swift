@@ -19,7 +19,8 @@ struct DoctorCommand: DaemonCommand {
         let (socket, path) = (invocation.socket, invocation.socket.path)
         var hasTrouble = false
         func add(_ findings: [Finding?]) throws {
-            for finding in findings.compactMap(\.self) {
+            for var finding in findings.compactMap(\.self) {
+                finding.next = finding.next?.replacing("deferctl ", with: socket.command + " ")
                 hasTrouble = hasTrouble || finding.level.isTrouble
                 try invocation.show([finding.json], as: finding.lines(invocation.console.format))
             }
@@ -99,7 +100,7 @@ struct Finding: Sendable, Equatable {
     let level: Level
     let message: String
     /// What to do next, as a sentence or a command.
-    let next: String?
+    var next: String?
 
     init(_ check: String, _ level: Level, _ message: String, next: String? = nil) {
         (self.check, self.level, self.message, self.next) = (check, level, message, next)

@@ -20,7 +20,8 @@ extension DownloadCommand {
             guard !invocation.writesJSON, case .state(let job) = event.change, job.state == "failed" else { return nil }
             return JobText(job, now: .now).errorSentence
         }
-        let (ended, missing) = try await watching.show(with: display, Interruption(from: "wait", jobs: jobs)) {
+        let interruption = Interruption(from: "wait", jobs: jobs, by: invocation.socket.command)
+        let (ended, missing) = try await watching.show(with: display, interruption) {
             try await $0.follow(jobs, with: $1)
         }
         let paths = ended.compactMap { $0.isSucceeded ? $0.result?["path"]?.string : nil }

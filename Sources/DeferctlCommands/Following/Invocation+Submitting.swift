@@ -14,7 +14,7 @@ extension Invocation {
         _ write: (@Sendable (JobSnapshot) async throws -> Void)? = nil
     ) async throws -> ExitStatus {
         let interruption = Interruption(
-            farewell: "Interrupted before the daemon answered; see whether it has the job with: deferctl list")
+            farewell: "Interrupted before the daemon answered; see whether it has the job with: \(socket.command) list")
         return try await interruption.run {
             try await withDaemon { client in
                 let submission = try await submit(program, orElse: spec, to: client)
@@ -22,8 +22,8 @@ extension Invocation {
                 if !submission.isCreated { console.say("Job \(submission.id) already has this key; following it.") }
                 let verb = write == nil ? "output -f" : "watch"
                 interruption.set(
-                    farewell:
-                        "Detached; job \(submission.id) goes on. Come back with: deferctl \(verb) \(submission.id)")
+                    farewell: "Detached; job \(submission.id) goes on. Come back with: "
+                        + "\(socket.command) \(verb) \(submission.id)")
                 if !writesJSON, write == nil {
                     interruption.set(hint: "Press Ctrl-C again within a second to cancel job \(submission.id).") {
                         // If the daemon is gone, the job is as it was.

@@ -13,7 +13,8 @@ struct Watching: Sendable {
     /// Watches these jobs until all are finished, and returns the worst status.
     func watch(_ jobs: [Int64]) async throws -> ExitStatus {
         let single = jobs.count == 1 && !showsChildren ? jobs[0] : nil
-        let ending = try await show(with: display(of: single), Interruption(from: "watch", jobs: jobs)) {
+        let interruption = Interruption(from: "watch", jobs: jobs, by: invocation.socket.command)
+        let ending = try await show(with: display(of: single), interruption) {
             try await $0.follow(jobs, with: $1)
         }
         return .worst(ending.missing + ending.finished.map { invocation.report($0) })
@@ -21,7 +22,8 @@ struct Watching: Sendable {
 
     /// Watches what `selection` covers until Ctrl-C.
     func watch(_ selection: JobClient.WatchSelection, comeBack: String) async throws -> ExitStatus {
-        let interruption = Interruption(farewell: "Detached; the jobs go on. Come back with: \(comeBack)")
+        let interruption = Interruption(
+            farewell: "Detached; the jobs go on. Come back with: \(invocation.socket.command) \(comeBack)")
         try await show(with: display(forgets: true), interruption) { try await $0.follow(selection, with: $1) }
         return .ok
     }

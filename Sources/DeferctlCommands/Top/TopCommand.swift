@@ -30,7 +30,7 @@ struct TopCommand: DaemonCommand {
             return try await TopScreen(invocation: invocation, interval: pause).run()
         }
         let looks = count ?? (invocation.writesJSON ? Int.max : 1)
-        let interruption = Interruption(farewell: "Stopped. Look again with: deferctl top")
+        let interruption = Interruption(farewell: "Stopped. Look again with: \(invocation.socket.command) top")
         return try await invocation.withDaemon(interruption) { client in
             var (view, look) = (TopView(), 0)
             try await invocation.connection.keeping(client) { client in

@@ -27,7 +27,7 @@ extension Invocation {
                 console.say("A job was skipped if it does not exist, or if its state does not allow this.")
                 return .badData
             }
-            if count == 0, skipped == 0 { console.say("No job matches; see your jobs with: deferctl list") }
+            if count == 0, skipped == 0 { console.say("No job matches; see your jobs with: \(socket.command) list") }
             return .ok
         }
     }

@@ -32,7 +32,8 @@ struct OutputCommand: DaemonCommand {
     }
 
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
-        try await invocation.withDaemon(Interruption(from: "output -f", jobs: jobs)) { [self] client in
+        let interruption = Interruption(from: "output -f", jobs: jobs, by: invocation.socket.command)
+        return try await invocation.withDaemon(interruption) { [self] client in
             let (writing, hasLists) = try await writingJobs(client)
             let printer = OutputPrinter(
                 command: self, console: invocation.console, showsIDs: writing.count > 1 || hasLists)

@@ -89,7 +89,8 @@ struct ResultCommand: DaemonCommand {
         guard snapshot.isFinished else {
             throw CommandFailure(
                 .tryAgain,
-                "Job \(job) is \(snapshot.state.sanitized) and has no result yet; wait with: deferctl wait \(job)")
+                "Job \(job) is \(snapshot.state.sanitized) and has no result yet; wait with: "
+                    + "\(invocation.socket.command) wait \(job)")
         }
         if invocation.writesJSON {
             let value = snapshot.isSucceeded ? snapshot.result ?? .null : snapshot.error

@@ -32,8 +32,8 @@ struct WatchCommand: DaemonCommand {
         let watching = Watching(invocation: invocation, interval: interval?.seconds, showsChildren: children) {
             notify ? EndNotifier.tell(of: $0, on: invocation.console) : nil
         }
-        if let tag { return try await watching.watch(.tag(tag), comeBack: "deferctl watch --tag \(tag)") }
-        if jobs.isEmpty { return try await watching.watch(.all, comeBack: "deferctl watch") }
+        if let tag { return try await watching.watch(.tag(tag), comeBack: "watch --tag \(tag.shellQuoted)") }
+        if jobs.isEmpty { return try await watching.watch(.all, comeBack: "watch") }
         return try await watching.watch(jobs)
     }
 }
@@ -60,7 +60,8 @@ struct WaitCommand: DaemonCommand {
         }
         switch try selection.jobs {
         case .jobs(let jobs):
-            let (ended, missing) = try await invocation.withDaemon(Interruption(from: "wait", jobs: jobs)) {
+            let interruption = Interruption(from: "wait", jobs: jobs, by: invocation.socket.command)
+            let (ended, missing) = try await invocation.withDaemon(interruption) {
                 try await invocation.connection(until: deadline).keeping($0, jobs) { client, present in
                     try await client.wait(present, timeout: rest(), isWhole: invocation.writesJSON)
                 }
@@ -97,7 +98,7 @@ struct WaitCommand: DaemonCommand {
             let words = counts.map { "\($1) \($0)" }.joined(separator: ", ")
             try invocation.show([answer], as: counts.isEmpty ? [] : [words])
             if counts.isEmpty, missing.isEmpty {
-                invocation.console.say("No job matches; see your jobs with: deferctl list")
+                invocation.console.say("No job matches; see your jobs with: \(invocation.socket.command) list")
             }
             return .worst(missing + counts.map { ExitStatus(jobState: $0.0) })
         }

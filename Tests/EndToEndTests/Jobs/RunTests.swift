@@ -50,7 +50,7 @@ import Testing
             try await process.line(containing: "second")
             process.send(signal: SIGINT)
             #expect(try await process.end() == .code(75))
-            #expect(process.errorText.contains("deferctl output -f 1"))
+            #expect(process.errorText.contains("deferctl --socket \(daemon.socket) output -f 1"))
             let wire = try daemon.connect()
             #expect(try await wire.call("job.get", .job(1))["state"] == "running")
             // Another one takes up where it likes.

@@ -68,6 +68,15 @@ import Testing
         }
     }
 
+    @Test func hints_nameTheDaemonOfTheFlag() async throws {
+        try await Daemon.run { daemon, wire in
+            let job = try await wire.submit(.timer(1000))
+            _ = try await wire.call("job.cancel", .job(job))
+            let wait = try await daemon.deferctl(["wait", String(job)], end: .code(2))
+            #expect(wait.errorText.contains("with: deferctl --socket \(daemon.socket) retry \(job)"))
+        }
+    }
+
     @Test func longResult_isPrinted_whenTheDaemonRestarts() async throws {
         try await GuidedOrigin.withHousehold { origin, household in
             let daemon = try await household.start()
