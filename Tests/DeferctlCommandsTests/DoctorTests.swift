@@ -20,8 +20,18 @@ import Testing
         #expect(Diagnosis.identity(info(), client: "1.1", user: "ada").map(\.level) == [.note, .ok])
     }
 
+    @Test func advice_isForTheUsersUnit_ofAUsersInstance() throws {
+        for (instance, command) in [("system", "systemctl r"), ("user", "systemctl --user r")] {
+            let info = info([
+                "instance": .string(instance), "version": "0.9", "configuration": ["refused": "Line 2 is wrong."],
+            ])
+            let findings = [Diagnosis.identity(info, client: "1.0", user: "ada")[0], Diagnosis.configuration(info)]
+            for finding in findings { #expect(finding?.next?.contains(command) == true, "\(finding?.next ?? "")") }
+        }
+    }
+
     @Test func limits_warn_whenAlmostFull() {
-        let stats: JSON = ["jobs": ["scheduled": 40, "queued": 50], "connections": 2]
+        let stats: JSON = ["jobs": ["scheduled": 30, "held": 10, "queued": 50], "connections": 2]
         #expect(Diagnosis.limits(info(), stats).map(\.level) == [.warning, .ok])
         // An administrator sees the jobs of all, and the limit of all.
         #expect(Diagnosis.limits(info(["you": ["admin": true]]), stats).map(\.level) == [.ok, .ok])

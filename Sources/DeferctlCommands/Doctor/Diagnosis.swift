@@ -16,7 +16,7 @@ enum Diagnosis {
             info["pid"]?.int.map { "process \($0)" },
             info.time("startedAt").map { "since \(Quantities.time($0)) \(Quantities.zone($0))" },
         ].compactMap(\.self).joined(separator: ", ")
-        let next = "They work together. After an upgrade, restart the daemon: systemctl restart deferd"
+        let next = "They work together. After an upgrade, restart the daemon: \(systemctl(info)) restart deferd"
         let rights =
             isAdmin(info)
             ? "an administrator: you see and change all users' jobs." : "and see and change your own jobs."
@@ -28,6 +28,10 @@ enum Diagnosis {
         ]
     }
 
+    private static func systemctl(_ info: JSON) -> String {
+        info["instance"] == "user" ? "systemctl --user" : "systemctl"
+    }
+
     private static func isAdmin(_ info: JSON) -> Bool { info["you"]?["admin"]?.bool == true }
 
     /// Whether the daemon's present configuration is the one in its file.
@@ -36,7 +40,7 @@ enum Diagnosis {
         let when = info["configuration"]?.time("at").map { " at \(Quantities.time($0))" } ?? ""
         return Finding(
             "config", .warning, "The daemon could not read its changed configuration\(when): \(refused)",
-            next: "Check the file with: deferd --check; repair it, and reload it: systemctl reload deferd")
+            next: "Check the file with: deferd --check; repair it, and reload it: \(systemctl(info)) reload deferd")
     }
 
     /// Whether schedules and times are right, by the output of `timedatectl show`; it needs systemd.
@@ -129,7 +133,7 @@ enum Diagnosis {
 
     /// How full the limits are that the caller may see.
     static func limits(_ info: JSON, _ stats: JSON) -> [Finding] {
-        let waiting = ["scheduled", "queued"].reduce(0) { $0 + (stats["jobs"]?[$1]?.int ?? 0) }
+        let waiting = ["scheduled", "held", "queued"].reduce(0) { $0 + (stats["jobs"]?[$1]?.int ?? 0) }
         let connections = stats["connections"]?.int ?? 0
         func use(_ text: String, _ used: Int, of name: String, next: String) -> Finding? {
             // An administrator sees the jobs and connections of all users.
