@@ -116,6 +116,8 @@ private func queue(_ name: String, running: Int) -> JSON {
             try await JobClient.withConnection(path: path) { try await TopSample(from: $0, rows: 10) }
         }
         #expect(sample.lines == [1: "line of 1", 3: "line of 3"])
+        // The arrays, not the results that they are in.
+        #expect(sample.json == ["stats": [:], "queues": [], "jobs": .array(jobs.map(\.json))])
     }
 }
 

@@ -122,6 +122,13 @@ import Testing
             ], "\(errors)")
     }
 
+    @Test func aliases_repeatValues() async throws {
+        let (end, _, errors) = try await check("queues:\n  a: &few {concurrency: 2}\n  b: *few\n")
+        #expect(end == .code(0), "\(errors)")
+        let wrong = try await check("queues:\n  a: &few {concurrency: 0}\n  b: *few\n")
+        #expect(wrong.errors.contains("queues.a") && wrong.errors.contains("queues.b"), "\(wrong.errors)")
+    }
+
     @Test func check_saysWhatElseIsWrong_whereTheFileCannotBeRead() async throws {
         let command = [BuiltProgram.deferd, "--config", "/nonexistent/d.yaml", "--instance", "user", "--check"]
         let (end, _, errors) = try await ChildProcess.run(command, environment: ["DEFERD_LIMITS_LINE": "many"])
