@@ -25,6 +25,8 @@ struct Instance {
     /// For a service, systemd passes directories in `environment`.
     init(_ kind: Kind?, environment: [String: String]) {
         isSystem = (kind ?? Self.kind) == .system
+        // An empty variable counts as unset, as the XDG specification has it.
+        let environment = environment.filter { !$0.value.isEmpty }
         func first(_ name: String) -> String? {
             environment[name].flatMap { $0.split(separator: ":").first.map(String.init) }
         }

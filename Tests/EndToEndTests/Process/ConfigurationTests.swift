@@ -122,6 +122,21 @@ import Testing
             ], "\(errors)")
     }
 
+    @Test func emptyVariables_countAsUnset() async throws {
+        try await TemporaryDirectory.with { directory in
+            let home = directory.path
+            try FileManager.default.createDirectory(atPath: home + "/.config/deferd", withIntermediateDirectories: true)
+            let file = home + "/.config/deferd/deferd.yaml"
+            try Data().write(to: URL(filePath: file))
+            // Tests leave out empty variables, env(1) does not.
+            let (end, output, errors) = try await ChildProcess.run([
+                "/usr/bin/env", "HOME=\(home)", "XDG_RUNTIME_DIR=\(home)", "XDG_CONFIG_HOME=", "XDG_STATE_HOME=",
+                BuiltProgram.deferd, "--instance", "user", "--check",
+            ])
+            #expect(end == .code(0) && output.contains("the file is \(file)"), "\(output)\(errors)")
+        }
+    }
+
     @Test func aliases_repeatValues() async throws {
         let (end, _, errors) = try await check("queues:\n  a: &few {concurrency: 2}\n  b: *few\n")
         #expect(end == .code(0), "\(errors)")
