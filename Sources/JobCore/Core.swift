@@ -31,11 +31,14 @@ package final class Core {
     var pending = PendingEffects()
 
     /// Creates a core for one life of the daemon; it is empty until ``reset(from:runs:start:at:)``. Times of schedules are
-    /// missed if they passed before `upSince`, when the first of the present nodes began; nil for now.
-    package init(settings: CoreSettings, life: Int64, at now: CoreMoment, upSince: Timestamp? = nil) {
+    /// missed if they passed before `upSince`, when the first of the present nodes began; nil for now. `boot` identifies the
+    /// present boot of the machine.
+    package init(
+        settings: CoreSettings, life: Int64, at now: CoreMoment, upSince: Timestamp? = nil, boot: String = ""
+    ) {
         self.settings = settings
         scheduler = Scheduler(perHost: settings.perHost, perHostAndUser: settings.perHostAndUser)
-        schedules = Schedules(startedAt: upSince ?? now.wall)
+        schedules = Schedules(startedAt: upSince ?? now.wall, boot: boot)
         experience = Experience(life: life, startedAt: now)
         committedExperience = experience
     }

@@ -56,7 +56,9 @@ package final class Engine: Sendable {
             DispatchQueue(label: "deferd.engine").async { [self] in
                 let now = clock.moment()
                 let upSince = store.sharing.map { now.wall.adding(seconds: -Double($0.upFor) / 1000) }
-                let core = Core(settings: settings.core, life: blobs.life, at: now, upSince: upSince)
+                let core = Core(
+                    settings: settings.core, life: blobs.life, at: now, upSince: upSince,
+                    boot: FileOperations.systemBootID)
                 let loop = EngineLoop(core: core, store: store, engine: self)
                 let result = loop.begin(start)
                 continuation.resume(returning: result)

@@ -85,10 +85,13 @@ import Testing
         let store = try kind.make()
         let time = Timestamp(milliseconds: 1_700_000_000_000)
         let calendar = try CalendarExpression("0 4 * * *")
+        let timings: [String: ScheduleTiming] = [
+            "c": .calendar("0 4 * * *", calendar, zone: "Europe/Berlin"), "b": .every(60_000),
+        ]
         func schedule(_ owner: UInt32, _ name: String, next: Timestamp?) -> Schedule {
             var schedule = Schedule(
                 key: ScheduleKey(owner: owner, name: name),
-                timing: name == "c" ? .calendar("0 4 * * *", calendar, zone: "Europe/Berlin") : .every(60_000),
+                timing: timings[name] ?? .reboot("boot"),
                 catchUp: .all, overlap: .queue, isSuspended: true, setAt: time, specSize: 12)
             schedule.groups = CallerGroups([4])
             schedule.lastTime = time

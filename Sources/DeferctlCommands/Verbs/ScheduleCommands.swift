@@ -30,7 +30,8 @@ struct ScheduleAddCommand: DaemonCommand {
         environment.
 
         --calendar takes the five fields of crontab(5) (minute, hour, day of month, month, day of week), or \
-        @hourly, @daily (also @midnight), @weekly, @monthly or @yearly (also @annually).
+        @hourly, @daily (also @midnight), @weekly, @monthly or @yearly (also @annually), or @reboot, each start of the \
+        machine.
         """)
 
     @Option(help: .value("fields", "Submit at these times.")) var calendar: String?

@@ -10,16 +10,22 @@ struct SchedulePlan: Equatable {
     private let lastTime: Timestamp?
 
     /// `floor` is the last time handled, `started` the start of this daemon, `isLastOpen` whether the previous job is
-    /// unfinished.
+    /// unfinished, and `boot` the machine's present boot.
     init(
         _ row: Schedule, in zone: ZoneRules, after floor: Timestamp, isLastOpen: Bool, since started: Timestamp,
-        at now: Timestamp
+        boot: String = "", at now: Timestamp
     ) {
         self.row = row
         lastTime = row.lastTime
         var isBusy = isLastOpen
         if !row.waiting.isEmpty, !isBusy { submit(self.row.waiting.removeFirst(), &isBusy) }
         guard !row.isSuspended else { return }
+        if let handled = row.timing.boot {
+            self.row.timing = .reboot(boot)
+            // Not a time that passed: the daemon may start long after the machine.
+            if handled != boot { add(started, &isBusy, mayWait: false) }
+            return
+        }
         let due = row.timing.last(Schedule.mostWaiting, after: floor, upTo: now, since: row.setAt, in: zone)
         self.row.doneUntil = now
         // The daemon did not run, the machine slept, the wall clock was set, or the store was full.

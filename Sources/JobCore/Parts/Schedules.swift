@@ -19,7 +19,10 @@ struct Schedules {
     /// How far the wall clock was ahead of the steady clock at the last input, in milliseconds.
     private var ahead: Int64?
 
-    init(startedAt: Timestamp) { self.startedAt = startedAt }
+    /// The id of the machine's present boot.
+    let boot: String
+
+    init(startedAt: Timestamp, boot: String) { (self.startedAt, self.boot) = (startedAt, boot) }
 
     /// Returns the rules of a schedule's zone, if known.
     func zone(of schedule: Schedule) -> ZoneRules? {
@@ -52,6 +55,9 @@ struct Schedules {
 }
 
 extension Schedule {
+    /// Leaves out the present boot, if it goes by boots.
+    mutating func skip(boot: String) { if timing.boot != nil { timing = .reboot(boot) } }
+
     /// The time up to which its times are handled.
     package var floor: Timestamp { [doneUntil, lastTime, waiting.last].compactMap(\.self).max() ?? doneUntil }
 }

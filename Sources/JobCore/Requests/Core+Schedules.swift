@@ -8,6 +8,7 @@ extension Core {
         let old = try round.transaction.schedule(new.schedule.key)
         var schedule = new.schedule
         (schedule.setAt, schedule.doneUntil) = (round.now.wall, round.now.wall)
+        schedule.skip(boot: schedules.boot)
         schedule.specSize = new.spec.count
         // Groups of an administrator do not apply to another user's schedule.
         schedule.groups = caller.uid == schedule.key.owner ? caller.groups : nil
@@ -28,7 +29,8 @@ extension Core {
         of new: NewSchedule, _ schedule: Schedule, _ old: Schedule?, _ round: Round
     ) throws(StoreError) -> ProtocolError? {
         if let refusal = refusalWithoutRoom ?? refusal(of: new.queues) { return refusal }
-        guard schedule.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone) != nil else {
+        let next = schedule.timing.next(after: round.now.wall, since: round.now.wall, in: new.zone)
+        guard next != nil || schedule.timing.boot != nil else {
             return ProtocolError(
                 SpecError(
                     JSONPointer(["calendar"]), "The calendar has no time in the next 9 years; check its days."))
@@ -69,6 +71,7 @@ extension Core {
             schedule.isSuspended = isSuspended
             // Missed and waiting times are dropped: a late surprise would serve no user.
             schedule.doneUntil = round.now.wall
+            schedule.skip(boot: schedules.boot)
             schedule.skipped += schedule.waiting.count
             schedule.waiting = []
             try store(schedule, was: old, round)
@@ -78,7 +81,7 @@ extension Core {
 
     func runSchedule(_ key: ScheduleKey, _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
         guard try find(key, id, caller, round) != nil else { return }
-        pending.emit(.prepare(SchedulePreparation(key: key, time: round.now.wall, request: id)))
+        pending.emit(.prepare(SchedulePreparation(key: key, time: round.now.wall, boot: nil, request: id)))
     }
 
     // MARK: - Times
@@ -101,6 +104,7 @@ extension Core {
         // It is checked again once the rules of its zone are read.
         guard let zone = zone(of: schedule) else { return nil }
         if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
+        if let boot = schedule.timing.boot { return boot == schedules.boot ? nil : schedules.startedAt }
         return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
     }
 
@@ -145,7 +149,8 @@ extension Core {
         guard let zone = zone(of: schedule) else { return nil }
         return SchedulePlan(
             schedule, in: zone, after: schedule.floor, isLastOpen: try isLastOpen(schedule, round),
-            since: schedules.startedAt, at: round.now.wall)
+            since: schedules.startedAt, boot: schedules.boot,
+            at: round.now.wall)
     }
 
     /// Requests the next job of a schedule, or skips times without a job.
@@ -156,7 +161,7 @@ extension Core {
         guard let plan = try plan(row, round) else { return try round.transaction.put(waiting, spec: nil) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
-        pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, request: nil)))
+        pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, boot: plan.row.timing.boot, request: nil)))
     }
 
     /// Submits the job made from a schedule's spec, or reports why it could not be made.

@@ -63,12 +63,12 @@ package struct Admission: Sendable {
 
     /// Makes the job that a schedule submits for a time; without a key if a user submits it by hand.
     func scheduled(
-        _ json: JSON, by key: ScheduleKey, at time: Timestamp, hasKey: Bool
+        _ json: JSON, by key: ScheduleKey, at time: Timestamp, boot: String?, hasKey: Bool
     ) throws(ProtocolError) -> NewJob {
         let pointer = JSONPointer(["spec"])
         do {
             let admitted = try admit(at: pointer, owner: key.owner, isStored: true) { (reader) throws(JobError) in
-                try reader.scheduled(json, by: key, at: time, hasKey: hasKey)
+                try reader.scheduled(json, by: key, at: time, boot: boot, hasKey: hasKey)
             }
             return NewJob(admitted, limits)
         } catch {

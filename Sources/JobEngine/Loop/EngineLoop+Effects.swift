@@ -102,7 +102,8 @@ extension Engine {
             }
             return Result { () throws(ProtocolError) in
                 try admission.scheduled(
-                    JSON(stored: spec), by: key, at: preparation.time, hasKey: preparation.request == nil)
+                    JSON(stored: spec), by: key, at: preparation.time, boot: preparation.boot,
+                    hasKey: preparation.request == nil)
             }
         } catch {
             return .failure(ProtocolError(.storage, error.message))

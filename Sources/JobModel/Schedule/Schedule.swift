@@ -21,8 +21,10 @@ package struct ScheduleKey: Sendable, Hashable, Comparable {
 
     package static let jobKeyPrefix = "schedule:"
 
-    /// Returns the key of the job for a time, so that there is only one.
-    package func jobKey(at time: Timestamp) -> String { "\(Self.jobKeyPrefix)\(name):\(time)" }
+    /// Returns the key of the job for a time, or for a boot of the machine, so that there is only one.
+    package func jobKey(at time: Timestamp, boot: String? = nil) -> String {
+        "\(Self.jobKeyPrefix)\(name):\(boot ?? time.description)"
+    }
 }
 
 /// The times at which a schedule submits its job.
@@ -31,6 +33,11 @@ package enum ScheduleTiming: Sendable, Hashable {
     case calendar(String, CalendarExpression, zone: String)
     /// An interval in milliseconds, counted from when it was set.
     case every(Int64)
+    /// Each start of the machine. Of the boot with this id, its time is handled or passed over.
+    case reboot(String)
+
+    /// A calendar that stands for each start of the machine.
+    package static let rebootName = "@reboot"
 
     /// The maximum interval in milliseconds: ten years.
     package static let longest: Int64 = 315_360_000_000
@@ -39,7 +46,13 @@ package enum ScheduleTiming: Sendable, Hashable {
         if case .calendar(_, _, let zone) = self { zone } else { nil }
     }
 
-    /// Returns the first time after `time` of a schedule set at `start`; `zone` is its calendar's zone.
+    /// The id of the last boot that is handled; nil unless it goes by these.
+    package var boot: String? {
+        if case .reboot(let boot) = self { boot } else { nil }
+    }
+
+    /// Returns the first time after `time` of a schedule set at `start`; `zone` is its calendar's zone. The next start of the
+    /// machine is unknown.
     package func next(after time: Timestamp, since start: Timestamp, in zone: ZoneRules) -> Timestamp? {
         switch self {
         case .calendar(_, let expression, _): return expression.next(after: time, in: zone)
@@ -48,6 +61,7 @@ package enum ScheduleTiming: Sendable, Hashable {
             let passed = (time.milliseconds - start.milliseconds).flooredQuotient(by: max(1, period))
             let next = (passed + 1).multipliedReportingOverflow(by: max(1, period))
             return next.overflow ? nil : Timestamp(milliseconds: start.milliseconds.saturatingAdding(next.partialValue))
+        case .reboot: return nil
         }
     }
 
@@ -157,6 +171,7 @@ package struct Schedule: Sendable, Hashable {
     package var storedSize: Int64 {
         var size = JobRow.fixedSize + Int64(specSize) + (groups?.storedSize ?? 0)
         if case .calendar(let text, _, let zone) = timing { size += Int64(text.utf8.count + zone.utf8.count) }
+        if let boot = timing.boot { size += Int64(boot.utf8.count) }
         return size
     }
 }

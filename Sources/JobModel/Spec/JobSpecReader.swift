@@ -91,16 +91,16 @@ package struct JobSpecReader {
         return try job(json, at: pointer, Context(scope: .schedule, mode: .template))
     }
 
-    /// The spec of a job that a schedule submits for `time`, of the schedule's spec. It has a key unless it is submitted
-    /// by hand. The schedule's was accepted, so the reader is ``ofStored(inspect:)``: what is filled in are texts, which make
+    /// The spec of a job that a schedule submits for `time`, or for a boot, of the schedule's spec. It has a key unless it is
+    /// submitted by hand. The schedule's was accepted, so the reader is ``ofStored(inspect:)``: what is filled in are texts, which make
     /// nothing of it longer or deeper.
     package mutating func scheduled(
-        _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, hasKey: Bool
+        _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, boot: String? = nil, hasKey: Bool
     ) throws(JobError) -> JobSpec {
         let about: JSON = ["name": .string(schedule.name), "time": .string(time.description)]
         var written = try TemplateExpansion([.schedule: about]).child(json)
         if hasKey, var object = written.object {
-            object["key"] = .string(schedule.jobKey(at: time))
+            object["key"] = .string(schedule.jobKey(at: time, boot: boot))
             written = .object(object)
         }
         let context = Context(scope: nil, mode: .expanded, isChecked: true, isNew: true)

@@ -14,6 +14,12 @@ extension Connection {
         guard caller.isAdmin || key.owner == caller.uid else {
             throw ProtocolError(.forbidden, "Only administrators set schedules of others; leave \"owner\" out.")
         }
+        guard new.schedule.timing.boot == nil || engine.settings.store == .sqlite else {
+            throw ProtocolError(
+                SpecError(
+                    JSONPointer(["calendar"]), "The nodes of a database start at different times; use another calendar."
+                ))
+        }
         (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
             let queues = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
             return (queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc)
@@ -87,6 +93,7 @@ extension Lookup {
         switch schedule.timing {
         case .calendar(let text, _, _): calendar = text.json
         case .every(let period): every = JSON(Double(period) / 1000)
+        case .reboot: calendar = ScheduleTiming.rebootName.json
         }
         let spec = schedule.specSize <= longestSpec ? stored.spec.map(JSON.init(stored:)) : nil
         let omitted: Int? = spec == nil ? schedule.specSize : nil
@@ -136,9 +143,12 @@ extension MemberReader {
             return .every(Int64((every * 1000).rounded()))
         }
         guard every == nil else { throw fault("every", "Give either \"calendar\" or \"every\", not both.") }
+        let zone = try string("zone")
+        // From the next start on, as the core knows the present one.
+        if calendar == ScheduleTiming.rebootName { return .reboot("") }
         let expression: CalendarExpression
         do { expression = try CalendarExpression(calendar) } catch { throw fault("calendar", error.reason) }
-        return .calendar(calendar, expression, zone: try string("zone") ?? "UTC")
+        return .calendar(calendar, expression, zone: zone ?? "UTC")
     }
 }
 

@@ -73,6 +73,7 @@ extension ByteCoder {
         case nil: break
         case .calendar(let text, _, let name): (passed, zone) = (text, name)
         case .every(let every): period = every
+        case .reboot(let boot): (passed, zone) = (ScheduleTiming.rebootName, boot)
         }
         if try has(period) {
             let every = try number(period)
@@ -80,6 +81,7 @@ extension ByteCoder {
             return .every(every)
         }
         let (text, name) = (try text(passed), try text(zone))
+        if text == ScheduleTiming.rebootName { return .reboot(name) }
         guard let expression = try? CalendarExpression(text) else { throw DamagedRow() }
         return .calendar(text, expression, zone: name)
     }

@@ -45,6 +45,31 @@ import Testing
         }
     }
 
+    @Test func reboot_submitsOnceForEachStartOfTheMachine_fromTheNextOn() async throws {
+        try await Household.with { household in
+            for (start, jobs) in [(1, 0), (1, 0), (2, 1), (2, 1), (3, 2), (4, 2)] {
+                let boot = ["DEFERD_BOOT": "the boot of number \(start)"]
+                let (daemon, wire) = try await household.serve(environment: boot)
+                if jobs == 0 {
+                    let set = try await wire.call(
+                        "schedule.set", ["schedule": "s", "calendar": "@reboot", "spec": Self.spec])
+                    #expect(set["calendar"] == "@reboot" && set["next"] == .null && set["zone"] == nil)
+                }
+                try await wire.eventually { $0["jobs"]?["succeeded"]?.int ?? 0 == jobs }
+                // What a suspended one misses is dropped.
+                if start == 3 { _ = try await wire.call("schedule.suspend", ["schedule": "s"]) }
+                if start == 4 { _ = try await wire.call("schedule.resume", ["schedule": "s"]) }
+                if start % 2 == 0 { try await daemon.crash() } else { try await daemon.stop() }
+            }
+            let (daemon, wire) = try await household.serve(environment: ["DEFERD_BOOT": "the boot of number 4"])
+            let all = try await wire.call("job.list", ["tag": "tick"])["jobs"]?.array ?? []
+            let keys = Set(all.compactMap { $0["key"]?.string ?? $0["spec"]?["key"]?.string })
+            #expect(keys == ["schedule:s:the boot of number 2", "schedule:s:the boot of number 3"])
+            #expect(try await wire.call("schedule.get", ["schedule": "s"])["submitted"] == 2)
+            try await daemon.stop()
+        }
+    }
+
     @Test func deferctl_addsACommand_whichRunsInItsDirectory() async throws {
         try await Daemon.run(flags: ["--instance", "user"]) { daemon in
             func deferctl(_ words: String...) async throws -> String {

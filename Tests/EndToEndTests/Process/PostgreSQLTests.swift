@@ -27,6 +27,9 @@ struct PostgreSQLTests {
                 try await wire.submit(["source": ["type": "list", "jobs": .array(jobs)]]))
             #expect(list["result"]?.array?.count == 100, "\(list)")
             let bound = try await wire.submit(.value(1, ["requires": ["node": "other"], "held": true]))
+            let reboot = try await wire.refusal(
+                "schedule.set", ["schedule": "s", "calendar": "@reboot", "spec": .value(1)])
+            #expect(reboot.code == -32602 && reboot.pointer == "/calendar")
             let backup = try await wire.refusal("server.backup")
             #expect(backup.code == -32601 && backup.message.contains("pg_dump"))
             let timer = try await wire.submit(.timer(0.5))

@@ -35,7 +35,7 @@ extension Oracle {
             // It may have been removed since.
             guard let schedule, !set.contains(schedule.key) else { continue }
             world.expect(
-                schedule.lastJob == row.id && schedule.lastTime.map(schedule.key.jobKey) == key, 2,
+                schedule.lastJob == row.id && schedule.lastTime.map { schedule.key.jobKey(at: $0) } == key, 2,
                 "Job \(row.id) was submitted as \(key), which is not the last time of its schedule.")
         }
     }
