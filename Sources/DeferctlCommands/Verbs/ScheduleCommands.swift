@@ -222,7 +222,8 @@ enum ScheduleTable {
             .init("ZONE", cut: .end, least: 6, rank: 2) { $0.text("zone") ?? "" },
             .init("NEXT") { schedule in
                 if schedule["suspended"]?.bool == true { return StyledText(state: "suspended") }
-                return StyledText(schedule.time("next").map(Quantities.time) ?? "never")
+                if let next = schedule.time("next") { return StyledText(Quantities.time(next)) }
+                return StyledText(schedule["calendar"] == "@reboot" ? "next boot" : "never")
             },
             .init("LAST", rank: 1) { StyledText(state: $0["last"]?["state"]?.string ?? "") },
             .number("JOB", rank: 3) { $0["last"]?.number("job") ?? "" },

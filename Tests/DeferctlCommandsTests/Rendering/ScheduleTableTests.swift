@@ -17,6 +17,11 @@ import Testing
         if let text { #expect(times == text) } else { #expect(times.hasPrefix("every ")) }
     }
 
+    @Test func next_isTheNextBoot_whereThatDecides() {
+        let lines = ScheduleTable.lines([["schedule": "s", "calendar": "@reboot", "next": .null]])
+        #expect(lines[1].contains("next boot"))
+    }
+
     @Test func next_isInLocalTime() throws {
         let lines = ScheduleTable.lines([
             [
