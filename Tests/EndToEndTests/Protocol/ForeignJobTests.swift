@@ -181,7 +181,8 @@ import Testing
         }
         calls.append(("job.wait", ["job": job, "timeout": 0]))
         calls.append(("job.watch", ["job": job, "children": true]))
-        calls.append(("job.unwatch", ["watch": .string("w\(id)")]))
+        // Watches have numbers of their own, which tell of no jobs.
+        calls.append(("job.unwatch", ["watch": .string("-\(id)")]))
         return calls
     }
 
@@ -189,7 +190,7 @@ import Testing
     private func answers(_ wire: Wire, about id: Int, _ own: OwnJobs) async throws -> [String: String] {
         func placeholder(_ text: String) throws -> String {
             // A comma between digits ends a number here.
-            text.replacing(try Regex("\\bw?\(id)\\b").wordBoundaryKind(.simple), with: "ID")
+            text.replacing(try Regex("\\b\(id)\\b").wordBoundaryKind(.simple), with: "ID")
         }
         var answers: [String: String] = [:]
         var batch: [JSON] = []
