@@ -35,7 +35,7 @@ package struct CalendarExpression: Sendable, Hashable {
         var words = Self.words(text)
         if words.count == 1, let long = Self.short[String(words[0])] { words = Self.words(long) }
         if let word = words.first, word.hasPrefix("@") {
-            let known = Self.short.keys.sorted().joined(separator: ", ")
+            let known = (Self.short.keys + [ScheduleTiming.rebootName]).sorted().joined(separator: ", ")
             throw Flaw(reason: "There is no \"\(String(word).echoed)\"; known are \(known), or write five fields.")
         }
         guard words.count == 5 else {
