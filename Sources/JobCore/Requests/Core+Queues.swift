@@ -5,8 +5,8 @@ extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
     package func takesJobs(_ name: String) -> Bool {
-        // Swift takes other spellings of an accented letter for the same name, and the store does not.
-        guard scheduler.settings(of: name).map({ $0.name.utf8.elementsEqual(name.utf8) }) ?? true else { return false }
+        // Dictionaries find a name in another Unicode normal form too, and the store does not.
+        guard scheduler.settings(of: name)?.name.hasSameBytes(as: name) != false else { return false }
         return configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
     }
 

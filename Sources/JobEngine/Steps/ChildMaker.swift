@@ -75,9 +75,10 @@ struct ChildMaker: Sendable {
             let spec = admitted.spec
             // A queue that an expression names was not checked before; one that the spec of a root job names was.
             let queue = spec.terms.queue
-            let isAccepted = parent.parent == nil && accepted?["queue"]?.string?.utf8.elementsEqual(queue.utf8) == true
-            let queues = engine.status.queues.lazy.filter(\.takesJobs).map(\.settings.name)
-            guard isAccepted || ([parent.queue] + queues).contains(where: { $0.utf8.elementsEqual(queue.utf8) }) else {
+            let isAccepted = parent.parent == nil && accepted?["queue"]?.string?.hasSameBytes(as: queue) == true
+            func isOpen(_ known: QueueStatus) -> Bool { known.takesJobs && known.settings.name.hasSameBytes(as: queue) }
+            guard isAccepted || queue.hasSameBytes(as: parent.queue) || engine.status.queues.contains(where: isOpen)
+            else {
                 throw JobError(
                     .invalid, "There is no queue \"\(queue)\" for child \(index); make it or name another.")
             }

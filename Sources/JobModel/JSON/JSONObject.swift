@@ -85,7 +85,7 @@ extension JSONObject: Hashable {
 
 extension String {
     /// Returns whether both have the same code points; `==` also accepts canonical equivalents.
-    func hasSameBytes(as other: String) -> Bool {
+    package func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
         // `==` is faster for text that is mostly ASCII, and slower than anything for some that is not.
