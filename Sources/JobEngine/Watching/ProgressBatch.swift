@@ -57,8 +57,8 @@ package struct ProgressRow: Sendable {
 
     package var isOutput: Bool { if case .output = news { true } else { false } }
 
-    /// Different for each row of a batch, as ids of jobs are positive.
-    fileprivate var key: Int64 { isOutput ? -job : job }
+    /// Different for each row of a batch, as ids of jobs are positive. No damaged id overflows.
+    fileprivate var key: Int64 { isOutput ? ~job : job }
 
     /// Counts an earlier row of the job, which this one replaces.
     fileprivate mutating func merge(_ earlier: ProgressRow) {
