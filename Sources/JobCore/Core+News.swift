@@ -50,7 +50,7 @@ extension Core {
         guard !jobs.isEmpty else { return }
         try round.transaction.load(jobs.map(RowKey.job))
         // A list's end comes after those of its children, whose ids are higher.
-        for job in jobs.sorted().reversed() {
+        for job in jobs.sorted(by: >) {
             let row = try round.transaction.job(job)
             if let live = running.run(of: job) {
                 stopIfNeeded(live, row)

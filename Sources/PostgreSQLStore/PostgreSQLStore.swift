@@ -112,8 +112,8 @@ package final class PostgreSQLStore: JobStore, @unchecked Sendable {
 
     // MARK: Lives
 
-    /// Begins a life, and ends the last one, and `silent`. A start ends all of this state directory; later on, others of it are
-    /// of a copy, which would otherwise end this one in turn.
+    /// Begins a life, and ends the last one, and `silent`. A start ends all lives of this state directory. Later, the other ones
+    /// belong to a copy of the directory; the two would end each other in turn.
     private func beginLife(
         _ connection: PostgreSQLConnection, ending silent: Lives.Row? = nil
     ) throws(StoreError) {

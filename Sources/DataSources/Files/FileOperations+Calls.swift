@@ -59,10 +59,10 @@ extension FileOperations {
             try rename(directory, name, newName, replacing)
         } catch  where error == .invalidArgument && !replacing {
             do throws(Errno) {
-                // Fails in the same way.
+                // It fails with EEXIST, too.
                 try link(directory, name, newName)
             } catch  where [.notPermitted, .noFunction, .notSupported].contains(error) {
-                // Without links either, a name that appeared in the last moment is replaced.
+                // On a file system without links, a file that has just got this name is replaced.
                 return try rename(directory, name, newName, true)
             }
             try unlink(directory, name)

@@ -25,7 +25,7 @@ struct ScheduleAddCommand: DaemonCommand {
         """
         A schedule runs a command, which follows --, or submits the job spec in the file SPEC, which - reads from \
         standard input; an argument that begins with { is the spec itself. A spec's strings may contain \
-        {{schedule/name}} and {{schedule/time}}. The command is what it is for the verb run: the name of a program in \
+        {{schedule/name}} and {{schedule/time}}. The command means the same as for the verb run: the name of a program in \
         the daemon's configuration, or else, in a daemon of your own, a command that runs in this directory, with this \
         environment.
 

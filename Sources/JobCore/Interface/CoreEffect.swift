@@ -73,7 +73,7 @@ package struct SchedulePreparation: Sendable, Hashable {
     package let key: ScheduleKey
     /// The time that the job is for.
     package let time: Timestamp
-    /// The boot of the machine that it is for instead.
+    /// The id of the boot that the job is for; nil if the schedule is not due at boots, or runs now.
     package let boot: String?
     /// The request to run the schedule now; nil for one of its times, whose job has a key.
     package let request: RequestID?

@@ -13,7 +13,7 @@ struct SchedulePlan: Equatable {
     /// unfinished, and `boot` the machine's present boot.
     init(
         _ row: Schedule, in zone: ZoneRules, after floor: Timestamp, isLastOpen: Bool, since started: Timestamp,
-        boot: String = "", at now: Timestamp
+        boot: String, at now: Timestamp
     ) {
         self.row = row
         lastTime = row.lastTime

@@ -55,7 +55,7 @@ struct Schedules {
 }
 
 extension Schedule {
-    /// Leaves out the present boot, if it goes by boots.
+    /// Counts the present boot as handled, if the schedule is due at boots.
     mutating func skip(boot: String) { if timing.boot != nil { timing = .reboot(boot) } }
 
     /// The time up to which its times are handled.

@@ -129,8 +129,7 @@ extension Core {
         guard excess() <= quotas.holding(of: owner).finishedBytes else { return false }
         /// Bytes of jobs that later rounds remove with their children.
         var promised: Int64 = 0
-        let end = Timestamp(milliseconds: .max)
-        for row in try round.transaction.finished(owner: owner, before: end, limit: Self.mostRemoved) {
+        for row in try round.transaction.finished(owner: owner, before: .distantFuture, limit: Self.mostRemoved) {
             // Jobs with children that are being removed free their room later.
             if row.children > 0, agenda.hasWork { continue }
             if try dispose(row, round) != nil { promised += row.size }

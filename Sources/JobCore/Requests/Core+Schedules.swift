@@ -149,8 +149,7 @@ extension Core {
         guard let zone = zone(of: schedule) else { return nil }
         return SchedulePlan(
             schedule, in: zone, after: schedule.floor, isLastOpen: try isLastOpen(schedule, round),
-            since: schedules.startedAt, boot: schedules.boot,
-            at: round.now.wall)
+            since: schedules.startedAt, boot: schedules.boot, at: round.now.wall)
     }
 
     /// Requests the next job of a schedule, or skips times without a job.

@@ -186,7 +186,7 @@ extension Core {
         var passed: Set<UInt32> = []
         var left = Self.purgedAtOnce
         while left > 0, let owner = quotas.owner(over: settings, except: passed) {
-            let oldest = try round.transaction.finished(owner: owner, before: Timestamp(milliseconds: .max), limit: 1)
+            let oldest = try round.transaction.finished(owner: owner, before: .distantFuture, limit: 1)
             // This owner's other finished jobs are below unfinished jobs or being removed.
             guard let row = oldest.first else {
                 passed.insert(owner)
@@ -197,4 +197,8 @@ extension Core {
         }
         agenda.hasExcess = left == 0
     }
+}
+
+extension Timestamp {
+    static let distantFuture = Timestamp(milliseconds: .max)
 }

@@ -33,7 +33,7 @@ package enum ScheduleTiming: Sendable, Hashable {
     case calendar(String, CalendarExpression, zone: String)
     /// An interval in milliseconds, counted from when it was set.
     case every(Int64)
-    /// Each start of the machine. Of the boot with this id, its time is handled or passed over.
+    /// Each start of the machine; the boot with this id is handled or passed over.
     case reboot(String)
 
     /// A calendar that stands for each start of the machine.
@@ -46,7 +46,7 @@ package enum ScheduleTiming: Sendable, Hashable {
         if case .calendar(_, _, let zone) = self { zone } else { nil }
     }
 
-    /// The id of the last boot that is handled; nil unless it goes by these.
+    /// The id of the last boot that is handled; nil unless it is due at boots.
     package var boot: String? {
         if case .reboot(let boot) = self { boot } else { nil }
     }

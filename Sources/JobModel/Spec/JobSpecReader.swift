@@ -92,8 +92,8 @@ package struct JobSpecReader {
     }
 
     /// The spec of a job that a schedule submits for `time`, or for a boot, of the schedule's spec. It has a key unless it is
-    /// submitted by hand. The schedule's was accepted, so the reader is ``ofStored(inspect:)``: what is filled in are texts, which make
-    /// nothing of it longer or deeper.
+    /// submitted by hand. The schedule's was accepted, so the reader is ``ofStored(inspect:)``: what is filled in are texts,
+    /// which make nothing of it longer or deeper.
     package mutating func scheduled(
         _ json: JSON, by schedule: ScheduleKey, at time: Timestamp, boot: String? = nil, hasKey: Bool
     ) throws(JobError) -> JobSpec {

@@ -98,7 +98,7 @@ final class Connection: Sendable {
         // A wait begun after the others were ended would never end.
         if isShuttingDown { throw Self.shuttingDown }
         let id = engine.nextID()
-        // Its line, perhaps a long batch, does not wait with it.
+        // Only the id waits, and not the rest of the line, which may be a long batch.
         let request = Request(id: call.request.id, method: call.request.method, params: [:])
         let bytes = Self.bytesPerWait + jobs * Self.bytesPerID + (request.id?.size ?? 0)
         let waiting = Call(

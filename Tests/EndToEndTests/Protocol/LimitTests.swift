@@ -29,18 +29,18 @@ import Testing
     @Test func line_takesNoMemory_whileItsLastCallWaits() async throws {
         try await Daemon.run { _, wire in
             let job = try await wire.submit(.value(1, ["delay": 1000]))
-            func memory(_ wire: Wire) async throws -> Int {
+            func memory() async throws -> Int {
                 let usage = try await wire.call("server.usage")
                 return try #require(usage["users"]?.array?.first?["memory"]?.int)
             }
-            let before = try await memory(wire)
+            let before = try await memory()
             let long = JSON.string(String(repeating: "x", count: 4000))
             let call: JSON = ["jsonrpc": "2.0", "method": "server.info", "params": ["x": long]]
             let wait: JSON = ["jsonrpc": "2.0", "id": "wait", "method": "job.wait", "params": .job(job)]
             wire.sendLine("\(JSON.array(Array(repeating: call, count: 100) + [wait]))")
             // What is read together is handled, and forgotten, before more is read.
             _ = try await wire.call("server.info")
-            #expect(try await memory(wire) - before < 100_000)
+            #expect(try await memory() - before < 100_000)
         }
     }
 
