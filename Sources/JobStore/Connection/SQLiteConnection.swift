@@ -13,12 +13,12 @@ package final class SQLiteConnection: SQLConnection, @unchecked Sendable {
     /// The first error of the round.
     var firstFailure: StoreError?
 
-    /// Opens the existing database at `path`, which may be a URI if it is only read.
+    /// Opens the existing database at `path`.
     init(_ path: String, errors: StoreError.Code, isReadOnly: Bool = false) throws(StoreError) {
         self.path = path
         self.errors = errors
         var opened: OpaquePointer?
-        let access = isReadOnly ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE
+        let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
         // One thread at a time uses a connection, so SQLite needs no lock of its own.
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard let opened else {

@@ -42,7 +42,7 @@ package struct StateVerification {
         let hasIndex = access(database + "-shm", F_OK) == 0
         defer { if !hasIndex { unlink(database + "-shm") } }
         do {
-            let connection = try SQLiteConnection(try name(), errors: .read, isReadOnly: true)
+            let connection = try SQLiteConnection(database, errors: .read, isReadOnly: true)
             try Schema.inspect(connection)
             for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
             try look(connection)
@@ -50,23 +50,6 @@ package struct StateVerification {
             guard error.code == .damaged || !flaws.isEmpty else { throw error }
             add(error.message)
         }
-    }
-
-    /// The name under which SQLite opens the database: one without a log never changes, and may be on a read-only file system.
-    private func name() throws(StoreError) -> String {
-        if StateDirectory.size(database + "-wal") > 0 {
-            let directory = FilePath(database).removingLastComponent().appending(".")
-            guard access(database + "-shm", F_OK) == 0 || access(directory.string, W_OK) == 0 else {
-                throw StoreError(
-                    .read,
-                    "The database \(database) has a log, which cannot be read if its directory cannot be written; give "
-                        + "permission, or copy it and the files named \(database)-* elsewhere and name that.",
-                    isLasting: true)
-            }
-            return database
-        }
-        let escaped = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
-        return "file:\(escaped)?immutable=1"
     }
 
     private mutating func add(_ flaw: String) { if flaws.count < Self.mostFlaws { flaws.append(flaw) } }

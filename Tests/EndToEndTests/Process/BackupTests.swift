@@ -172,50 +172,6 @@ import Testing
     }
 }
 
-/// A state on a disk that is mounted for reading only.
-@Suite(.enabled(if: geteuid() == 0 && Files.exists("/usr/bin/unshare"))) struct ReadOnlyStateTests {
-    private static func verify(_ state: String, in directory: TemporaryDirectory) async throws -> (
-        end: ChildProcess.End, output: String, errors: String
-    ) {
-        let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\""
-        return try await ChildProcess.run([
-            "/usr/bin/unshare", "-m", "/bin/sh", "-c", script, state, BuiltProgram.deferd, "--config",
-            try directory.write("", to: "verify.yaml"), "--verify-state", "--state-directory", state,
-        ])
-    }
-
-    @Test func verification_looksAtIt_whereTheDaemonEndedInOrder() async throws {
-        try await Household.with { household in
-            let daemon = try await household.start()
-            for number in 0..<3 { _ = try await daemon.connect().submit(.value(JSON(number), ["delay": 1000])) }
-            try await daemon.stop()
-            let whole = try await Self.verify(daemon.state, in: household.directory)
-            #expect(whole.end == .code(0) && whole.output.contains("whole: 3 jobs"), "\(whole)")
-            // Its bytes are checked there, too.
-            let path = daemon.state + "/deferd.db"
-            var bytes = try Files.bytes(path)
-            for index in 5000..<bytes.count where index % 4096 > 8 { bytes[index] = 0xa5 }
-            try Data(bytes).write(to: URL(fileURLWithPath: path))
-            let damaged = try await Self.verify(daemon.state, in: household.directory)
-            #expect(damaged.end == .code(65), "\(damaged)")
-        }
-    }
-
-    @Test func verification_saysWhatToDo_whereTheDaemonWasKilled() async throws {
-        try await Household.with { household in
-            let daemon = try await household.start()
-            _ = try await daemon.connect().submit(.value(1, ["delay": 1000]))
-            try await daemon.crash()
-            try? FileManager.default.removeItem(atPath: daemon.state + "/deferd.db-shm")
-            let unread = try await Self.verify(daemon.state, in: household.directory)
-            #expect(unread.end == .code(78) && unread.errors.contains("has a log"), "\(unread)")
-            #expect(unread.errors.contains("copy it"), "\(unread)")
-            let state = try await BackupTests.verify(daemon.state, in: household.directory)
-            #expect(state.end == .code(0) && state.output.contains("whole: 1 jobs"), "\(state)")
-        }
-    }
-}
-
 /// Submissions without a pause, and which job each became.
 private final class Load: Sendable {
     private let state = Mutex<(answered: [Int: Int], goesOn: Bool)>(([:], true))
