@@ -93,7 +93,7 @@ struct ScheduleAddCommand: DaemonCommand {
             // Only commands run in a directory of the caller's choice.
             let isCommand = line.first?.contains("/") == true || surroundings.namesDirectory
             return try await client.send(
-                isCommand ? nil : spec(source: surroundings.named(line)),
+                isCommand ? JSON?.none : spec(source: surroundings.named(line)),
                 orElse: { client throws(CommandFailure) in
                     let isOwn = await Surroundings.mayBeSent(to: client)
                     return spec(source: try surroundings.source(line, isOwn: isOwn, invocation.console))
