@@ -20,7 +20,7 @@ struct ProxyAddress: Sendable {
         else {
             throw JobError(
                 .invalid,
-                "\(SourceMessage.quoted(text)) in http.proxy is not a proxy; write http://host:port or socks5://host:port, with user:password@ before the host if it needs them."
+                "\(SourceMessage.quoted(noURL: text)) in http.proxy is not a proxy; write http://host:port or socks5://host:port, with user:password@ before the host if it needs them."
             )
         }
         host = url.host

@@ -17,9 +17,11 @@ extension JobSpec {
             "source": json["source"].map(Self.explained), "then": Masking.masked(.array(written)),
             "links": plan.links.count.json, "queue": terms.queue.json, "priority": terms.priority.json,
             "delay": (delay ?? 0).json, "notBefore": notBefore?.json, "timeout": plan.source.timeout?.json ?? .null,
-            "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json, "key": terms.key?.json,
+            "deadline": plan.deadline?.json ?? .null, "retry": plan.source.retry.json,
+            "key": terms.key.map(Masking.masked(url:))?.json,
             "keyUntil": terms.key.map { _ in terms.keepsKey ? "removed" : "finished" }, "held": isHeld.json,
-            "notify": notifies.json, "tags": terms.tags.json, "label": terms.label?.json,
+            "notify": notifies.json, "tags": terms.tags.map(Masking.masked(url:)).json,
+            "label": terms.label.map(Masking.masked(url:))?.json,
             "requires": node.map { ["node": $0.json] },
         ])
     }

@@ -110,6 +110,12 @@ import TestOrigin
         }
     }
 
+    @Test(arguments: ["u:secret@h:80", "http://u:secret word@h:80", "u:secret@", "ftp://u:secret@h"])
+    func mistake_isToldWithoutThePassword(text: String) {
+        let error = #expect(throws: JobError.self) { try ProxyAddress(text) }
+        #expect(error?.message.contains("secret") == false, "\(error?.message ?? "")")
+    }
+
     private func handshake(_ url: String) throws -> ProxyHandshake {
         ProxyHandshake(to: try #require(RequestURL(url)), by: try ProxyAddress("socks5://127.0.0.1"))
     }

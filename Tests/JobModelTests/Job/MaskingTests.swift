@@ -60,6 +60,16 @@ import Testing
             ])
     }
 
+    @Test func explanation_isMasked_inEveryText() throws {
+        let text: JSON = "http://u:secret@h/"
+        var reader = JobSpecReader(limits: JobLimits())
+        let spec = try reader.spec([
+            "source": ["type": "url", "url": text], "key": text, "label": text, "tags": [text],
+            "then": [["then": ["source": ["type": "url", "url": text]]]],
+        ])
+        #expect(!spec.explained.description.contains("secret"))
+    }
+
     @Test func secrets_areMasked_atEveryDepth() throws {
         let source: JSON = [
             "type": "each", "in": ["https://u:p@a/"],
