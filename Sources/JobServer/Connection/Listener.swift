@@ -80,13 +80,11 @@ package struct Listener: Sendable {
 
     /// Returns the numeric id of a group.
     package static func group(_ name: String) throws(ListenerError) -> UInt32 {
-        var entry = group_record()
-        var buffer = [CChar](repeating: 0, count: 65_536)
-        var found: UnsafeMutablePointer<group_record>?
-        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+        // glibc makes room for any number of members, and no other thread asks for groups by name.
+        guard let group = getgrnam(name) else {
             throw ListenerError("There is no group \"\(name)\"; create it or name another.")
         }
-        return entry.gr_gid
+        return group.pointee.gr_gid
     }
 
     private static func clear(_ path: String, _ address: inout sockaddr_un) throws(ListenerError) {
@@ -141,9 +139,6 @@ package struct Listener: Sendable {
         return (stream, { active.cancel() })
     }
 }
-
-/// `struct group`, whose name is taken here.
-private typealias group_record = Glibc.group
 
 /// A failure to listen.
 package struct ListenerError: Error, Sendable, Equatable {
