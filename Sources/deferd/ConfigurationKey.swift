@@ -55,7 +55,7 @@ extension ConfigurationKey {
         .init("programs.any", \.programs.allowsAny) { try $0.flag() },
         .init("hooks.finished", \.finishedHook) { try $0.hook() },
         .init("limits.line", \.limits.line) { try $0.integer(64...1 << 30) },
-        .init("limits.outbound", \.limits.outbound) { try $0.integer(1024...1 << 31) },
+        .init("limits.outbound", \.limits.outbound) { try $0.integer(65536...1 << 31) },
         .init("limits.connections", \.limits.connections) { try $0.integer(1...1_000_000) },
         .init("limits.connectionsPerUser", \.limits.connectionsPerUser) { try $0.integer(1...1_000_000) },
         .init("limits.inFlight", \.limits.inFlight) { try $0.integer(1...1_000_000) },

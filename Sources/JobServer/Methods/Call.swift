@@ -39,9 +39,9 @@ struct Call: Sendable {
     /// Sends an answer, or adds it to its batch; a notification has none.
     func reply(_ answer: [UInt8]?, _ afterwards: (@Sendable () -> Void)? = nil) {
         var answer = answer
-        if let id = request.id, let written = answer, written.count > Answer.mostBytes + id.size {
-            let error = ProtocolError.busy(
-                "The answer is longer than \(Answer.mostBytes) bytes; ask for less.", retryAfter: 0)
+        let longest = outbox.longestAnswer
+        if let id = request.id, let written = answer, written.count > longest + id.size {
+            let error = ProtocolError.busy("The answer is longer than \(longest) bytes; ask for less.", retryAfter: 0)
             answer = Answer.failure(id: id, error: error)
         }
         if let batch { return batch.add(answer, of: request.id, afterwards) }

@@ -58,6 +58,14 @@ import Testing
         }
     }
 
+    @Test func answer_isRefused_whenItIsLongerThanWhatMayWait() async throws {
+        let names = (0..<1000).map { "  queue-\($0): {}\n" }.joined()
+        try await Daemon.run(configuration: "limits: {outbound: 65536}\nqueues:\n\(names)") { _, wire async throws in
+            #expect(try await wire.refusal("queue.list").code == -32003)
+            #expect(try await wire.call("server.info")["name"] == "deferd")
+        }
+    }
+
     /// All answers together are far longer than what may wait for the client.
     @Test(arguments: [false, true]) func client_getsAllAnswers_howeverManyItAsksForAtOnce(isHalfClosed: Bool)
         async throws
