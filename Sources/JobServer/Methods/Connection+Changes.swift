@@ -186,11 +186,16 @@ extension JobFilter {
             throw params.fault("state", "\"state\" must name at least one state; leave it out for all.")
         }
         states = Set((names ?? []).compactMap(JobState.init))
-        queue = try params.string("queue")
+        func text(_ name: String) throws(SpecError) -> String? {
+            try params.string(name) { text in
+                text.isEmpty ? "\"\(name)\" must not be empty; leave it out to select by others." : nil
+            }
+        }
+        queue = try text("queue")
         tag = try params.string("tag", flaw: JobSpec.flaw(inTag:))
         source = try params.choice("source")
-        label = try params.string("label")
-        key = try params.string("key")
+        label = try text("label")
+        key = try text("key")
         since = try params.time("since")
         before = try params.time("before")
         if let ends = try params.array("ids", atMost: 2) {

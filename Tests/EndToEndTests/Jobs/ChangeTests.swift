@@ -112,6 +112,8 @@ import Testing
             #expect(try await count("job.remove", all) == ["count": 0, "skipped": 0])
             for refused: JSON in [
                 ["select": [:]], ["select": ["state": []]], ["select": ["x": 1]], ["jobs": [1], "job": 1], [:],
+                // As a variable of a script that is not set.
+                ["select": ["label": ""]], ["select": ["tag": ""]], ["select": ["key": ""]], ["select": ["queue": ""]],
             ] {
                 #expect(try await wire.refusal("job.cancel", refused).code == -32602)
             }
