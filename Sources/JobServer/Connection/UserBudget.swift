@@ -99,7 +99,8 @@ final class UserBudget: Sendable {
 
     // MARK: - Waiting
 
-    /// Returns once there is room for work; all waiters resume at once, so each checks again.
+    /// Returns once there is room for work; all waiters resume at once, so each checks again. The caller has no turn of an
+    /// outbox, for which other work may wait.
     func room(on loop: any EventLoop) async {
         while !hasRoom {
             await withCheckedContinuation { continuation in whenRoom(on: loop) { continuation.resume() } }

@@ -26,6 +26,22 @@ import Testing
         }
     }
 
+    /// The values of the line take all memory of its user, for which the answer to the wait waits.
+    @Test func wait_isAnswered_besideALineThatTakesAllMemory() async throws {
+        try await Daemon.run(configuration: "limits: {memoryPerUser: 1048576}") { _, wire in
+            let job = try await wire.submit(.value(1, ["held": true]))
+            let other = try await wire.submit(.value(1, ["held": true]))
+            func call(_ id: Int, _ method: String, _ params: JSON) -> JSON {
+                ["jsonrpc": "2.0", "id": JSON(id), "method": .string(method), "params": params]
+            }
+            let zeros = call(3, "server.info", ["x": .array(Array(repeating: 0, count: 60_000))])
+            let sets = (0..<600).map { call(10 + $0, "job.set", .job(other).with(["priority": JSON($0)])) }
+            let batch = [call(1, "job.wait", .job(job)), call(2, "job.cancel", .job(job))] + sets + [zeros]
+            wire.sendLine(JSON.array(batch).description)
+            #expect(try await wire.next()?.json.array?.count == batch.count)
+        }
+    }
+
     @Test func line_takesNoMemory_whileItsLastCallWaits() async throws {
         try await Daemon.run { _, wire in
             let job = try await wire.submit(.value(1, ["delay": 1000]))

@@ -56,8 +56,14 @@ import Testing
             let ann = try User.ann.connect(to: daemon)
             #expect(try await ann.call("server.info")["you"]?["admin"] == false)
             #expect(try await ann.refusal("job.get", .job(job)).code == -32001)
+            _ = try await members[0].call("job.watch", ["all": true])
+            _ = try await members[1].call("job.watch", ["job": JSON(try await members[1].submit(.timer(1000)))])
             try await daemon.reload("")
             #expect(try await members[0].refusal("job.get", .job(job)).code == -32001)
+            // What it still may see, it learns once it is connected again.
+            _ = try await bob.call("job.cancel", .job(job))
+            #expect(try await members[0].rest().allSatisfy { $0.json["params"]?["job"] != JSON(job) })
+            #expect(try await members[1].call("server.info")["you"]?["admin"] == false)
         }
     }
 
