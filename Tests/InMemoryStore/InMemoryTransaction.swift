@@ -88,18 +88,15 @@ final class InMemoryTransaction: JobTransaction {
         return tables.rows.jobs[job]?.document
     }
 
-    func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
+    func insert(_ new: NewJobRow) throws(StoreError) -> JobID {
         try check()
         if faults.isFull { throw fail(.write, "There is no room for new jobs, as was asked for.") }
         let key = new.row.key.map { OwnedKey(owner: new.row.owner, name: Name($0)) }
-        if let holder = key.flatMap({ tables.jobs.keys[$0] }) {
-            return .taken(holder, isSame: tables.rows.jobs[holder]?.digest == new.digest)
-        }
         var row = new.row
         tables.rows.numbers.job += 1
         row.id = tables.rows.numbers.job
         tables.setJob(row.id, JobEntry(row: row, document: new.document, digest: new.digest, key: key))
-        return .created(row.id)
+        return row.id
     }
 
     func update(_ job: JobRow) throws(StoreError) {
@@ -112,9 +109,11 @@ final class InMemoryTransaction: JobTransaction {
 
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) { try check() }
 
-    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
         try check()
-        return tables.jobs.keys[OwnedKey(owner: owner, name: Name(key))]
+        return tables.jobs.keys[OwnedKey(owner: owner, name: Name(key))].map {
+            ($0, tables.rows.jobs[$0]?.digest ?? 0)
+        }
     }
 
     func delete(_ job: JobID) throws(StoreError) {

@@ -242,12 +242,44 @@ import Testing
             "source": ["type": "job", "job": JSON(Int(target))], "label": .string(String(repeating: "l", count: 200)),
             "tags": .array((0..<8).map { .string("\($0)" + String(repeating: "t", count: 150)) }),
         ]
-        guard case .submitted(let answers)? = driver.ask(.submit([try driver.new(spec)])) else {
-            return #expect(Bool(false), "It got another answer.")
+        let refusal = #expect(throws: ProtocolError.self) { try driver.submit(spec) }
+        #expect(refusal?.message.contains("no room") == true && driver.exists(target))
+    }
+
+    @Test func children_haveTheirParentsDeadline_alsoOnceItIsExtended() throws {
+        for deadline in [60, nil] as [Double?] {
+            let driver = try CoreDriver()
+            let inner: JSON = ["source": ["type": "list", "jobs": [url, url]]]
+            let own = url.with(["deadline": 8])
+            let list = try driver.submit(["source": ["type": "list", "jobs": [url, inner, own]], "deadline": 5])
+            var settings = JobSettings()
+            settings.deadline = .some(deadline)
+            driver.ask(.change(list, .set(settings)))
+            driver.advance(by: 5)
+            #expect(driver.cancelled.count == 1, "the child with a deadline of its own")
+            #expect(try driver.row(list).state == .running && driver.live.count == 4)
+            if deadline == nil { continue }
+            driver.advance(by: 55)
+            #expect(driver.cancelled.count == 4)
         }
-        // The target was removed for its room, so there is no job to wait for.
-        #expect(throws: ProtocolError.self) { try answers[0].get() }
-        #expect(!driver.exists(target))
+    }
+
+    @Test func watchOfATag_forgetsJobs_thatLoseIt() throws {
+        let driver = try CoreDriver()
+        func watch(_ subject: WatchScope.Subject, _ id: SubscriptionID) {
+            driver.ask(.watch(WatchScope(subject), id))
+        }
+        watch(.tag("a"), 1)
+        watch(.tag("b"), 2)
+        watch(.all, 3)
+        let job = try driver.submit(url.with(["tags": ["a", "b"]]))
+        var settings = JobSettings()
+        settings.tags = ["b", "c"]
+        driver.ask(.change(job, .set(settings)))
+        let gone = driver.effects.compactMap { effect -> [SubscriptionID]? in
+            if case .gone(job, let ids) = effect { ids } else { nil }
+        }
+        #expect(gone == [[1]])
     }
 }
 

@@ -92,6 +92,52 @@ import Testing
         #expect(throws: Never.self) { try driver.submit(spec, as: 2) }
     }
 
+    @Test func key_findsItsJob_atEveryLimit() throws {
+        let keyed: JSON = ["source": ["type": "url", "url": "http://h/"], "key": "k", "retry": ["max": 0]]
+        for limit in ["stored", "waiting", "queue", "disk"] {
+            var settings = CoreSettings()
+            // Without room for another job like this, unless it is removed.
+            settings.storedPerUser = limit == "stored" ? 2_200 : 10_000
+            settings.limits.queuedJobsPerUser = 2
+            settings.queues += [QueueSettings(name: "q")]
+            let driver = try CoreDriver(settings)
+            let spec = limit == "queue" ? keyed.with(["queue": "q"]) : keyed
+            let job = try driver.submit(spec)
+            try driver.succeed(job, #""\#(String(repeating: "x", count: 1_500))""#)
+            switch limit {
+            case "stored": #expect(stored(driver) > settings.storedPerUser - JobRow.fixedSize)
+            case "waiting":
+                for _ in 0..<2 { _ = try driver.submit(["source": ["type": "value", "value": 1], "held": true]) }
+            case "queue":
+                settings.queues.removeLast()
+                driver.send(.configure(settings))
+            default: driver.send(.room(shortage: "The disk is full."))
+            }
+            #expect(try driver.submit(spec) == job, "\(limit)")
+            let other = try driver.new(spec.with(["label": "other"]))
+            guard case .submitted(let answers)? = driver.ask(.submit([other])) else { return _ = Issue.record() }
+            let refusal = #expect(throws: ProtocolError.self) { try answers[0].get() }
+            #expect(refusal?.data["job"] == JSON(Int(job)), "\(limit): \(refusal?.message ?? "")")
+        }
+    }
+
+    @Test func noneIsRemoved_whenThatFreesTooLittle() throws {
+        var settings = CoreSettings()
+        settings.storedPerUser = 20_000
+        let driver = try CoreDriver(settings)
+        let child: JSON = ["source": ["type": "url", "url": "http://h/"], "retry": ["max": 0]]
+        let list = try driver.submit(["source": ["type": "list", "jobs": [child, child]]])
+        let old = try driver.submit(child)
+        try driver.succeed(old)
+        let first = try #require(driver.live.values.map(\.job).filter { $0 > list }.min())
+        // That of a child is kept as long as its list is not over.
+        try driver.succeed(first, #""\#(String(repeating: "x", count: 14_000))""#)
+        #expect(throws: ProtocolError.self) {
+            try driver.submit(["source": ["type": "value", "value": .string(String(repeating: "v", count: 6_000))]])
+        }
+        #expect(driver.exists(old))
+    }
+
     @Test func result_isKept_asOlderJobsMakeRoomForIt() throws {
         var settings = CoreSettings()
         settings.storedPerUser = 100_000

@@ -118,7 +118,14 @@ struct RandomRounds {
         }
         // As many ids are given at most.
         jobs += JobID(new.count)
-        return { transaction throws(StoreError) in "\(try transaction.insert(new))" }
+        return { transaction throws(StoreError) in
+            try new.map { (job) throws(StoreError) in
+                let holder = try job.row.key.flatMap { (key) throws(StoreError) in
+                    try transaction.holder(ofKey: key, owner: job.row.owner)
+                }
+                return if let holder { "\(holder)" } else { "\(try transaction.insert(job))" }
+            }.description
+        }
     }
 
     private mutating func update() -> Call {

@@ -69,11 +69,7 @@ import Testing
             #expect(try transaction.list(of: id) == nil)
             let ready = try transaction.ready(queue: "default", owner: 1000, after: nil, excluding: [], limit: 10)
             #expect(ready.map(\.position.id) == [id])
-            let inserted = try transaction.insert([NewJobRow(row: .sample(key: "other"), document: .spec([]))])
-            guard case .created = inserted.first else {
-                Issue.record("\(inserted)")
-                return
-            }
+            #expect(try transaction.holder(ofKey: "other", owner: 1000) == nil)
         }
     }
 
@@ -108,26 +104,31 @@ import Testing
         func new(_ owner: UInt32, _ digest: UInt64) -> NewJobRow {
             NewJobRow(row: .sample(owner: owner, key: "k"), document: .spec([]), digest: digest)
         }
+        func expect(_ job: JobID?, _ digest: UInt64, _ transaction: any JobTransaction) throws {
+            let holder = try transaction.holder(ofKey: "k", owner: 1)
+            #expect(holder?.job == job && holder?.digest ?? 0 == digest)
+        }
         let id: JobID = try store.round { transaction throws in
-            let inserted = try transaction.insert([new(1, .max), new(1, .max), new(1, 2), new(2, 1)])
-            guard case .created(let id) = inserted[0] else { throw StoreError(.write, "\(inserted)") }
-            #expect(inserted[1...] == [.taken(id, isSame: true), .taken(id, isSame: false), .created(id + 1)])
+            try expect(nil, 0, transaction)
+            let id = try transaction.insert([new(1, .max), new(2, 1)])[0]
+            try expect(id, .max, transaction)
             return id
         }
         try store.round { transaction throws in
-            let taken: [Inserted] = [.taken(id, isSame: true), .taken(id, isSame: false)]
-            #expect(try transaction.insert([new(1, .max), new(1, 3)]) == taken)
+            try expect(id, .max, transaction)
             var row = try #require(try transaction.job(id))
             row.isRemoving = true
             try transaction.update(row)
             try transaction.releaseKey(of: id)
             #expect(try transaction.job(id) != nil)
-            #expect(try transaction.insert([new(1, 3)]) == [.created(id + 2)])
+            try expect(nil, 0, transaction)
+            #expect(try transaction.insert([new(1, 3)]) == [id + 2])
         }
         try store.round { transaction throws in
             try transaction.delete(id + 2)
-            #expect(try transaction.insert([new(1, 5)]) == [.created(id + 3)])
-            #expect(try transaction.insert([new(1, 5)]) == [.taken(id + 3, isSame: true)])
+            try expect(nil, 0, transaction)
+            #expect(try transaction.insert([new(1, 5)]) == [id + 3])
+            try expect(id + 3, 5, transaction)
         }
     }
 }

@@ -119,7 +119,7 @@ extension Core {
             return .busy("Job \(row.id) has just ended; retry it in a moment.", retryAfter: 1)
         }
         if !row.holdsKey, let key = row.key,
-            let holder = try round.transaction.holder(ofKey: key, owner: row.owner)
+            let holder = try round.transaction.holder(ofKey: key, owner: row.owner)?.job
         {
             let keepsKey = try round.transaction.job(holder)?.terms.keepsKey ?? true
             let advice = keepsKey ? "remove that job first" : "wait for its end"

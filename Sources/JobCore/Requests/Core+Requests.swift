@@ -52,46 +52,63 @@ extension Core {
     // MARK: - Submitting
 
     private func submit(_ jobs: [NewJob], _ id: RequestID, _ caller: Caller, _ round: Round) throws(StoreError) {
-        // Not between them, as it must not remove a job that one of these waits for.
-        let size = jobs.reduce(Int64(0)) { $0.saturatingAdding($1.document.size + JobRow.fixedSize) }
-        _ = try makeRoom(for: size, of: caller.uid, round)
         // The answer comes before the first notifications of the jobs' watches.
         let place = pending.hold()
-        var answers: [Result<SubmittedJob, ProtocolError>] = []
-        answers.reserveCapacity(jobs.count)
-        for new in jobs { answers.append(try submit(new, caller, round)) }
-        pending.emit(.answer(id, .submitted(answers)), at: place)
+        pending.emit(.answer(id, .submitted(try submit(jobs, caller, round))), at: place)
     }
 
-    /// Submits a job for which there is room, if any.
     func submit(
+        _ jobs: [NewJob], _ caller: Caller, _ round: Round
+    ) throws(StoreError) -> [Result<SubmittedJob, ProtocolError>] {
+        var size: Int64 = 0
+        // Jobs that these wait for, or that have their keys.
+        var spared: Set<JobID> = []
+        for new in jobs {
+            spared.formUnion(new.jobs.map(\.id))
+            if let holder = try holder(ofKeyOf: new, caller, round) {
+                spared.insert(holder.job)
+            } else {
+                size = size.saturatingAdding(new.document.size + JobRow.fixedSize)
+            }
+        }
+        _ = try makeRoom(for: size, of: caller.uid, sparing: spared, round)
+        return try jobs.map { (new) throws(StoreError) in try submit(new, caller, round) }
+    }
+
+    private func holder(ofKeyOf new: NewJob, _ caller: Caller, _ round: Round) throws(StoreError) -> KeyHolder? {
+        try new.terms.lasting.key.flatMap { (key) throws(StoreError) in
+            try round.transaction.holder(ofKey: key, owner: caller.uid)
+        }
+    }
+
+    /// Submits a job for which there is room, if any, unless a job with its key is there.
+    private func submit(
         _ new: NewJob, _ caller: Caller, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, ProtocolError> {
+        if let holder = try holder(ofKeyOf: new, caller, round) {
+            guard holder.digest == new.digest else {
+                let message = "The key belongs to job \(holder.job), which has another spec; use another key."
+                return .failure(.keyConflict(holder.job, message))
+            }
+            let state = try round.transaction.job(holder.job)?.state ?? .queued
+            if let subscription = new.subscription, !state.isTerminal {
+                subscribe(subscription, WatchScope(.jobs([holder.job])), caller)
+            }
+            return .success(SubmittedJob(job: holder.job, state: state, isCreated: false))
+        }
         if let refusal = try refusal(of: new, caller.uid, round) { return .failure(refusal) }
         var row = JobRow(
             new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
             specSize: Int(clamping: new.document.size), at: round.now)
         if let node = settings.node, row.node == nil, new.uploads { row.node = node }
-        var job = NewJobRow(row: row, document: new.document, digest: new.digest)
-        switch try round.transaction.insert(job) {
-        case .created(let id):
-            job.row.id = id
-            experience.count(caller.uid) { $0.submitted += 1 }
-            try inserted(job.row, round)
-            for target in new.jobs { try depend(id, on: target.id, round) }
-            if let outcome = new.immediate, job.row.state == .queued { agenda.immediate[id] = outcome }
-            if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([id])), caller) }
-            return .success(SubmittedJob(job: id, state: job.row.state, isCreated: true))
-        case .taken(let earlier, isSame: false):
-            let message = "The key belongs to job \(earlier), which has another spec; use another key."
-            return .failure(.keyConflict(earlier, message))
-        case .taken(let earlier, isSame: true):
-            let state = try round.transaction.job(earlier)?.state ?? .queued
-            if let subscription = new.subscription, !state.isTerminal {
-                subscribe(subscription, WatchScope(.jobs([earlier])), caller)
-            }
-            return .success(SubmittedJob(job: earlier, state: state, isCreated: false))
-        }
+        let id = try round.transaction.insert(NewJobRow(row: row, document: new.document, digest: new.digest))
+        row.id = id
+        experience.count(caller.uid) { $0.submitted += 1 }
+        try inserted(row, round)
+        for target in new.jobs { try depend(id, on: target.id, round) }
+        if let outcome = new.immediate, row.state == .queued { agenda.immediate[id] = outcome }
+        if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([id])), caller) }
+        return .success(SubmittedJob(job: id, state: row.state, isCreated: true))
     }
 
     // MARK: - Refusals
@@ -116,25 +133,30 @@ extension Core {
     /// The most finished jobs that one input removes for the room of another.
     private static let mostRemoved = 64
 
-    /// Removes an owner's oldest finished jobs if no more bytes can be stored otherwise; returns whether they can.
-    /// What was done and cannot be asked for again `mayExceed` the quota by one body, until later rounds have removed more.
+    /// Removes an owner's oldest finished jobs except `spared` ones if no more bytes can be stored otherwise; returns whether
+    /// they can. What was done and cannot be asked for again `mayExceed` the quota by one body, until later rounds have
+    /// removed more.
     func makeRoom(
-        for bytes: Int64, of owner: UInt32, mayExceed: Bool = false, _ round: Round
+        for bytes: Int64, of owner: UInt32, sparing spared: Set<JobID> = [], mayExceed: Bool = false, _ round: Round
     ) throws(StoreError) -> Bool {
         func excess() -> Int64 {
             quotas.stored(of: owner).saturatingAdding(bytes).saturatingSubtracting(settings.storedPerUser)
         }
-        if excess() <= 0 { return true }
-        // None is removed if that frees too little.
-        guard excess() <= quotas.holding(of: owner).finishedBytes else { return false }
-        /// Bytes of jobs that later rounds remove with their children.
-        var promised: Int64 = 0
-        for row in try round.transaction.finished(owner: owner, before: .distantFuture, limit: Self.mostRemoved) {
-            // Jobs with children that are being removed free their room later.
-            if row.children > 0, agenda.hasWork { continue }
-            if try dispose(row, round) != nil { promised += row.size }
-            if excess() <= promised { break }
+        let needed = excess()
+        if needed <= 0 { return true }
+        guard needed <= quotas.holding(of: owner).finishedBytes else { return false }
+        let finished = try round.transaction.finished(
+            owner: owner, before: .distantFuture, limit: Self.mostRemoved)
+        // Jobs with children that are being removed free their room later.
+        var (removed, freed, hasWork): ([JobRow], Int64, Bool) = ([], 0, agenda.hasWork)
+        for row in finished where freed < needed && !spared.contains(row.id) && !(row.children > 0 && hasWork) {
+            removed.append(row)
+            freed += row.size
+            hasWork = hasWork || row.children > 0
         }
+        // None is removed if that frees too little: finished children of unfinished jobs count, but stay.
+        guard freed >= needed || hasWork || mayExceed || finished.count == Self.mostRemoved else { return false }
+        for row in removed { _ = try dispose(row, round) }
         guard mayExceed, excess() > 0, excess() <= Int64(settings.limits.body) else { return excess() <= 0 }
         agenda.hasExcess = true
         return true

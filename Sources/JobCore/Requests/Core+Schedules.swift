@@ -13,7 +13,8 @@ extension Core {
         // Groups of an administrator do not apply to another user's schedule.
         schedule.groups = caller.uid == schedule.key.owner ? caller.groups : nil
         if let old {
-            schedule.lastTime = old.lastTime
+            // A clock that was ahead may have left a time to come, until which it would have no job.
+            schedule.lastTime = old.lastTime.map { min($0, round.now.wall) }
             schedule.lastJob = old.lastJob
             schedule.submitted = old.submitted
             // Waiting times belonged to the replaced spec.
@@ -204,9 +205,8 @@ extension Core {
     ) throws(StoreError) -> Result<SubmittedJob, ProtocolError> {
         switch made {
         case .success(let new):
-            let owner = schedule.key.owner
-            _ = try makeRoom(for: new.document.size + JobRow.fixedSize, of: owner, round)
-            return try submit(new, Caller(uid: owner, isAdmin: false, groups: schedule.groups), round)
+            let caller = Caller(uid: schedule.key.owner, isAdmin: false, groups: schedule.groups)
+            return try submit([new], caller, round)[0]
         case .failure(let error): return .failure(error)
         }
     }

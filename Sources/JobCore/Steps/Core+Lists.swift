@@ -69,9 +69,8 @@ extension Core {
         row.children += children.count
         try store(&row, was: old, round)
         for row in rows {
-            guard case .created(let id) = try round.transaction.insert(row) else { continue }
             var child = row.row
-            child.id = id
+            child.id = try round.transaction.insert(row)
             try inserted(child, round)
             if child.state.isTerminal { try jobIsOver(child, isInside: false, round) }
         }

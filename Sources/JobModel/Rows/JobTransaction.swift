@@ -16,13 +16,13 @@ package protocol JobTransaction: AnyObject {
     func job(_ id: JobID) throws(StoreError) -> JobRow?
     /// The spec or item of a job; nil if there is none.
     func document(of job: JobID) throws(StoreError) -> NewJobRow.Document?
-    /// Inserts a job with a new, higher id. A key is taken while a job holds it (``JobRow/holdsKey``).
-    func insert(_ job: NewJobRow) throws(StoreError) -> Inserted
+    /// Inserts a job with a new, higher id. No job may hold its key (``JobRow/holdsKey``).
+    func insert(_ job: NewJobRow) throws(StoreError) -> JobID
     /// Stores everything of a job but its ``JobRow/terms``.
     func update(_ job: JobRow) throws(StoreError)
     /// Stores the terms of a job, except for its key, after it was updated from `old`.
     func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError)
-    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID?
+    func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> KeyHolder?
     /// Deletes a job with its spec, tags, key and checkpoints, but not its children.
     func delete(_ job: JobID) throws(StoreError)
     /// Releases the key of a job that is being removed.

@@ -28,11 +28,8 @@ package struct NewJobRow: Sendable {
     }
 }
 
-package enum Inserted: Sendable, Equatable {
-    case created(JobID)
-    /// Nothing was stored, as this job owns the key; `isSame` tells whether its spec is the same.
-    case taken(JobID, isSame: Bool)
-}
+/// The job that holds a key, and the digest of its spec.
+package typealias KeyHolder = (job: JobID, digest: UInt64)
 
 /// A ready job in a window of the scheduler.
 package struct ReadyRow: Sendable, Hashable {

@@ -11,21 +11,14 @@ extension SQLTransaction {
         return found.first
     }
 
-    package func insert(_ new: NewJobRow) throws(StoreError) -> Inserted {
+    package func insert(_ new: NewJobRow) throws(StoreError) -> JobID {
         try check()
-        if let key = new.row.key, let taken = try holder(of: key, owner: new.row.owner) {
-            return .taken(taken.job, isSame: taken.digest == new.digest)
-        }
         let id = try nextJob()
         jobs.insert(new, as: id)
-        return .created(id)
+        return id
     }
 
-    package func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> JobID? {
-        try holder(of: key, owner: owner)?.job
-    }
-
-    private func holder(of key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
+    package func holder(ofKey key: String, owner: UInt32) throws(StoreError) -> KeyHolder? {
         try check()
         if let entry = jobs.holder(of: key, owner: owner), entry.row.holdsKey { return (entry.row.id, entry.digest) }
         guard let found = try stored(key, owner: owner) else { return nil }

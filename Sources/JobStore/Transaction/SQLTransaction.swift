@@ -52,9 +52,6 @@ package protocol SQLTransaction: JobTransaction, SQLRows {
     func willChange(_ settings: SharedSettings)
 }
 
-/// A job with a key, and the digest of its spec.
-package typealias KeyHolder = (job: JobID, digest: UInt64)
-
 /// The settings that each node keeps in memory, by their numbers in the news.
 package enum SharedSettings: Int64 {
     case queues = 1

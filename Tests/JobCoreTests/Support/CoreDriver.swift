@@ -255,6 +255,15 @@ final class CoreDriver {
     }
 }
 
+extension JSON {
+    /// The object with these members, too.
+    func with(_ more: [String: JSON]) -> JSON {
+        var members = object ?? [:]
+        for (name, value) in more { members[name] = value }
+        return .object(members)
+    }
+}
+
 extension BlobReference {
     /// The second name that a test gives a file.
     var renamed: BlobReference { BlobReference(life: life, number: -number, size: size) }
