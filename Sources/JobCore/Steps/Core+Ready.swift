@@ -27,7 +27,9 @@ extension Core {
         }
         // A job is neither ready nor over before its run has ended.
         expect(running.run(of: old.id) == nil, "Job \(old.id) is ready, and has a run.", job: old.id)
-        let isOverdue = old.isOverdue(at: round.now)
+        var row = old
+        row.deadline = try deadline(of: old, round)
+        let isOverdue = row.isOverdue(at: round.now)
         if isOverdue ? true : try isBelowStopped(old, round) {
             scheduler.giveBack(turn)
             // It is still ready, and may be so again in a moment at a `finally` link.
@@ -39,7 +41,6 @@ extension Core {
             hasSuspectAtWork = mustWait
             if mustWait {
                 scheduler.giveBack(turn)
-                var row = old
                 row.waiting = .suspect
                 return try store(&row, was: old, round)
             }
@@ -48,7 +49,6 @@ extension Core {
         if let parent = old.parent, let list = try round.transaction.list(of: parent.job) {
             pending.emit(.list(parent.job, list))
         }
-        var row = old
         if row.link == 0, row.attempt == 0, let outcome = agenda.immediate[row.id] {
             if let host = turn.row.host { scheduler.release(1, host, turn.owner) }
             row.begin(nil, at: round.now)

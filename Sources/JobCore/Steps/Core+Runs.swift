@@ -194,6 +194,7 @@ extension Core {
     private func goOn(
         _ row: inout JobRow, was old: JobRow, hasSlot: Bool, mustClean: Bool, _ round: Round
     ) throws(StoreError) {
+        row.deadline = try deadline(of: row, round)
         let isOverdue = row.isOverdue(at: round.now)
         let mustStop = isOverdue ? true : try isBelowStopped(row, round)
         if hasSlot, !mustStop, !mustClean, phase == .serving,

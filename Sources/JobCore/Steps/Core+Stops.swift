@@ -2,6 +2,15 @@ import JobModel
 
 /// Cancelling, deadlines and removing.
 extension Core {
+    /// The deadline of a job. A child without one of its own has that of a job above, which may have been extended since.
+    func deadline(of row: JobRow, _ round: Round) throws(StoreError) -> SteadyTime? {
+        guard row.isOverdue(at: round.now), row.plan.deadline == nil,
+            let above = try ancestors(of: row, round).first(where: { $0.plan.deadline != nil || $0.parent == nil }),
+            above.stop == nil
+        else { return row.deadline }
+        return above.deadline
+    }
+
     /// Stops an unfinished job, at once or when its run has ended. Later work stops its descendants.
     func stop(_ old: JobRow, _ reason: JobRow.Stop, _ round: Round) throws(StoreError) {
         var row = old

@@ -43,7 +43,11 @@ extension Core {
     }
 
     private func fellDue(_ old: JobRow, _ round: Round) throws(StoreError) {
-        if let deadline = old.deadline, deadline <= round.now.steady { return try stop(old, .deadline, round) }
+        if old.isOverdue(at: round.now) {
+            var row = old
+            row.deadline = try deadline(of: old, round)
+            return row.isOverdue(at: round.now) ? try stop(old, .deadline, round) : try store(&row, was: old, round)
+        }
         let isDue = old.due.map { $0 <= round.now.steady } ?? false
         switch (old.state, old.waiting) {
         case (.scheduled, _):
