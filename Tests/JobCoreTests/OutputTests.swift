@@ -39,6 +39,20 @@ import Testing
         #expect(try outputs(driver, job).last == LinkBlob(link: 1, blob: files[12], attempt: 1))
     }
 
+    @Test func silentAttempt_hasNoOutput_ofAnEarlierOne() throws {
+        let driver = try CoreDriver()
+        let silent = try driver.submit(spec)
+        try driver.fail(silent, failure)
+        #expect(try outputs(driver, silent).isEmpty)
+        let job = try driver.submit(spec)
+        try driver.fail(job, failure, output: 100)
+        driver.advance(by: 5)
+        let run = try driver.run(of: job)
+        try driver.succeed(job)
+        #expect(try outputs(driver, job).map(\.attempt) == [1, 2])
+        #expect(try outputs(driver, job).last?.blob == run.output())
+    }
+
     @Test func output_outlastsARetry_untilTheJobIsRemoved() throws {
         let driver = try CoreDriver()
         let job = try driver.submit(spec)

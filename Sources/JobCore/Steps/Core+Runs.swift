@@ -138,7 +138,9 @@ extension Core {
         } else if !end.values.isEmpty {
             pending.emit(.unlink(end.values))
         }
-        if let output = end.output { keep(output, in: &row) }
+        // An attempt without output has none in place of that of the attempt before it.
+        let isSilent = end.output == nil && row.hasOutput(of: row.link)
+        if let output = isSilent ? live.run.output() : end.output { keep(output, in: &row) }
         if row.presentSource == .download, row.checkpointSize > 0, end.outcome.error == nil {
             try store(checkpoint: nil, of: &row, round)
         }
@@ -268,7 +270,7 @@ extension Core {
         else { return }
         var row = old
         let found = row.blobs.remove(at: index)
-        if output.size > 0 {
+        if output.size > 0 || row.hasOutput(of: found.link) {
             row.blobs.insert(LinkBlob(link: found.link, blob: output, attempt: found.attempt), at: index)
         }
         try store(&row, was: old, round)

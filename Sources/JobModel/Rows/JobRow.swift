@@ -239,6 +239,8 @@ extension JobRow {
         return plan.mayHaveBody(link) ? blobs.last { $0.link == link && !$0.isOutput }?.blob : nil
     }
 
+    package func hasOutput(of link: Int) -> Bool { blobs.contains { $0.link == link && $0.isOutput } }
+
     /// The step of its current link; nil if the link passes its input on.
     package var step: JobPlan.Step? {
         if stop != nil, link > 0, !plan.isFinally(link) { return nil }
