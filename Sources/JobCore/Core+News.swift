@@ -61,7 +61,7 @@ extension Core {
                 try tell(row, round)
                 guard row.state.isTerminal else { continue }
             } else {
-                pending.emit(.gone(job))
+                pending.emit(.gone(job, for: nil))
             }
             pending.end(job, toldTo: subscriptions.naming(job))
         }

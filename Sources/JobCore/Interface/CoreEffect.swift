@@ -18,8 +18,9 @@ package enum CoreEffect: Sendable {
     /// Tells `hooks.finished` the end of a job.
     case tellHook(JobID, owner: UInt32)
     case notify([SubscriptionID], JobChange)
-    /// A job that another node removed, maybe before its end was told here; for all subscriptions.
-    case gone(JobID)
+    /// A job of which these subscriptions learn nothing more, or all if nil, as another node removed it, maybe before its end was
+    /// told here.
+    case gone(JobID, for: [SubscriptionID]?)
     /// Subscriptions that cover more than the jobs that they name, and have missed changes.
     case missed([SubscriptionID])
     /// A job ended while it had no run.

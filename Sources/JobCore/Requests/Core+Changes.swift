@@ -212,6 +212,11 @@ extension Core {
         row.notifies = settings.notifies ?? old.notifies
         try store(&row, was: old, round)
         if row.terms != old.terms { try round.transaction.replaceTerms(of: row, was: old) }
+        if row.tags != old.tags, row.parent == nil {
+            let present = subscriptions.covering(row, below: [], told: [])
+            let left = subscriptions.covering(old, below: [], told: []).filter { !present.contains($0) }
+            pending.emit(.gone(row.id, for: left))
+        }
         if settings.rate != nil, let run = row.run { pending.emit(.setRate(run, row.rate)) }
     }
 }

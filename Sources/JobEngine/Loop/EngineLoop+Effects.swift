@@ -20,7 +20,7 @@ extension EngineLoop {
         case .setRate(let id, let rate): runs[id]?.rates.job = rate
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
         case .notify(let ids, let change): notify(ids, change)
-        case .gone(let job): deliver(.gone(job), to: Array(subscribers.keys))
+        case .gone(let job, let ids): deliver(.gone(job), to: ids ?? Array(subscribers.keys))
         case .missed(let ids): deliver(.missed, to: ids)
         case .endedWithoutRun(let job): engine.board.wakeReaders(of: job)
         case .list(let job, let list):

@@ -35,7 +35,7 @@ package enum JobUpdate: Sendable {
     case event(JobEvent)
     /// Of running jobs: their progress, and the output of their programs.
     case progress(ProgressBatch)
-    /// A job that another node removed, maybe before its end was told here.
+    /// A job that another node removed, maybe before its end was told here, or that lost the tag that the subscriber covers.
     case gone(JobID)
     /// Changes of jobs that the subscriber does not name were missed; it ends, and its client has to watch again.
     case missed
