@@ -51,10 +51,13 @@ import Testing
                     "{\"source\":{\"type\":\"value\",\"value\":1},\"tags\":[\"night\"]}\n", to: "jobs.jsonl")
                 try directory.write("source: {type: value, value: 1}\n", to: "job.yaml")
                 for _ in 1...13 { _ = try await wire.wait(try await wire.submit(ProgramTests.shell("echo done"))) }
+                let held = try await wire.submit(.value(1, ["held": true]))
                 let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
                 for example in examples {
                     var script = example.replacing("https://example.org", with: origin.url(""))
                         .replacing("/var/lib/prometheus/node-exporter", with: directory.path)
+                    // Settings are for jobs that are not finished, and all else that is done to job 12 for one that is.
+                    script = script.replacing("deferctl set 12", with: "deferctl set \(held)")
                     for command in Self.endless { script = script.replacing(command, with: ":") }
                     // Another example may have removed it.
                     _ = try await wire.call(

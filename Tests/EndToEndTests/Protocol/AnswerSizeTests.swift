@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func answer_isRefused_whenItIsLongerThanWhatMayWait() async throws {
-        let names = (0..<1000).map { "  queue-\($0): {}\n" }.joined()
+        let names = (0..<400).map { "  a-queue-with-a-long-name-so-that-the-answer-is-long-\($0): {}\n" }.joined()
         try await Daemon.run(configuration: "limits: {outbound: 65536}\nqueues:\n\(names)") { _, wire async throws in
             #expect(try await wire.refusal("queue.list").code == -32003)
             #expect(try await wire.call("server.info")["name"] == "deferd")
