@@ -22,7 +22,7 @@ extension Deferred {
     /// Observes the progress: calls a closure with each new value, in the producer's units, on an executor.
     ///
     /// Only the latest value is replayed, unchanged values are suppressed, and none follows the resolution. A slow
-    /// closure misses values: once 16 wait, the newest replaces the last of them. Calls do not overlap.
+    /// closure misses values: once 16 wait, the newest replaces the last of them. Calls do not overlap; each is a job.
     @discardableResult
     public func onProgress<X: CallbackExecutor>(
         on executor: X = .inline,

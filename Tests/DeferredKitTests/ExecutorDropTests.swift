@@ -55,6 +55,18 @@ import Testing
         observation.cancel()
     }
 
+    @Test func progressCallback_goesOn_afterAJobWasDropped() {
+        let executor = Keeping()
+        let promise = Promise<Int, any Error>()
+        let journal = Journal<Int64>()
+        promise.deferred.onProgress(on: executor) { journal.note($0.completed) }
+        promise.report(ProgressUpdate(completed: 1, total: nil))
+        executor.jobs.clear()
+        promise.report(ProgressUpdate(completed: 2, total: nil))
+        for job in executor.jobs.entries { job() }
+        #expect(journal.entries == [2])
+    }
+
     @Test func typedLink_failsWhatWaits_whenItWasCancelledBeforeItsJobIsDropped() {
         let executor = Keeping()
         let link = Deferred<Int, Oops>.succeeded(1).map(on: executor) { $0 }

@@ -134,6 +134,40 @@ import Testing
         #expect(journal.entries.last == some(99))
     }
 
+    @Test func executor_runsOtherJobs_betweenTheValues() {
+        let executor = Keeping()
+        let promise = Promise<Int, any Error>()
+        let journal = Journal<String>()
+        promise.deferred.onProgress(on: executor) { update in
+            journal.note("\(update.completed)")
+            if update.completed < 3 { promise.report(ProgressUpdate(completed: update.completed + 1, total: nil)) }
+        }
+        promise.report(some(1))
+        executor.submit { journal.note("other") }
+        var next = 0
+        while next < executor.jobs.entries.count {
+            executor.jobs.entries[next]()
+            next += 1
+        }
+        #expect(journal.entries == ["1", "other", "2", "3"])
+        promise.succeed(1)
+    }
+
+    @Test func calls_doNotOverlap_whenTheirJobsDo() {
+        let executor = Keeping()
+        let promise = Promise<Int, any Error>()
+        let journal = Journal<String>()
+        promise.deferred.onProgress(on: executor) { update in
+            journal.note("\(update.completed) begins")
+            if update.completed == 1 { executor.jobs.entries.last?() }
+            journal.note("\(update.completed) ends")
+        }
+        promise.report(some(1))
+        promise.report(some(2))
+        executor.jobs.entries[0]()
+        #expect(journal.entries == ["1 begins", "1 ends", "2 begins", "2 ends"])
+    }
+
     @Test func progressCallback_isFinishedFirst_whenItResolves() {
         let journal = Journal<String>()
         let promise = Promise<Int, any Error>()

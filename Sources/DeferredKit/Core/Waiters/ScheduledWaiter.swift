@@ -3,7 +3,7 @@ import Synchronization
 // Unchecked: the references belong to the one thread that claimed the job.
 /// A waiter on its way to its executor, with the Deferred whose outcome it waited for.
 ///
-/// If the executor drops it, the waiter is treated as if its upstream had been dropped.
+/// If the executor drops it, a waiter for the outcome is treated as if its upstream had been dropped.
 @usableFromInline
 final class ScheduledWaiter: @unchecked Sendable {
     private var source: DeferredCore?
