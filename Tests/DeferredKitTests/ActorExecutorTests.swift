@@ -46,6 +46,20 @@ import Testing
         promise.succeed(1)
     }
 
+    @Test func actor_doesItsOtherWork_betweenTheCallbacks() async {
+        let counter = Counter()
+        let executor = ActorExecutor(counter)
+        let first = Promise<Int, Never>()
+        let other = first.deferred.map(on: executor) { (counter: isolated Counter, value) in
+            first.deferred.upon(on: executor) { (counter: isolated Counter, _) in counter.note(2) }
+            return Task { counter.note(value) }
+        }
+        first.succeed(1)
+        await other.get().value
+        await Deferred<Void, Never>.run(on: executor) {}.get()
+        #expect(await counter.values == [1, 2])
+    }
+
     @MainActor private final class View {
         var texts: [String] = []
     }

@@ -21,18 +21,19 @@ public final class ActorExecutor<A: Actor>: CallbackExecutor, @unchecked Sendabl
         if isFirst { Task { await drain(on: actor) } }
     }
 
-    private func drain(on actor: isolated A) {
+    private func drain(on actor: isolated A) async {
         while let jobs = due {
             for job in jobs { job() }
+            // The actor's other work has its turn before jobs that were added meanwhile.
+            await Task.yield()
         }
     }
 
     private var due: [@Sendable () -> Void]? {
         lock.withLock {
-            let due = jobs
-            jobs = []
-            if due.isEmpty { isDraining = false }
-            return due.isEmpty ? nil : due
+            defer { jobs = [] }
+            isDraining = !jobs.isEmpty
+            return isDraining ? jobs : nil
         }
     }
 }
