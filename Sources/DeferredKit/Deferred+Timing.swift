@@ -1,8 +1,8 @@
 extension Deferred {
     /// Passes the outcome on after a delay.
     ///
-    /// A thread of Swift's own pool passes it on. Cancelling during the delay fails at once if `Failure` is `any
-    /// Error`; otherwise the outcome is passed on at once.
+    /// A thread of Swift's own pool passes it on. Cancelling during the delay fails with a `CancellationError` at once
+    /// if `Failure` can hold one; otherwise the outcome is passed on at once.
     ///
     /// - Parameter by: How long to delay the outcome, value or failure; there is no delay unless this is positive.
     public func delay<C: Clock>(_ by: Duration, clock: C = ContinuousClock()) -> Deferred where C.Duration == Duration {
@@ -81,7 +81,8 @@ extension Deferred {
         // The task is this Deferred's producer: it retains it, and is cancelled with it.
         let task = Task {
             let wasCancelled = (try? await clock.sleep(for: duration)) == nil
-            deferred.settle(outcome(wasCancelled), nil)
+            let failure = wasCancelled ? CancellationError() as? Failure : nil
+            deferred.settle(failure.map { .failure($0) } ?? outcome(wasCancelled), nil)
         }
         deferred.whenCancelled { task.cancel() }
         return deferred

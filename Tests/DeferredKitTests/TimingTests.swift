@@ -104,6 +104,13 @@ import Testing
         #expect(promise.isCancelled)
     }
 
+    @Test func delay_failsAsCancelled_whenItsFailureIsThatError() async {
+        let later = Deferred<Int, CancellationError>.succeeded(1).delay(.seconds(5), clock: clock)
+        await clock.slept(1)
+        later.cancel()
+        await #expect(throws: CancellationError.self) { try await later.get() }
+    }
+
     // MARK: retry
 
     @Test func typedRetry_sleepsAndGivesTheLastFailure() async {
