@@ -1,10 +1,13 @@
+/// The longest sleep: clocks trap if the time of its end exceeds their range.
+private let century = Duration.seconds(36_525 * 86_400)
+
 extension Deferred {
     /// Passes the outcome on after a delay.
     ///
     /// A thread of Swift's own pool passes it on. Cancelling during the delay fails with a `CancellationError` at once
     /// if `Failure` can hold one; otherwise the outcome is passed on at once.
     ///
-    /// - Parameter by: How long to delay the outcome, value or failure; there is no delay unless this is positive.
+    /// - Parameter by: How long to delay the outcome, value or failure, a century at most; none unless positive.
     public func delay<C: Clock>(_ by: Duration, clock: C = ContinuousClock()) -> Deferred where C.Duration == Duration {
         link(hopping: false, to: Deferred.self) { source, target, trampoline, _ in
             let outcome = Deferred.result(of: source)
@@ -21,7 +24,7 @@ extension Deferred {
     /// The timer retains the returned Deferred until it fires, on a thread of Swift's own pool.
     ///
     /// - Parameters:
-    ///   - after: The time limit, from now.
+    ///   - after: The time limit, from now; a century at most.
     ///   - failure: Makes the failure, on the timer's thread, before the result withdraws from this Deferred.
     public func timeout<C: Clock>(
         _ after: Duration,
@@ -32,7 +35,7 @@ extension Deferred {
         guard !target.isResolved else { return target }
         // The callback below owns the task and cancels it as soon as there is an outcome.
         let task = Task {
-            guard (try? await clock.sleep(for: after)) != nil else { return }
+            guard (try? await clock.sleep(for: min(after, century))) != nil else { return }
             target.failAndWithdraw(failure(TimeoutError(after: after)))
         }
         target.append(OutcomeWaiter(hopping: false) { _, _, _ in task.cancel() }, leaving: 0)
@@ -47,7 +50,7 @@ extension Deferred {
     ///
     /// - Parameters:
     ///   - attempts: The maximum number of calls of the operation; less than 1 counts as 1.
-    ///   - delay: The delay after the failure of the attempt with this number; none unless positive.
+    ///   - delay: The delay after the failure of the attempt with this number; none unless positive, a century at most.
     ///   - operation: Gets the number of the attempt, from 1. The first call happens at once, on this thread.
     /// - Returns: The value of the successful attempt, or the failure of the last.
     public static func retry<C: Clock>(
@@ -80,7 +83,7 @@ extension Deferred {
         let deferred = Deferred(pending: 0)
         // The task is this Deferred's producer: it retains it, and is cancelled with it.
         let task = Task {
-            let wasCancelled = (try? await clock.sleep(for: duration)) == nil
+            let wasCancelled = (try? await clock.sleep(for: min(duration, century))) == nil
             let failure = wasCancelled ? CancellationError() as? Failure : nil
             deferred.settle(failure.map { .failure($0) } ?? outcome(wasCancelled), nil)
         }

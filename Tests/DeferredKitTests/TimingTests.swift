@@ -77,6 +77,18 @@ import Testing
         #expect(inTime.outcome == .success(1))
     }
 
+    @Test func sleeps_areACenturyAtMost() async {
+        let endless = Duration.seconds(Int64.max)
+        let promise = Promise<Int, any Error>()
+        let all = [
+            promise.deferred.timeout(endless, clock: clock), .succeeded(1).delay(endless, clock: clock),
+            .retry(attempts: 2, delay: { _ in endless }, clock: clock) { _ in .failed(Oops.one) },
+        ]
+        await clock.slept(3)
+        #expect(clock.requests == Array(repeating: .seconds(3_155_760_000), count: 3))
+        for deferred in all { deferred.cancel() }
+    }
+
     // MARK: delay
 
     @Test func delay_passesTheOutcomeOnLater() async throws {
