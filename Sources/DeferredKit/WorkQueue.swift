@@ -86,9 +86,9 @@ public final class WorkQueue: @unchecked Sendable {
 
     /// Cancels every operation added so far on this thread, waiting operations first.
     public func cancelAll() {
-        let (waiting, running) = lock.withLock { (pending.all, Array(self.running.values)) }
+        let works = lock.withLock { (pending.all + running.values).compactMap(\.deferred) }
         Trampoline.enter { _ in
-            for entry in waiting + running { entry.deferred?.abandon() }
+            for work in works { work.abandon() }
         }
     }
 

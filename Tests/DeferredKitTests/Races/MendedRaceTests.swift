@@ -129,6 +129,18 @@ import Testing
         }
     }
 
+    @Test func cancelAgainstCancelAll_resolvesEverything() {
+        duel(Rounds.named) { _ in
+            let queue = WorkQueue(concurrency: 1, suspended: true)
+            let works = (0..<8).map { _ in queue.add { Plain.succeeded(1) } }
+            return Duel(
+                first: { queue.cancelAll() },
+                second: { for work in works { work.cancel() } },
+                verdict: { works.contains { $0.error == nil } ? "not all are cancelled" : nil }
+            )
+        }
+    }
+
     @Test func cancelAgainstDroppedJob_failsTheLink() {
         let population = Population()
         duel(Rounds.named) { round in
