@@ -188,6 +188,7 @@ private struct WaitingEntries {
         removed += 1
         if removed > count + 32 {
             for level in levels.indices { levels[level].entries.removeAll { $0?.isWaiting != true } }
+            levels.removeAll { $0.entries.isEmpty }
             removed = 0
         }
         return true

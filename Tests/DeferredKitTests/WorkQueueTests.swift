@@ -269,6 +269,20 @@ import Testing
         #expect(queue.add { Deferred<Int, any Error>.succeeded(1) }.value == 1)
     }
 
+    @Test func higherPriority_goesFirst_afterMostWereCancelled() {
+        let journal = Journal<Int>()
+        let queue = WorkQueue(concurrency: 1, suspended: true)
+        let works = (0..<1000).map { priority in
+            queue.add(priority: priority) {
+                journal.note(priority)
+                return Deferred<Int, any Error>.succeeded(priority)
+            }
+        }
+        for (priority, work) in works.enumerated() where priority % 100 != 0 { work.cancel() }
+        queue.isSuspended = false
+        #expect(journal.entries == stride(from: 900, through: 0, by: -100).map { $0 })
+    }
+
     @Test func droppedQueue_releasesWhatWaited() {
         let population = Population()
         var queue: WorkQueue? = WorkQueue(concurrency: 1, suspended: true)
