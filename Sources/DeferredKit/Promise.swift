@@ -99,11 +99,11 @@ public struct Promise<Success: Sendable, Failure: Error>: Sendable {
     /// Whether cancellation has reached this promise. A producer that polls may then stop its work.
     public var isCancelled: Bool { core.marks & Mark.cancelled != 0 }
 
-    /// Binds the Deferred like ``resolve(with:)``; if that is too late, `inner` loses a consumer.
+    /// Binds the Deferred like ``resolve(with:)``, but passes an earlier cancellation on to `inner`.
     func follow(_ inner: Deferred<Success, Failure>) {
         Trampoline.enter { trampoline in
             let following = Following(inner, isTransparent: true, Deferred<Success, Failure>.passOn)
-            if !core.bind(to: following, trampoline) { inner.loseConsumer(trampoline) }
+            if !core.bind(to: following, passesOn: true, trampoline) { inner.loseConsumer(trampoline) }
         }
     }
 }

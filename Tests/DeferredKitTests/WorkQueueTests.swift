@@ -157,6 +157,19 @@ import Testing
         #expect(promise.isCancelled)
     }
 
+    @Test func typedOperation_isCancelled_whenItCancelsItself() {
+        let queue = WorkQueue(concurrency: 1, suspended: true)
+        let promise = Promise<Int, Oops> { $0.fail(.one) }
+        let itself = Promise<Deferred<Int, Oops>, Never>()
+        let work: Deferred<Int, Oops> = queue.add(cancelled: { .cancelled }) {
+            itself.deferred.value?.cancel()
+            return promise.deferred
+        }
+        itself.succeed(work)
+        queue.isSuspended = false
+        #expect(work.outcome == .failure(.one))
+    }
+
     @Test func cancelAll_cancelsTheWaitingAndTheRunning_andLeavesTheQueueUsable() {
         let journal = Journal<Int>()
         let queue = WorkQueue(concurrency: 2)

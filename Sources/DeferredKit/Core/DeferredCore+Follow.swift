@@ -9,10 +9,11 @@ extension DeferredCore {
 
     /// Binds a promise's Deferred, which must not be resolved or bound yet.
     ///
+    /// - Parameter passesOn: Whether a cancellation before is passed on.
     /// - Returns: Whether it was still open.
     @usableFromInline
     @discardableResult
-    final func bind(to following: Following, _ trampoline: Trampoline.Reference) -> Bool {
+    final func bind(to following: Following, passesOn: Bool = false, _ trampoline: Trampoline.Reference) -> Bool {
         let barrier = Mark.resolved | Mark.committed
         if following.inner === self { return failWithCycle(unless: barrier, trampoline) }
         let marks = lock()
@@ -24,7 +25,7 @@ extension DeferredCore {
         extras?.onCancel = nil
         unlock(marks | Mark.committed | Mark.running)
         withExtendedLifetime(onCancel) {}
-        wait(for: following, wasCancelled: marks & Mark.cancelled != 0, trampoline)
+        wait(for: following, wasCancelled: !passesOn && marks & Mark.cancelled != 0, trampoline)
         return true
     }
 
