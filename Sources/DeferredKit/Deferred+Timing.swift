@@ -93,11 +93,13 @@ extension Deferred {
 
     /// Sets the closure that stops the producer.
     func whenCancelled(_ stop: @escaping @Sendable () -> Void) {
-        let extras = DeferredExtras()
-        extras.onCancel = { _ in stop() }
+        let fresh = DeferredExtras()
         let marks = lock()
-        let isOpen = marks & Mark.resolved == 0
-        if isOpen { self.extras = extras }
+        if marks & Mark.resolved == 0 {
+            let extras = self.extras ?? fresh
+            extras.onCancel = { _ in stop() }
+            self.extras = extras
+        }
         unlock(marks)
     }
 }

@@ -36,7 +36,8 @@ public final class WorkQueue: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - priority: Higher priorities start first; within one priority, first in, first out.
-    ///   - cancelled: Makes the failure of an operation that is cancelled before its start, on the cancelling thread.
+    ///   - cancelled: Makes the failure of an operation that is cancelled before its start, or although its Deferred was
+    ///     dropped unresolved, on the cancelling thread or the one that dropped it.
     ///   - operation: Called once there is a free slot.
     /// - Returns: The outcome of the operation's Deferred. Cancelling it removes the operation from the queue, or
     ///   withdraws from the operation's Deferred.
@@ -59,7 +60,17 @@ public final class WorkQueue: @unchecked Sendable {
             let inner = operation()
             promise.follow(inner)
             // After the line above, so that the outcome exists before the slot is free.
-            inner.append(SlotWaiter(entry, in: queue), leaving: 0)
+            let slot = SlotWaiter { isLost in
+                guard isLost else { return queue.finish(entry) }
+                // Only cancelling the entry's own Deferred ends it now, and no producer decides the outcome.
+                let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
+                    if let entry { queue?.finish(entry) }
+                }
+                deferred.append(end, leaving: 0)
+                deferred.whenCancelled { [weak deferred] in _ = deferred?.settle(.failure(cancelled()), nil) }
+                if deferred.marks & Mark.cancelled != 0 { deferred.abandon() }
+            }
+            inner.append(slot, leaving: 0)
         }
         lock.withLock { pending.add(entry, priority: priority) }
         startNext()
@@ -211,28 +222,20 @@ private final class WorkQueueEntry: @unchecked Sendable {
 }
 
 // Unchecked: its own fields never change; the base class guards the rest.
-/// Frees an operation's slot when the operation's Deferred has resolved.
+/// Frees an operation's slot when the operation's Deferred has resolved, or is lost unresolved.
 private final class SlotWaiter: DeferredWaiter, @unchecked Sendable {
-    private let entry: WorkQueueEntry
-    private let queue: WorkQueue
+    private let end: @Sendable (_ isLost: Bool) -> Void
 
-    init(_ entry: WorkQueueEntry, in queue: WorkQueue) {
-        self.entry = entry
-        self.queue = queue
+    init(_ end: @escaping @Sendable (_ isLost: Bool) -> Void) {
+        self.end = end
         super.init(marks: 0, isInterested: false)
     }
 
     override func fire(from source: DeferredCore, _ trampoline: Trampoline.Reference) -> Next {
         unlock(lock() | Mark.resolved)
-        queue.finish(entry)
+        end(false)
         return .done
     }
 
-    /// Handles a Deferred that will never resolve; only cancelling the entry's own Deferred ends it now.
-    override func orphan() {
-        let end = OutcomeWaiter(hopping: false) { [weak queue, weak entry] _, _, _ in
-            if let entry { queue?.finish(entry) }
-        }
-        entry.deferred?.append(end, leaving: 0)
-    }
+    override func orphan() { end(true) }
 }

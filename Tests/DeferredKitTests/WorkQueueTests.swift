@@ -170,6 +170,28 @@ import Testing
         #expect(work.outcome == .failure(.one))
     }
 
+    enum Loss: CaseIterable { case first, last, withinTheOperation }
+
+    @Test(arguments: Loss.allCases) func place_isFree_whenALostTypedOperationIsCancelled(_ loss: Loss) {
+        let queue = WorkQueue(concurrency: 1, suspended: true)
+        let promise = Box(Promise<Int, Oops>())
+        let itself = Box<Deferred<Int, Oops>>(nil)
+        let work: Deferred<Int, Oops> = queue.add(cancelled: { .cancelled }) {
+            let deferred = promise.value?.deferred ?? .never
+            if loss == .withinTheOperation { itself.value?.cancel() }
+            if loss != .last { promise.value = nil }
+            return deferred
+        }
+        itself.value = work
+        queue.isSuspended = false
+        let next = queue.add { Deferred<Int, any Error>.succeeded(1) }
+        if loss == .first { #expect(!next.isResolved) }
+        work.cancel()
+        promise.value = nil
+        #expect(work.outcome == .failure(.cancelled))
+        #expect(next.value == 1)
+    }
+
     @Test func cancelAll_cancelsTheWaitingAndTheRunning_andLeavesTheQueueUsable() {
         let journal = Journal<Int>()
         let queue = WorkQueue(concurrency: 2)
