@@ -52,12 +52,24 @@ import Testing
         return Set(code.split { !isLetter($0) })
     }()
 
+    /// The functions in the code, each with its first label, such as `round(_`.
+    private static let functions = Set(
+        code.components(separatedBy: "func ").map { declaration in
+            let parts = declaration.split(separator: "(", maxSplits: 1)
+            let label = parts.last?.drop(while: \.isWhitespace).prefix { $0.isLetter || $0 == "_" } ?? ""
+            return "\(parts.first?.prefix(while: \.isLetter) ?? "")(\(label)"
+        })
+
     @Test(arguments: papers) func names_exist(_ paper: Paper) throws {
         let terms = Self.terms(try Self.text(paper.path))
         #expect(terms.count > 10)
         let makefile = try Self.text("Makefile")
         let package = try Self.text("Package.swift")
         for term in Set(terms).sorted() {
+            if let function = term.firstMatch(of: /(?:^|\.)([a-z][A-Za-z]*\([A-Za-z_]+):[A-Za-z_:]*\)$/) {
+                let isKnown = Self.functions.contains(String(function.1))
+                #expect(isKnown, "\(paper.path): \(term)")
+            }
             if term.hasPrefix("make ") {
                 let target = term.dropFirst(5).prefix { $0 != " " }
                 #expect(makefile.contains("\n\(target):"), "\(paper.path): \(term)")
