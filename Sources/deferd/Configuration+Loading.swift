@@ -82,6 +82,8 @@ extension Configuration {
             }
         }
         configuration.storePassword = secrets.flatMap { CredentialEntry.text("store-password", in: $0) }
+        configuration.adminGroupID = configuration.adminGroup.flatMap { try? Listener.group($0) }
+        if serves { errors += configuration.flaws(ofGroup: configuration.adminGroup, "access.adminGroup") }
         guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
         return configuration
     }
@@ -122,24 +124,29 @@ extension Configuration {
                     + "or remove it from the list")
         }
         let commands = programs.entries.sorted { $0.key < $1.key }.compactMap { name, entry -> ConfigurationError? in
-            guard let path = entry.command.first, access(path, X_OK) != 0, [ENOENT, ENOTDIR].contains(errno) else {
-                return nil
-            }
+            guard let path = entry.command.first, Self.lacksProgram(path) else { return nil }
             return warning(
                 "programs", entry: name,
                 "there is no program \"\(path)\", so every job with it will fail; install it, or change its "
                     + "command", line: programs.lines[name])
         }
-        var group: [ConfigurationError] = []
-        if let socketGroup, (try? Listener.group(socketGroup)) == nil {
-            group = [
+        var hook: [ConfigurationError] = []
+        if case .command(let command)? = finishedHook, let path = command.first, Self.lacksProgram(path) {
+            hook = [
                 warning(
-                    "socket.group",
-                    "there is no group \"\(socketGroup)\", so the daemon will not start; create it with: groupadd "
-                        + "--system \(socketGroup)")
+                    "hooks.finished",
+                    "there is no program \"\(path)\", so no end of a job will be told; install it, or name another")
             ]
         }
-        return roots + commands + group
+        return roots + commands + hook + flaws(ofGroup: socketGroup, "socket.group")
+            + flaws(ofGroup: adminGroup, "access.adminGroup")
+    }
+
+    /// Why the daemon cannot use a group.
+    private func flaws(ofGroup name: String?, _ key: String) -> [ConfigurationError] {
+        guard let name, (try? Listener.group(name)) == nil else { return [] }
+        let reason = "there is no group \"\(name)\", so the daemon will not start"
+        return [warning(key, "\(reason); create it with: groupadd --system \(name)")]
     }
 
     /// Why the program of `hooks.finished` cannot run, known once all keys are read.
@@ -166,6 +173,10 @@ extension Configuration {
         return ConfigurationError(
             location: origin?.location ?? "defaults", line: line ?? origin?.line,
             key: entry.map { "\(key).\($0)" } ?? key, reason: reason)
+    }
+
+    private static func lacksProgram(_ path: String) -> Bool {
+        access(path, X_OK) != 0 && [ENOENT, ENOTDIR].contains(errno)
     }
 
     /// Whether there is certainly no directory at this path; it may be invisible to this user.

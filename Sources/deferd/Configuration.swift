@@ -35,8 +35,9 @@ struct Configuration: Sendable {
     var policy = PolicySettings()
     /// Retention and storage; the rest is filled in by ``engine``.
     var core = CoreSettings()
-    /// The id of the group of administrators, looked up when the configuration is read.
-    var adminGroup: UInt32?
+    /// The name of the group of administrators, and its id, looked up when the configuration is read.
+    var adminGroup: String?
+    var adminGroupID: UInt32?
     var logLevel = Logger.Level.info
     /// Where each key was set, for warnings.
     var origins: [String: Origin] = [:]

@@ -98,7 +98,7 @@ extension ConfigurationKey {
         .init("retention.age", \.core.retentionAge) { try $0.seconds(0...3_153_600_000) },
         .init("retention.count", \.core.retentionCount) { try $0.integer(0...most) },
         .init("retention.bytes", \.core.retentionBytes) { try Int64($0.integer(0...most)) },
-        .init("access.adminGroup", \.adminGroup) { try $0.adminGroup() },
+        .init("access.adminGroup", \.adminGroup) { try $0.optionalText() },
         .init("log.level", \.logLevel) { try $0.logLevel() },
     ]
 
@@ -157,14 +157,6 @@ extension ConfigurationValue {
             queues[member.name] = queue
         }
         return queues
-    }
-
-    fileprivate func adminGroup() throws -> UInt32? {
-        do {
-            return try optionalText().map { try Listener.group($0) }
-        } catch let error as ListenerError {
-            throw ConfigurationErrors(error.message)
-        }
     }
 
     /// A node's name; the host's if it is empty.

@@ -56,7 +56,8 @@ struct Daemon {
             throw error
         }
         let state = ServerState(
-            version: ProductVersion.current, startedAt: startedAt, adminGroup: configuration.adminGroup, logger: logger)
+            version: ProductVersion.current, startedAt: startedAt, adminGroup: configuration.adminGroupID,
+            logger: logger)
         let server = JobServer(engine: engine, listener: listener, group: group, state: state)
         let reload = Reload(
             present: configuration, flags: flags, store: store, engine: engine, server: state, level: level,

@@ -54,7 +54,7 @@ struct Reload: Sendable {
         do { try await engine.configure(changed.engine, sources: changed.sources) } catch {
             throw ConfigurationErrors(error.message, in: "configuration")
         }
-        server.configure(engine.limits, adminGroup: changed.adminGroup)
+        server.configure(engine.limits, adminGroup: changed.adminGroupID)
         level.withLockedValue { $0 = changed.logLevel }
         present = changed
         await describe(changed.node)
