@@ -5,7 +5,7 @@ import JobModel
 struct QueueCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "List queues and change their limits.",
-        discussion: "Example: deferctl queue set night --concurrency 2 --byte-rate 2M",
+        discussion: "Example: deferctl queue set default --concurrency 2 --byte-rate 2M",
         subcommands: [QueueListCommand.self, QueueSetCommand.self, QueueSuspendCommand.self, QueueResumeCommand.self],
         defaultSubcommand: QueueListCommand.self)
 }
@@ -29,7 +29,7 @@ struct QueueName: ParsableArguments {
 
 struct QueueSetCommand: QueueChange {
     static let configuration = verb(
-        "set", "Change the limits of a queue.", example: "deferctl queue set night --concurrency 2 --start-rate 10/1s",
+        "set", "Change the limits of a queue.", example: "deferctl queue set default --start-rate 10/1s",
         """
         A limit that is set wins over the daemon's configuration, also after a restart. The value default gives it back \
         to the configuration; --default gives back all settings that are not named. Only for administrators.
