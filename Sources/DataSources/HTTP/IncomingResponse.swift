@@ -9,7 +9,7 @@ final class IncomingResponse: Sendable {
     private let exchange: Exchange
     private let transfer: Transfer
     /// Decodes the body, if it is compressed and the reader wants it decoded.
-    private let inflater: Mutex<Inflater?>
+    let inflater: Mutex<Inflater?>
     /// The coding of a body that cannot be decoded as its reader wants.
     private let foreignCoding: String?
 
@@ -66,7 +66,12 @@ final class IncomingResponse: Sendable {
     func next() async throws(JobError) -> [ByteBuffer]? {
         do {
             while true {
-                if let block = try inflater.withLock({ try $0?.next() }) { return [block] }
+                if let block = try inflater.withLock({ try $0?.next() }) {
+                    // Few bytes may hold very many; a yield would not let the event loop read sockets meanwhile.
+                    let isBusy = inflater.withLock { $0?.isBusy ?? false }
+                    if isBusy { try await transfer.control.run(on: transfer.ownFiles) {} }
+                    return [block]
+                }
                 let blocks = try await exchange.next()
                 if let blocks { transfer.context.transferred(blocks.byteCount) }
                 if let foreignCoding, blocks != nil {
@@ -114,8 +119,8 @@ final class IncomingResponse: Sendable {
     /// Ends the exchange if it is still running.
     func close() { exchange.close() }
 
-    /// Returns the first `count` bytes of the body, and closes the response. A short body is read to its end, so that the
-    /// connection can be reused.
+    /// Returns the first `count` bytes of the body, and closes the response. The rest of a short body is read, so that the
+    /// connection can be reused, but not decoded.
     @discardableResult
     func discard(keeping count: Int = 0) async -> [UInt8] {
         let timer = transfer.clock.scheduleTask(in: .seconds(2)) { self.close() }
@@ -123,11 +128,13 @@ final class IncomingResponse: Sendable {
             timer.cancel()
             close()
         }
-        let isShort = contentLength.map { $0 <= 64 << 10 } ?? false
         var bytes: [UInt8] = []
-        while isShort || bytes.count < count, let blocks = try? await next() {
+        // Pieces of what is compressed may be empty.
+        for _ in 0..<count {
+            guard bytes.count < count, let blocks = try? await next() else { break }
             for block in blocks { bytes += block.readableBytesView.prefix(count - bytes.count) }
         }
+        if let contentLength, contentLength <= 64 << 10 { while (try? await exchange.next()) != nil {} }
         return bytes
     }
 }

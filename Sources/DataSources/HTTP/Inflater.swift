@@ -74,41 +74,41 @@ package final class Inflater {
         guard received <= limit else { throw .tooLarge }
     }
 
-    /// The next bytes; nil if more of the body is needed.
+    /// Whether there is more to decode without more of the body.
+    package var isBusy: Bool { mayHaveMore || !blocks.isEmpty || inner?.isBusy ?? false }
+
+    /// Decodes one piece or member, which may be empty, so that its caller can give way; nil if more of the body is needed.
     package func next() throws(Failure) -> ByteBuffer? {
         guard let inner else { return try decode() }
-        while true {
-            if let block = try inner.next() { return block }
-            guard let block = try decode() else { return nil }
-            try inner.add([block])
-        }
+        if let block = try inner.next() { return block }
+        guard let block = try decode() else { return nil }
+        try inner.add([block])
+        return ByteBuffer()
     }
 
     private func decode() throws(Failure) -> ByteBuffer? {
-        while mayHaveMore || !blocks.isEmpty {
-            if isOpen {
-                guard received >= 2 else { return nil }
-                recognise()
-            }
-            if isEnded {
-                guard try beginMember() else { return nil }
-            }
-            var output = ByteBufferAllocator().buffer(capacity: Self.piece)
-            var status = Z_OK
-            output.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.piece) { room in
-                status = inflate(into: room)
-                return min(room.count, Self.piece) - Int(stream.pointee.avail_out)
-            }
-            switch status {
-            case Z_OK: mayHaveMore = stream.pointee.avail_out == 0
-            case Z_STREAM_END: (isEnded, mayHaveMore) = (true, false)
-            // All input was already decoded.
-            case Z_BUF_ERROR where blocks.isEmpty: mayHaveMore = false
-            default: throw .damaged(stream.pointee.msg.map { String(cString: $0) } ?? "zlib's error \(status)")
-            }
-            if output.readableBytes > 0 { return output }
+        guard mayHaveMore || !blocks.isEmpty else { return nil }
+        if isOpen {
+            guard received >= 2 else { return nil }
+            recognise()
         }
-        return nil
+        if isEnded {
+            guard try beginMember() else { return nil }
+        }
+        var output = ByteBufferAllocator().buffer(capacity: Self.piece)
+        var status = Z_OK
+        output.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.piece) { room in
+            status = inflate(into: room)
+            return min(room.count, Self.piece) - Int(stream.pointee.avail_out)
+        }
+        switch status {
+        case Z_OK: mayHaveMore = stream.pointee.avail_out == 0
+        case Z_STREAM_END: (isEnded, mayHaveMore) = (true, false)
+        // All input was already decoded.
+        case Z_BUF_ERROR where blocks.isEmpty: mayHaveMore = false
+        default: throw .damaged(stream.pointee.msg.map { String(cString: $0) } ?? "zlib's error \(status)")
+        }
+        return output
     }
 
     /// Recognises deflate without a wrapper by its first two bytes.

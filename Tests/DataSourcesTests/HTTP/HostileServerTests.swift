@@ -86,6 +86,34 @@ import TestOrigin
         }
     }
 
+    /// A few bytes can stand for very many, which are never decoded beyond what is kept of them.
+    @Test(arguments: [true, false]) func rest_isNotDecoded_ofABodyThatIsDropped(isFailure: Bool) async throws {
+        let zeros = try Compression.compressed(String(repeating: "0", count: 1 << 20), "gzip").dropLast(9)
+        try await Workbench.run(against: { _, _ in Self.coded("gzip", Array(zeros)) }) { origin, bench in
+            let url = origin.url("/x")
+            let isLeft = try await bench.library.start(bench.context(1)) { (transfer) async throws(JobError) -> Bool in
+                let request = OutgoingRequest(try transfer.rules.access.url(url), headers: [], coding: .decoded)
+                let response = try await transfer.open(request)
+                if isFailure { _ = await response.failure() } else { await response.discard() }
+                // The end of the body is missing, as it would show if all of it had been decoded.
+                return response.inflater.withLock { inflater in
+                    inflater.flatMap { try? $0.finish() } != nil || inflater.flatMap { try? $0.next() } != nil
+                }
+            }.get()
+            #expect(isLeft)
+        }
+    }
+
+    @Test func errorBody_isGivenUp_whenItHoldsNothingForLong() async throws {
+        let members = Array(repeating: try Compression.compressed("", "gzip"), count: 20_000).flatMap(\.self)
+        let body = members + (try Compression.compressed("text", "gzip"))
+        let head = OriginStep.head("404 No", [("Content-Encoding", "gzip"), ("Content-Length", "\(body.count)")])
+        try await Workbench.run(against: { _, _ in [head, .send(body)] }) { origin, bench in
+            let error = try await bench.failure(.source("url", origin.url("/x")))
+            #expect(error.http?["status"] == 404 && error.http?["body"] == nil, "\(error)")
+        }
+    }
+
     /// Where a connection ends before its answer does.
     private static let cuts: [String] =
         ["H", "HTTP/1.1", "HTTP/1.1 2", "HTTP/1.1 200", "HTTP/1.1 200 OK\r", head, head + "Content-Le"]

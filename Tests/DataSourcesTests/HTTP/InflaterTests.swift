@@ -34,6 +34,19 @@ import Testing
         #expect(longest <= 64 << 10)
     }
 
+    /// So that others get their turn between members without content, of which a few bytes may hold millions.
+    @Test(arguments: [false, true]) func next_comesBack_afterEachMember(isTwice: Bool) throws {
+        let members = Array(repeating: try Compression.compressed("", "gzip"), count: 1000).flatMap(\.self)
+        let size = UInt16(members.count)
+        // A block of deflate that is not compressed.
+        let block: [UInt8] = [0x78, 0x9C, 0] + [size, ~size].flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] } + members
+        let inflater = try Inflater(isTwice ? ["deflate", "gzip"] : ["gzip"], limit: .max)
+        try inflater.add([ByteBuffer(bytes: isTwice ? block : members)])
+        var count = 0
+        while try inflater.next() != nil { count += 1 }
+        #expect(count >= 1000)
+    }
+
     /// Blocks that hold nothing can follow each other for ever.
     @Test func bodyWithoutContent_isTooLarge_onceItIsLong() async throws {
         let empty: [UInt8] = [0, 0, 0, 0xFF, 0xFF]
