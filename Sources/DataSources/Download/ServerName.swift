@@ -69,9 +69,11 @@ enum ServerName {
             default: !scalar.properties.isBidiControl
             }
         }
-        var name = cut(String(String.UnicodeScalarView(visible.drop { $0 == "." || $0.properties.isWhitespace })))
-        while name.hasSuffix(DownloadPath.partSuffix) { name.removeLast(DownloadPath.partSuffix.count) }
-        name = name.trimmed
+        let start = visible.drop { $0 == "." || $0.properties.isWhitespace }
+        var name = cut(String(String.UnicodeScalarView(start))).trimmed
+        while name.hasSuffix(DownloadPath.partSuffix) {
+            name = String(name.dropLast(DownloadPath.partSuffix.count)).trimmed
+        }
         return name.isEmpty ? nil : name
     }
 

@@ -24,7 +24,8 @@ import Testing
 
     @Test(arguments: [
         ("a.txt", "a.txt"), ("C:\\dir\\a.txt", "a.txt"), ("..", nil), (" . .x", "x"), ("a.part", "a"),
-        ("a.part.part", "a"), (".part", "part"), ("a/.part.part", "part"), ("a\u{0}\u{1B}b", "ab"),
+        ("a.part.part", "a"), (".part", "part"), ("a/.part.part", "part"), ("x.part ", "x"),
+        ("x.part .part ", "x"), ("x .part", "x"), ("a\u{0}\u{1B}b", "ab"),
         ("exe\u{202E}txt.png", "exetxt.png"),
         ("Größe 👩‍👧.txt", "Größe 👩‍👧.txt"), ("/", nil), ("a/\u{301}b", "\u{301}b"),
         (String(repeating: "ä", count: 200) + ".tar", String(repeating: "ä", count: 123) + ".tar"),
