@@ -31,7 +31,9 @@ final class PartFetch: Sendable {
     private var transfer: Transfer { attempt.transfer }
     private var total: Int64? { part.total }
     /// Whether `http.lowSpeed` applies to all connections together, and not to each while it waits for its server.
-    private var isSharedSpeed: Bool { part.hasHoles && !limiter.isLimited }
+    private var isSharedSpeed: Bool {
+        part.hasHoles && !limiter.isLimited && transfer.context.queueRate?.isLimited != true
+    }
 
     /// `answer` is an unread response with the whole file; nil to ask for the missing bytes.
     init(of url: RequestURL, into part: DownloadedPart, _ attempt: DownloadAttempt, from answer: IncomingResponse?) {
@@ -106,7 +108,7 @@ final class PartFetch: Sendable {
             } catch {
                 return nil
             }
-            if part.count - before < Int64(limit.bytes) {
+            if part.count - before < Int64(limit.bytes), isSharedSpeed {
                 return JobError(transport: TransferError.slow(limit), to: url)
             }
         }

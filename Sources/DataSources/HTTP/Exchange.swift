@@ -21,6 +21,8 @@ final class Exchange: Sendable {
         /// Until the exchange is over.
         var connection: ServerConnection?
         var isSent = false
+        /// Whether the sender waits for the rate of its queue, and the server for the sender.
+        var isThrottled = false
         var head: ResponseHead?
         var end: Result<Void, any Error>?
         /// Whether another request may follow on the connection.
@@ -94,6 +96,11 @@ final class Exchange: Sendable {
     private func send(_ file: OutgoingFile, over channel: any Channel) async {
         do {
             let isWhole = try await file.send { block in
+                if let rate = file.rate {
+                    update { ($0.isThrottled, $0.isChanged) = (true, true) }
+                    try await rate.wait(for: block.readableBytes, control)
+                    update { ($0.isThrottled, $0.isChanged) = (false, true) }
+                }
                 guard isSending else { return false }
                 try await channel.writeAndFlush(block)
                 guard isSending else { return false }
@@ -126,13 +133,15 @@ final class Exchange: Sendable {
         return head
     }
 
-    /// Returns everything that has arrived, waiting if necessary; nil at the end of the body.
-    func next() async throws -> [ByteBuffer]? {
+    /// Returns what has arrived, at most `count` bytes, waiting if necessary; nil at the end of the body.
+    func next(atMost count: Int = .max) async throws -> [ByteBuffer]? {
         try control.check()
         let found = try await wait(from: control.clock.now) { state -> ([ByteBuffer], ServerConnection?)? in
             guard !state.blocks.isEmpty else { return nil }
-            defer { (state.blocks, state.buffered, state.mustRead) = ([], 0, false) }
-            return (state.blocks, state.mustRead ? state.connection : nil)
+            let blocks = state.blocks.removeFirst(bytes: count)
+            state.buffered -= blocks.byteCount
+            defer { state.mustRead = false }
+            return (blocks, state.mustRead ? state.connection : nil)
         }
         found?.1?.channel.read()
         return found?.0
@@ -144,15 +153,15 @@ final class Exchange: Sendable {
     ) async throws -> Value? {
         var (start, waited) = (start, TimeAmount.zero)
         while true {
-            let (outcome, pace) = state.withLock { state -> (Result<Value?, any Error>?, Pace?) in
+            let (outcome, most) = state.withLock { state -> (Result<Value?, any Error>?, TransferControl.Limit?) in
                 state.isChanged = false
                 state.pace?.move(state.moved, in: waited)
                 state.moved = 0
                 if let value = take(&state) { return (.success(value), nil) }
-                return (state.end?.map { nil }, state.pace)
+                return (state.end?.map { nil }, state.isThrottled ? nil : limit(from: start, state.pace))
             }
             if let outcome { return try outcome.get() }
-            try await control.wait(limit: limit(from: start, pace)) { promise in
+            try await control.wait(limit: most) { promise in
                 let isChanged = state.withLock { state in
                     if !state.isChanged { state.reader = promise }
                     return state.isChanged
@@ -160,7 +169,7 @@ final class Exchange: Sendable {
                 if isChanged { promise.succeed(()) }
             }
             let now = control.clock.now
-            (start, waited) = (now, now - start)
+            (start, waited) = (now, most == nil ? .zero : now - start)
         }
     }
 

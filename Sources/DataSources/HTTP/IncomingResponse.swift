@@ -72,7 +72,8 @@ final class IncomingResponse: Sendable {
                     if isBusy { try await transfer.control.run(on: transfer.ownFiles) {} }
                     return [block]
                 }
-                let blocks = try await exchange.next()
+                let limiter = transfer.context.queueRate
+                let blocks = try await exchange.next(atMost: limiter?.largestPiece ?? .max)
                 if let blocks { transfer.context.transferred(blocks.byteCount) }
                 if let foreignCoding, blocks != nil {
                     throw JobError(
@@ -80,9 +81,7 @@ final class IncomingResponse: Sendable {
                         "The body of \(SourceMessage.quoted(url)) has the coding \(SourceMessage.quoted(noURL: foreignCoding)), which was not asked for; download it, or ask for that coding with the header Accept-Encoding."
                     )
                 }
-                if let blocks, let limiter = transfer.context.queueRate {
-                    try await limiter.wait(for: blocks.byteCount, transfer.control)
-                }
+                if let blocks { try await limiter?.wait(for: blocks.byteCount, transfer.control) }
                 let isDecoded = try inflater.withLock { inflater in
                     guard let inflater else { return false }
                     if let blocks { try inflater.add(blocks) } else { try inflater.finish() }

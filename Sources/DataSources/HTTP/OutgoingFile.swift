@@ -40,6 +40,9 @@ final class OutgoingFile: Sendable {
     /// The digest of an upload's file, once all of it is checked and sent.
     var digest: FileDigest? { size == 0 ? FileDigest(for: checksum) : sent.withLock(\.self) }
 
+    /// The rate of the queue, for which `send` waits.
+    var rate: RateLimiter? { transfer.context.queueRate }
+
     /// Passes the file to `send` in blocks, from its first byte, until that wants no more; false if it did not get all.
     func send(_ send: (ByteBuffer) async throws -> Bool) async throws -> Bool {
         let digest = FileDigest(for: checksum)
@@ -51,7 +54,6 @@ final class OutgoingFile: Sendable {
             let block = try await queue.run { [self, offset] () throws(any Error) in
                 try readBlock(at: offset, digest)
             }
-            try await transfer.context.queueRate?.wait(for: block.readableBytes, transfer.control)
             guard try await send(block) else { return false }
             if isUpload { transfer.context.transferred(block.readableBytes) }
             offset += Int64(block.readableBytes)
@@ -77,7 +79,7 @@ final class OutgoingFile: Sendable {
     }
 
     private func readFile(at position: Int64, _ digest: FileDigest) throws -> ByteBuffer {
-        let most = min(Self.block, transfer.context.queueRate?.largestPiece ?? .max)
+        let most = min(Self.block, rate?.largestPiece ?? .max)
         let count = Int(min(Int64(most), fileSize - position))
         var buffer = ByteBuffer()
         try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in

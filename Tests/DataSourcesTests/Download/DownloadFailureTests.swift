@@ -240,6 +240,31 @@ import TestOrigin
         }
     }
 
+    @Test(arguments: ["url", "download"]) func rateOfTheQueue_isTakenInPieces(type: String) async throws {
+        let body = [UInt8](repeating: 120, count: 100_000)
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(serving: ["/x": OriginResource(body)], timers: clock) {
+            // Longer than the clock is turned.
+            $0.http.idleTimeout = 1e9
+        } _: { origin, bench in
+            let sizes = Mutex<[Int]>([])
+            let (pieces, begun) = AsyncStream.makeStream(of: Void.self)
+            var context = bench.context(1)
+            context.queueRate = RateLimiter(bytesPerSecond: 16_384)
+            context.transferred = { size in
+                sizes.withLock { $0.append(size) }
+                begun.yield()
+            }
+            let source: JSON = .source(type, origin.url("/x"), type == "url" ? [:] : ["path": "x"])
+            let deferred = bench.library.start(try bench.parameters(source), context)
+            for await _ in pieces { break }
+            await clock.turn(by: .seconds(1)) { deferred.outcome == nil }
+            #expect(try await deferred.get()["size"] == 100_000)
+            #expect(sizes.withLock { $0.reduce(0, +) } == 100_000)
+            #expect(sizes.withLock { $0.allSatisfy { $0 <= 4096 } })
+        }
+    }
+
     @Test func file_isEmpty_whenBodyIs() async throws {
         try await Workbench.run(serving: ["/x": OriginResource([])]) { origin, bench in
             let result = try await bench.result(["type": "download", "url": .string(origin.url("/x")), "path": "x"])

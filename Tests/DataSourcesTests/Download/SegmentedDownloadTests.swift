@@ -252,6 +252,33 @@ import Testing
         }
     }
 
+    @Test func rateOfTheQueue_isNoSlowSpeed() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Workbench.run(
+            against: { request, _ in [Self.head(request), .send(Array(Self.bytes(request)))] }, timers: clock
+        ) {
+            ($0.http.lowSpeed.bytes, $0.http.lowSpeed.seconds, $0.http.idleTimeout) = (1_000_000, 1000, 86_400)
+        } _: { origin, bench in
+            let (pieces, begun) = AsyncStream.makeStream(of: Void.self)
+            let rate = RateLimiter(bytesPerSecond: 1)
+            var context = bench.context(1)
+            (context.queueRate, context.transferred) = (rate, { _ in begun.yield() })
+            let deferred = bench.library.start(try bench.parameters(download(origin)), context)
+            // From here on, each connection waits for the rate.
+            var told = pieces.makeAsyncIterator()
+            for _ in 0..<4 { await told.next() }
+            try await Workbench.settle()
+            await clock.advanceTime(by: .seconds(1000))
+            try await Workbench.settle()
+            rate.set(bytesPerSecond: nil)
+            while deferred.outcome == nil {
+                await clock.advanceTime(by: .seconds(1))
+                try await Workbench.settle()
+            }
+            #expect(try await deferred.get()["size"] == 1_048_576)
+        }
+    }
+
     @Test func slowSpeed_isTimeout_whereAllTogetherAreTooSlow() async throws {
         let clock = NIOAsyncTestingEventLoop()
         try await Workbench.run(against: { request, _ in [Self.head(request), .hold] }, timers: clock) {

@@ -4,7 +4,6 @@ import Foundation
 import JobModel
 import NIOCore
 import NIOEmbedded
-import NIOPosix
 import Testing
 import TestOrigin
 
@@ -115,10 +114,7 @@ import TestOrigin
     /// Waits until the client has read what `origin` has sent, and its event loop is done with it.
     private static func clientHandles(_ origin: ScriptedOrigin) async throws {
         while try isAnythingUnread(ofPort: origin.port) { await Task.yield() }
-        // What a read sets off runs on that loop as well, one step after the other.
-        for _ in 0..<8 {
-            for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
-        }
+        try await Workbench.settle()
     }
 
     /// Whether bytes are on their way, in either direction, on a connection to `port` of loopback.

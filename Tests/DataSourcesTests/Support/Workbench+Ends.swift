@@ -3,6 +3,7 @@ import DeferredKit
 import JobModel
 import NIOCore
 import NIOEmbedded
+import NIOPosix
 import Testing
 
 /// What ends a transfer before its time.
@@ -11,6 +12,13 @@ enum TransferEnd: CaseIterable {
 }
 
 extension Workbench {
+    /// Waits until the event loops have done what was set off on them, one step after the other.
+    static func settle() async throws {
+        for _ in 0..<8 {
+            for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
+        }
+    }
+
     /// Ends a transfer with a timeout of 50 seconds; it must have ended when this returns.
     func end(
         _ deferred: Deferred<JSON, any Error>, by end: TransferEnd, _ clock: NIOAsyncTestingEventLoop

@@ -38,6 +38,28 @@ extension UploadTests {
         }
     }
 
+    /// The pauses of the rate are ours, not the server's.
+    @Test(arguments: [true, false]) func rateOfTheQueue_isNoIdleness(isPaced: Bool) async throws {
+        let clock = ToldClock()
+        try await Workbench.run(against: { _, _ in Self.answer() }, timers: clock) {
+            if isPaced { ($0.http.lowSpeed.bytes, $0.http.lowSpeed.seconds) = (1000, 2.5) }
+        } _: { origin, bench in
+            try bench.write([1, 2, 3, 4, 5], to: bench.downloads + "/x")
+            var context = bench.context(1)
+            context.queueRate = RateLimiter(bytesPerSecond: 1)
+            let deferred = bench.library.start(
+                try bench.parameters(upload(origin, "x", isPaced ? [:] : ["idleTimeout": 2.5])), context)
+            var sleeps = clock.sleeps.stream.makeAsyncIterator()
+            for _ in 0..<5 {
+                await sleeps.next()
+                try await Workbench.settle()
+                await clock.loop.advanceTime(by: .seconds(1))
+            }
+            #expect(try await deferred.get()["size"] == 5)
+            #expect(origin.log.last("/store")?.body == [1, 2, 3, 4, 5])
+        }
+    }
+
     /// More than the system keeps on the way is still to be sent then.
     @Test(arguments: [false, true]) func serverThatGoesAway_isNetwork_whileTheFileIsSent(resetting: Bool) async throws {
         let script: ScriptedOrigin.Script = { _, _ in [resetting ? .reset : .close] }
