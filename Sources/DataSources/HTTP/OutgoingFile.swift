@@ -45,6 +45,8 @@ final class OutgoingFile: Sendable {
 
     /// Passes the file to `send` in blocks, from its first byte, until that wants no more; false if it did not get all.
     func send(_ send: (ByteBuffer) async throws -> Bool) async throws -> Bool {
+        // An earlier server may have got all of it.
+        sent.withLock { $0 = nil }
         let digest = FileDigest(for: checksum)
         let queue = isUpload ? transfer.userFiles : transfer.ownFiles
         var offset: Int64 = 0

@@ -38,6 +38,25 @@ extension UploadTests {
         }
     }
 
+    @Test func earlySuccess_isNetwork_whenOnlyAnEarlierServerReadTheFile() async throws {
+        let (size, gate) = (Int64(32 << 20), OriginGate())
+        try await ScriptedOrigin.run(
+            readsBodies: false, { _, _ in [.stopReading] + Self.answer("200 OK") + [.hold] }
+        ) { other in
+            try await Workbench.run(
+                against: { _, _ in [.wait(gate)] + Self.answer("307 There", [("Location", other.url("/x"))]) },
+                readsBodies: false
+            ) { origin, bench in
+                try bench.write([], to: bench.downloads + "/x")
+                truncate(bench.downloads + "/x", off_t(size))
+                let deferred = try bench.start(upload(origin))
+                deferred.onProgress { if $0.completed == size { gate.open() } }
+                let error = try await bench.failure(of: deferred)
+                #expect(error.kind == .network && error.isRetryable, "\(error)")
+            }
+        }
+    }
+
     /// The pauses of the rate are ours, not the server's.
     @Test(arguments: [true, false]) func rateOfTheQueue_isNoIdleness(isPaced: Bool) async throws {
         let clock = ToldClock()
