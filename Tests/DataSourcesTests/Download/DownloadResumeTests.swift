@@ -278,13 +278,17 @@ import TestOrigin
             let result = try await bench.result(download(origin, more))
             let names = bench.names(below: bench.downloads)
             try await bench.restarted { second in
-                let again = try await second.result(download(origin, more))
+                var context = second.context(1)
+                context.restarts = 1
+                let again = try await second.library.start(second.parameters(download(origin, more)), context).get()
                 #expect(again == result)
                 #expect(second.names(below: second.downloads) == names)
             }
             #expect(origin.log.count() == 1)
-            if exists == "fail" {
-                let error = try await bench.failure(download(origin, more), job: 2)
+            guard exists == "fail" else { return }
+            // The second run of the same job is one that its user asked for.
+            for job: JobID in [2, 1] {
+                let error = try await bench.failure(download(origin, more), job: job)
                 #expect(error.kind == .exists)
             }
         }
