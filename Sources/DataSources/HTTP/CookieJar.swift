@@ -79,8 +79,8 @@ struct CookieJar: Sendable {
                 (domain, isHostOnly) = (wanted, false)
             case "path" where value.hasPrefix("/"): path = value
             case "secure": isSecure = true
-            // Some servers write dates with hyphens.
-            case "expires": expires = HTTPDate.time(value.replacing("-", with: " "))
+            // Some servers write whole years with hyphens.
+            case "expires": expires = HTTPDate.time(value) ?? HTTPDate.time(value.replacing("-", with: " "))
             case "max-age": maxAge = Double(value)
             default: break
             }

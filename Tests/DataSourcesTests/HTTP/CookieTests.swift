@@ -26,6 +26,8 @@ import Testing
         ("a=1; path=/; Max-Age=0", "https://a.example.org/", nil),
         ("a=1; path=/; Max-Age=9", "https://a.example.org/", "a=1"),
         ("a=1; path=/; Expires=Thu, 01-Jan-1970 00:00:00 GMT", "https://a.example.org/", nil),
+        ("a=1; path=/; Expires=Thu, 31-Dec-37 23:55:55 GMT", "https://a.example.org/", "a=1"),
+        ("a=1; path=/; Expires=Thu, 31-Dec-98 23:55:55 GMT", "https://a.example.org/", nil),
         ("a=1; path=/; Expires=Thu, 01 Jan 2099 00:00:00 GMT", "https://a.example.org/", "a=1"),
         ("a=1; path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=9", "https://a.example.org/", "a=1"),
         ("a=; path=/", "https://a.example.org/", "a="), ("=1", "https://a.example.org/dir/", nil),
