@@ -92,6 +92,7 @@ import TestOrigin
             gate.open()
             var telling = told.makeAsyncIterator()
             await telling.next()
+            try await Workbench.settle()
             // Some of these are on the event loop of the first one.
             for _ in 0..<(4 * System.coreCount) {
                 let next = try await bench.result(.source("url", origin.url("/two")))
