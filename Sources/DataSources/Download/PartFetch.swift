@@ -166,8 +166,8 @@ final class PartFetch: Sendable {
         switch response.status {
         case 206:
             // Without a known size, the end of the file would look like the end of a part.
-            guard let range = response.field("Content-Range").flatMap(ContentRange.init),
-                let size = range.total ?? total, size == total ?? size, range.start == rest.lowerBound,
+            guard let range = response.range, let size = range.total ?? total, size == total ?? size,
+                range.start == rest.lowerBound,
                 part.hasHoles ? range.end <= rest.upperBound : range.end == size,
                 validator.fits(response.head.headers),
                 response.contentLength == nil || response.contentLength == range.end - range.start

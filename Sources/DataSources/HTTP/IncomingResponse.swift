@@ -55,12 +55,16 @@ final class IncomingResponse: Sendable {
             names.map { JSONObject.Member(name: $0, value: .string(values[$0, default: []].joined(separator: ", "))) })
     }
 
-    /// The length of the body, if the server announced it.
+    /// The length of the body, if the server announced it, maybe only in the range of a part.
     var contentLength: Int64? {
-        let hasBody = exchange.request.method != "HEAD" && status != 304
-        guard hasBody, !head.headers.contains(name: "Transfer-Encoding") else { return nil }
-        return head.headers.list("Content-Length").first.flatMap { Decimal.number($0) }
+        guard exchange.request.method != "HEAD", status != 204, status != 304 else { return nil }
+        let isFramed = head.headers.contains(name: "Transfer-Encoding")
+        let length = isFramed ? nil : head.headers.list("Content-Length").first.flatMap { Decimal.number($0) }
+        return length ?? range.map { $0.end - $0.start }
     }
+
+    /// The range of the file that a part has.
+    var range: ContentRange? { status == 206 ? field("Content-Range").flatMap(ContentRange.init) : nil }
 
     /// Returns everything of the body that has arrived, or some of it decoded; nil at its end.
     func next() async throws(JobError) -> [ByteBuffer]? {
@@ -143,7 +147,6 @@ extension IncomingResponse {
     /// file.
     var partError: JobError? {
         guard status == 206 else { return nil }
-        let range = field("Content-Range").flatMap(ContentRange.init)
         if let range, range.start == 0, range.end == range.total, contentLength ?? range.end == range.end { return nil }
         return JobError(
             .network, "\(SourceMessage.quoted(url)) was answered with a part that was not asked for; try again.",

@@ -117,6 +117,29 @@ import TestOrigin
         }
     }
 
+    @Test(arguments: [("abc", true), ("ab", false)])
+    func partWithoutLength_endsWithItsRange(body: String, isWhole: Bool) async throws {
+        let head = OriginStep.head("206 Partial Content", [("Content-Range", "bytes 0-2/3")])
+        try await Workbench.run(against: { _, _ in [head, .send(body), .close] }) { origin, bench in
+            let source: JSON = .download(origin.url("/x"), to: "x")
+            if isWhole {
+                let result = try await bench.result(source)
+                #expect(result["size"] == 3)
+            } else {
+                let error = try await bench.failure(source)
+                #expect(error.kind == .network)
+            }
+        }
+    }
+
+    @Test(arguments: ["url", "download"]) func length_ofNoContent_isIgnored(type: String) async throws {
+        let head = OriginStep.head("204 No Content", [("Content-Length", "5")])
+        try await Workbench.run(against: { _, _ in [head] }) { origin, bench in
+            let result = try await bench.result(.source(type, origin.url("/x"), type == "url" ? [:] : ["path": "x"]))
+            #expect(result["size"] == 0)
+        }
+    }
+
     @Test func body_isLeftAlone_whenTheJobAskedForItsCoding() async throws {
         var page = OriginResource([1, 2, 3], type: "text/plain")
         page.headers = [("Content-Encoding", "br")]
