@@ -104,7 +104,7 @@ extension String {
             }
             line = rest
         }
-        return line.isEmpty ? lines : lines + [line]
+        return line.isEmpty && !lines.isEmpty ? lines : lines + [line]
     }
 
     /// The text behind `count` spaces, in several lines if there is a limit on the width.

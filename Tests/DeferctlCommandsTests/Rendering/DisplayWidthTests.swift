@@ -37,6 +37,7 @@ import Testing
     @Test(arguments: [
         ("one two three", 8, ["one two", "three"]), ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
         ("a bcdefghij k", 4, ["a", "bcde", "fghi", "j k"]), ("日本語", 1, ["日", "本", "語"]), ("", 5, [""]),
+        ("      ", 5, [""]),
         ("a.json:1:2: no\n    x  y\none two three", 14, ["a.json:1:2: no", "    x  y", "one two three"]),
         ("a\r\n\nb c", 2, ["a", "", "b", "c"]),
     ])
