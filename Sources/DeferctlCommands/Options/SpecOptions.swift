@@ -197,14 +197,14 @@ struct HeaderOptions: ParsableArguments {
         })
     var header: [(name: String, value: String)] = []
 
-    /// The member `headers` of a source; fields with the same name become one, separated by commas.
+    /// The member `headers` of a source; fields with the same name become one, separated by commas, cookies by semicolons.
     var headers: JSON? {
         if header.isEmpty { return nil }
         var object = JSONObject()
         for field in header {
             let known = object.names.first { $0.lowercased() == field.name.lowercased() }
             if let known, let earlier = object[known]?.string {
-                object[known] = .string(earlier + ", " + field.value)
+                object[known] = .string(earlier + (known.lowercased() == "cookie" ? "; " : ", ") + field.value)
             } else {
                 object[field.name] = .string(field.value)
             }

@@ -33,6 +33,13 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
         _ = try JobSpecReader.spec(spec, limits: JobLimits())
     }
 
+    @Test func equalFields_becomeOne_asTheirKindWants() throws {
+        let command: DownloadCommand = try parsed(
+            "download", "-H", "Cookie: a=1", "-H", "X: 1", "-H", "cookie: b=2", "-H", "x: 2", "https://example.org/t")
+        let source = try command.source(DownloadEntry(url: command.urls[0]), isOwn: false)
+        #expect(source["headers"] == ["Cookie": "a=1; b=2", "X": "1, 2"])
+    }
+
     @Test func upload_sendsWhatWasNamed() throws {
         let command: UploadCommand = try parsed(
             "upload", "--method", "post", "--checksum", digest, "-H", "X-A: 1", "tools/t", "https://example.org/t")
