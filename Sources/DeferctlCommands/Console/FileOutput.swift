@@ -30,6 +30,8 @@ struct FileOutput: Sendable {
             case EPIPE:
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
+                // A blocked signal ends nothing.
+                _exit(128 + SIGPIPE)
             default:
                 throw CommandFailure(.output, "Writing to \(name) failed: \(Errno(rawValue: errno)).")
             }

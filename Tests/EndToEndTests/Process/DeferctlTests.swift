@@ -20,6 +20,24 @@ import Testing
         #expect(run.end == .code(74) && run.errors.contains("No space left"), "\(run.errors)")
     }
 
+    @Test func help_endsAsBySIGPIPE_whenThatIsBlocked() async throws {
+        let (near, far) = try Self.sockets(SOCK_STREAM)
+        far.close()
+        let help = try ChildProcess(
+            ["/usr/bin/env", "--block-signal=PIPE", BuiltProgram.deferctl, "--help"], socket: near)
+        #expect(try await help.end() == .code(128 + SIGPIPE))
+    }
+
+    /// Two ends of a socket.
+    private static func sockets(_ type: __socket_type) throws -> (FileDescriptor, FileDescriptor) {
+        let ends = Inheritance.none { () -> [Int32]? in
+            var ends: [Int32] = [0, 0]
+            return socketpair(AF_UNIX, Int32(type.rawValue), 0, &ends) == 0 ? ends : nil
+        }
+        try #require(ends.count == 2, "no sockets: \(String(cString: strerror(errno)))")
+        return (FileDescriptor(number: ends[0]), FileDescriptor(number: ends[1]))
+    }
+
     @Test func misspeltOption_isNamed_beforeOtherMistakes() async throws {
         let run = try await ChildProcess.run([BuiltProgram.deferctl, "list", "--stat", "failed"])
         #expect(run.end == .code(64))
