@@ -124,12 +124,13 @@ private actor OutputPrinter {
                 try put(record.bytes)
                 continue
             }
-            var lines = (open[job] ?? []) + record.bytes
+            var (text, lines) = ([UInt8](), ((open[job] ?? []) + record.bytes)[...])
             while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
-                try put(Array("\(job) ".utf8) + lines[...end])
-                lines.removeSubrange(...end)
+                text += Array("\(job) ".utf8) + lines[...end]
+                lines = lines[(end + 1)...]
             }
-            open[job] = lines
+            try put(text)
+            open[job] = Array(lines)
             if lines.count > Self.longestLine { try end(of: job) }
         }
     }

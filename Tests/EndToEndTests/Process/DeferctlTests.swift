@@ -38,6 +38,23 @@ import Testing
         return (FileDescriptor(number: ends[0]), FileDescriptor(number: ends[1]))
     }
 
+    @Test func linesOfSeveralJobs_areWrittenTogether() async throws {
+        try await Daemon.run(flags: ["--instance", "user"]) { daemon in
+            for _ in 0..<2 { _ = try await daemon.deferctl(["run", "--quiet", "seq", "1000"]) }
+            // Each packet is one write.
+            let (near, far) = try Self.sockets(SOCK_SEQPACKET)
+            let output = try ChildProcess(
+                [BuiltProgram.deferctl, "--socket", daemon.socket, "output", "1", "2"], socket: near)
+            near.close()
+            var packets: [String] = []
+            while let packet = far.read(), !packet.isEmpty { packets.append(String(decoding: packet, as: UTF8.self)) }
+            far.close()
+            #expect(try await output.end() == .code(0))
+            #expect(packets.joined() == (1...2).map { job in (1...1000).map { "\(job) \($0)\n" }.joined() }.joined())
+            #expect(packets.count < 100)
+        }
+    }
+
     @Test func misspeltOption_isNamed_beforeOtherMistakes() async throws {
         let run = try await ChildProcess.run([BuiltProgram.deferctl, "list", "--stat", "failed"])
         #expect(run.end == .code(64))
