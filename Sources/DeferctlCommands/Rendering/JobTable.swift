@@ -41,8 +41,7 @@ extension JobSnapshot {
 
 enum JobTable {
     static func lines(
-        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsHead: Bool = true,
-        showsOwners: Bool = false
+        _ jobs: [JobSnapshot], now: Timestamp, _ format: TextFormat = TextFormat(), showsOwners: Bool = false
     ) -> [String] {
         Table<JobText>(
             [.job] + (showsOwners ? [.owner(rank: 4)] : []) + [
@@ -51,7 +50,7 @@ enum JobTable {
                 .number("AGE", rank: 2) { $0.age.map(Quantities.age) ?? "" }, .queue(rank: 3),
                 .init("WHAT", cut: .middle, least: 14, text: \.title),
             ]
-        ).lines(jobs.map { JobText($0, now: now) }, format, showsHead: showsHead)
+        ).lines(jobs.map { JobText($0, now: now) }, format)
     }
 }
 

@@ -42,14 +42,16 @@ struct ListCommand: DaemonCommand {
         try await invocation.withDaemon { client in
             var rest = all ? Int.max : limit ?? 100
             var after = after
-            var (isFirst, showsOwners) = (true, false)
+            var (first, showsOwners) = ([JobSnapshot](), false)
             while true {
                 let page = try await client.list(filter, after: after, limit: min(rest, all ? 500 : 1000))
                 showsOwners = showsOwners || page.jobs.contains(where: \.isOfOther)
-                let table = JobTable.lines(
-                    page.jobs, now: .now, invocation.console.format, showsHead: isFirst, showsOwners: showsOwners)
-                try invocation.show(page.jobs.map(\.json), as: page.jobs.isEmpty ? [] : table)
-                if isFirst, page.jobs.isEmpty, page.next == nil, invocation.console.showsData, !invocation.writesJSON {
+                // The first page counts for the widths of all columns.
+                let rows = first + page.jobs
+                let table = JobTable.lines(rows, now: .now, invocation.console.format, showsOwners: showsOwners)
+                    .dropFirst(first.isEmpty ? 0 : first.count + 1)
+                try invocation.show(page.jobs.map(\.json), as: page.jobs.isEmpty ? [] : Array(table))
+                if rows.isEmpty, page.next == nil, invocation.console.showsData, !invocation.writesJSON {
                     invocation.console.say("\(emptySentence) Submit one with: deferctl fetch URL")
                 }
                 rest -= page.jobs.count
@@ -58,8 +60,7 @@ struct ListCommand: DaemonCommand {
                     invocation.console.say("There are more jobs; see all with --all, or the next with --after \(next)")
                     return .ok
                 }
-                after = next
-                isFirst = false
+                (after, first) = (next, first.isEmpty ? rows : first)
             }
         }
     }

@@ -1,3 +1,4 @@
+import FakeDaemon
 import Glibc
 import JobModel
 import TestOrigin
@@ -53,6 +54,27 @@ import Testing
             #expect(packets.joined() == (1...2).map { job in (1...1000).map { "\(job) \($0)\n" }.joined() }.joined())
             #expect(packets.count < 100)
         }
+    }
+
+    @Test func columns_keepTheirWidths_onEachPage() async throws {
+        @Sendable func page(_ id: Int, _ queue: String, next: Int?) -> JSON {
+            let job: JSON = [
+                "job": JSON(id), "state": "queued", "source": ["type": "url", "url": "https://example.org/a"],
+                "queue": .string(queue), "createdAt": "2026-11-20T17:25:35.000Z", "link": 0, "links": 0, "outcomes": [],
+            ]
+            return ["jobs": [job], "next": next.map { JSON($0) } ?? .null]
+        }
+        let serve: @Sendable (FakeConnection) -> Void = { daemon in
+            if let call = daemon.call() { daemon.answer(call, page(1000, "a-long-name", next: 1000)) }
+            if let call = daemon.call() { daemon.answer(call, page(7, "a", next: nil)) }
+        }
+        let list = try await FakeDaemon.with(serve) { path in
+            try await ChildProcess.run([BuiltProgram.deferctl, "--socket", path, "list", "--all"])
+        }
+        let lines = list.output.split(separator: "\n")
+        #expect(lines.count == 3, "\(list)")
+        // The URL, the last column, begins at the same place.
+        #expect(Set(lines.dropFirst().map { $0.prefix { $0 != ":" }.count }).count == 1, "\(list)")
     }
 
     @Test func misspeltOption_isNamed_beforeOtherMistakes() async throws {
