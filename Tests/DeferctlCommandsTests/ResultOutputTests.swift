@@ -7,8 +7,9 @@ import Testing
 @Suite struct ResultOutputTests {
     @Test(
         arguments: [
-            (["status": 200, "size": 2, "body": "hi"], true), (["status": 200, "size": 9, "spilled": true], true),
-            (["status": 200, "size": 9], false), (["body": "hi"], false), ("text", false), (nil, false),
+            (["status": 200, "notModified": false, "body": "hi"], true), (["exit": 0, "output": "hi"], true),
+            (["status": 200, "sha256": "a", "spilled": true], true), (["status": 200, "sha256": "a"], false),
+            (["size": 3, "status": 200, "body": "xyz"], false), (["body": "hi"], false), ("text", false), (nil, false),
         ] as [(JSON, Bool)])
     func hasBody_isTrue_ofResultsOfRequests(result: JSON, hasBody: Bool) {
         #expect(job(1, "succeeded", ["result": result]).hasBody == hasBody)

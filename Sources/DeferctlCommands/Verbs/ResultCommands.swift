@@ -142,7 +142,7 @@ extension JobSnapshot {
     /// Whether the result is a response or a program's output, whose body may be too long for the job object.
     var hasBody: Bool {
         guard let result else { return resultSize != nil }
-        guard result["size"] != nil, result["status"]?.int != nil || result["exit"]?.int != nil else { return false }
+        guard result["notModified"] != nil || result["sha256"] != nil || result["exit"] != nil else { return false }
         return (result["body"] ?? result["output"])?.string != nil || result["spilled"]?.bool == true
     }
 }
