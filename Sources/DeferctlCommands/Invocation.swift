@@ -132,7 +132,7 @@ struct DaemonSocket: Sendable {
             "Start one of your own with: systemctl --user start deferd, or: deferd & (the system's is for administrators "
                 + "to start, with: systemctl start deferd)"
         case true?: "Start it with: systemctl --user start deferd, or: deferd &"
-        case nil: "Start it with: deferd --socket \(path)"
+        case nil: "Start it with: deferd --socket \(path.shellQuoted)"
         }
     }
 }

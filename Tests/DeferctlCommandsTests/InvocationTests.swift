@@ -9,6 +9,7 @@ import Testing
         let user = system.startHint(isRoot: false)
         #expect(user.hasPrefix("Start one of your own with: systemctl --user start deferd"))
         #expect(DaemonSocket(flag: "/tmp/x").startHint() == "Start it with: deferd --socket /tmp/x")
+        #expect(DaemonSocket(flag: "/tmp/x y").startHint() == "Start it with: deferd --socket '/tmp/x y'")
     }
 
     @Test func command_reachesTheSameDaemon() {
