@@ -49,8 +49,9 @@ package final class PostgreSQLBlobArchive: BlobArchive {
         repeat {
             removed = try run(
                 """
-                DELETE FROM blob_parts WHERE ctid = ANY (ARRAY(SELECT blob_parts.ctid FROM blob_parts \
-                JOIN unnest($1::bigint[], $2::bigint[]) AS blob (life, number) USING (life, number) \
+                DELETE FROM blob_parts WHERE ctid = ANY (ARRAY(SELECT found.ctid \
+                FROM unnest($1::bigint[], $2::bigint[]) AS blob (life, number), LATERAL (\
+                SELECT ctid FROM blob_parts WHERE (life, number) = (blob.life, blob.number) LIMIT \(Self.step)) AS found \
                 LIMIT \(Self.step))) RETURNING 1
                 """, names)
         } while removed.count == Self.step

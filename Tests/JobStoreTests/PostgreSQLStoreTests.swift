@@ -198,6 +198,50 @@
             #expect(nodes[4].seen.milliseconds - nodes[1].seen.milliseconds > 50_000)
         }
 
+        /// The server keeps the pages of tables that were emptied, and believes for a while that they stay empty.
+        @Test func statement_readsOnlyItsRows_whenTablesWereEmpty() throws {
+            func work() throws {
+                let key = "\(UInt64.random(in: 0 ... .max))"
+                let job = try rounds.insert([.sample(key: key, tags: ["a", "b"]).with { $0.due = 7 }])[0]
+                try rounds.round { transaction in
+                    try transaction.load([.key(owner: 1000, key), .job(job)])
+                    let old = try #require(try transaction.job(job))
+                    #expect(try transaction.due(steady: 9, wall: old.createdAt, limit: 9).map(\.id) == [job])
+                    try transaction.update(old.with { $0.due = nil })
+                    let terms = JobTerms(plan: old.plan, queue: "q", priority: 0, key: key, tags: ["b", "c"])
+                    try transaction.replaceTerms(of: old.with { $0.terms = terms }, was: old)
+                }
+                let blob = BlobReference(life: 1, number: job, size: 1)
+                try store.archive.put([1], as: 0, of: blob)
+                try store.archive.remove([blob])
+            }
+            let rows = 3000
+            func fill() throws {
+                try work()
+                try cluster.sql(
+                    """
+                    INSERT INTO deferd.jobs SELECT new.* FROM deferd.jobs AS job, generate_series(1, \(rows)) AS n,
+                    jsonb_populate_record(job, jsonb_build_object(
+                        'id', id + 100000 + n, 'key', '\\x' || lpad(n::text, 8, '0'))) AS new;
+                    INSERT INTO deferd.tags SELECT 1000, 'd', n FROM generate_series(1, \(rows)) AS n;
+                    INSERT INTO deferd.lists SELECT n, 1, '' FROM generate_series(1, \(rows)) AS n;
+                    INSERT INTO deferd.blob_parts SELECT 2, n, 0, '' FROM generate_series(1, \(rows)) AS n
+                    """, in: address)
+            }
+            try fill()
+            for table in ["jobs", "tags", "lists", "blob_parts"] {
+                try cluster.sql("DELETE FROM deferd.\(table)", in: address)
+                try cluster.sql("VACUUM (TRUNCATE false, ANALYZE) deferd.\(table)", in: address)
+            }
+            try fill()
+            for _ in 0..<10 { try work() }
+            store.close(isClean: true)
+            // The sessions count what they have read when they end.
+            while try process() != nil { usleep(10_000) }
+            let read = try cluster.sql("SELECT sum(idx_tup_read) FROM pg_stat_user_indexes", in: address)
+            #expect(try #require(Int(read)) < rows)
+        }
+
         @Test func aSchemaOfTheFuture_isRefused() throws {
             store.close(isClean: true)
             try cluster.sql("UPDATE deferd.deferd_schema SET version = 9, oldest = 8", in: address)

@@ -38,12 +38,12 @@ extension PostgreSQLTransaction {
         return try jobs(
             by: "jobs_due",
             """
-            id IN (\
+            id = ANY (ARRAY(\
             (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND due BETWEEN $4 AND $1 ORDER BY due \(end)) UNION \
             (SELECT id FROM jobs WHERE state < 4 AND \(rest) AND deadline BETWEEN $4 AND $1 \
             ORDER BY deadline \(end)) UNION \
             (SELECT id FROM jobs WHERE state = 0 AND due IS NULL AND \(rest) AND not_before <= $2 \
-            ORDER BY not_before \(end))) ORDER BY id
+            ORDER BY not_before \(end)))) ORDER BY id
             """, [steady, wall, limit, starts.due ?? .min], atMost: limit)
     }
 

@@ -27,19 +27,18 @@ extension PostgreSQLTransaction {
         for entry in entries where entry.change != .delete { noteStart(entry.row) }
         // First of all, as a new job may have the key of a deleted one.
         try delete(entries.filter { $0.change == .delete }.map(\.row))
-        try inParts(entries.filter { $0.change == .insert }, insert)
-        try inParts(entries.filter { $0.change == .update }.map(\.row), update)
+        try inParts(entries.filter { $0.change == .insert }, of: 1000, insert)
+        // A plan that was made for an empty table compares each of them with each.
+        try inParts(entries.filter { $0.change == .update }.map(\.row), of: 100, update)
         for entry in entries where entry.change == .delete { missing.insert(entry.row.id) }
         holders.removeAll()
     }
 
-    /// The rows of a statement: the server begins with some while others are written.
-    private static let mostRows = 1000
-
-    private func inParts<Row>(_ rows: [Row], _ send: ([Row]) throws(StoreError) -> Void) throws(StoreError) {
-        for start in stride(from: 0, to: rows.count, by: Self.mostRows) {
-            try send(Array(rows[start..<min(rows.count, start + Self.mostRows)]))
-        }
+    /// Sends at most `count` rows with a statement: the server begins with some while others are written.
+    private func inParts<Row>(
+        _ rows: [Row], of count: Int, _ send: ([Row]) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        for start in stride(from: 0, to: rows.count, by: count) { try send(Array(rows[start...].prefix(count))) }
     }
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
@@ -85,7 +84,7 @@ extension PostgreSQLTransaction {
         try write(
             """
             UPDATE jobs SET \(Self.assignments), node = new.node FROM unnest(\(arrays)) AS new (\(Self.changingNames), node) \
-            WHERE jobs.id = new.id
+            WHERE jobs.id = new.id AND jobs.id = ANY ($1)
             """, used.map { $0.parameter }, changes: changed.count)
         try insert(changed.flatMap { row in row.references.map { ($0, row.id) } })
     }
@@ -129,8 +128,9 @@ extension PostgreSQLTransaction {
         let tags = tags(old)
         try write(
             """
-            DELETE FROM tags USING \(tags.table) AS old (owner, tag, job) \
-            WHERE (tags.owner, tags.tag, tags.job) = (old.owner, old.tag, old.job)
+            DELETE FROM tags WHERE ctid = ANY (ARRAY(SELECT (\
+            SELECT ctid FROM tags WHERE (owner, tag, job) = (old.owner, old.tag, old.job)) \
+            FROM \(tags.table) AS old (owner, tag, job)))
             """, tags.parameters)
     }
 }

@@ -3,6 +3,9 @@ import JobStore
 
 /// A round's transaction. What is written is kept in buffers, and sent, sorted and many rows to a statement, before a query
 /// that it may concern, and before the commit. The server's answers are awaited only when something is read.
+///
+/// The server keeps the plan of a statement. One that was made while a table was empty may read the whole table each time, if
+/// it joins that to an array. So statements look up each element of an array, or as many rows at most.
 final class PostgreSQLTransaction: SQLTransaction {
     let damage: DamageReport
     private var connection: PostgreSQLConnection?
@@ -172,12 +175,11 @@ final class PostgreSQLTransaction: SQLTransaction {
             try connection.send("SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY ($1)", ids, isWanted: true)
             // Decisions about a job look at those above it, and at its own list and theirs.
             try connection.send(
-                "WITH \(Self.above) SELECT \(JobColumns.selected) FROM jobs WHERE id IN (SELECT job FROM above)", ids,
-                isWanted: true)
+                "WITH \(Self.above) SELECT \(JobColumns.selected) FROM jobs WHERE id = ANY (ARRAY(SELECT job FROM above))",
+                ids, isWanted: true)
             try connection.send(
-                """
-                WITH \(Self.above) \(Self.selectLists) WHERE job IN (SELECT unnest($1::bigint[]) UNION SELECT job FROM above)
-                """, ids, isWanted: true)
+                "WITH \(Self.above) \(Self.selectLists) WHERE job = ANY ($1 || ARRAY(SELECT job FROM above))", ids,
+                isWanted: true)
             return try connection.finish()
         }
         guard found.count == 3 else { return }
@@ -195,8 +197,8 @@ final class PostgreSQLTransaction: SQLTransaction {
 
     private static let above = """
         RECURSIVE above (job) AS (
-            SELECT parent FROM jobs WHERE id = ANY ($1) AND parent IS NOT NULL
-            UNION SELECT parent FROM above JOIN jobs ON id = job WHERE parent IS NOT NULL
+            SELECT (SELECT parent FROM jobs WHERE id = wanted) FROM unnest($1) AS wanted
+            UNION SELECT (SELECT parent FROM jobs WHERE id = job) FROM above WHERE job IS NOT NULL
         )
         """
 
@@ -232,8 +234,9 @@ final class PostgreSQLTransaction: SQLTransaction {
         let found = try call { connection throws(StoreError) in
             return try connection.rows(
                 """
-                SELECT id, digest, owner, key FROM jobs JOIN \(names.table) AS names (owner, key) USING (owner, key) \
-                WHERE key IS NOT NULL AND (keeps_key = 1 OR state < 4)
+                SELECT id, digest, names.owner, names.key FROM \(names.table) AS names (owner, key), LATERAL (\
+                SELECT id, digest FROM jobs WHERE (owner, key) = (names.owner, names.key) \
+                AND key IS NOT NULL AND (keeps_key = 1 OR state < 4) LIMIT 1) AS found
                 """, names.parameters)
         }
         for key in unknown { holders[key] = .some(nil) }
