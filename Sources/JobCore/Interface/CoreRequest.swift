@@ -68,7 +68,7 @@ package struct NewSchedule: Sendable {
     /// Its times are those of no round yet.
     package let schedule: Schedule
     /// The JSON text of its spec.
-    package let spec: [UInt8]
+    package var spec: [UInt8]
     /// The rules of its calendar's time zone.
     package var zone = ZoneRules.utc
     /// The queues that its jobs and their children name without an expression.

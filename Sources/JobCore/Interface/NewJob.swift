@@ -34,11 +34,7 @@ package final class NewJob: Sendable {
     /// The subscription that reports the job's later changes.
     package let subscription: SubscriptionID?
 
-    /// Whether it or one of its children may upload a file, which is on the node where the job was submitted.
-    var uploads: Bool {
-        guard case .spec(let text) = document, !terms.lasting.plan.uploads else { return terms.lasting.plan.uploads }
-        return terms.lasting.plan.hasList && String(decoding: text, as: UTF8.self).contains("\"upload\"")
-    }
+    var uploads: Bool { if case .spec(let text) = document { terms.lasting.plan.uploads(text) } else { false } }
 
     package init(
         terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,

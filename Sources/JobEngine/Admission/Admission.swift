@@ -45,9 +45,11 @@ package struct Admission: Sendable {
         }
     }
 
-    /// Checks the spec of a client's schedule, which is at `pointer`. Returns the queues that its jobs and their children name
-    /// without an expression.
-    package func schedule(_ json: JSON, at pointer: JSONPointer, owner: UInt32) throws(ProtocolError) -> [NamedQueue] {
+    /// Checks the spec of a client's schedule, which is at `pointer`. Returns the spec, which requires this `node` if there are
+    /// others and its jobs may upload files, and the queues that these and their children name without an expression.
+    package func schedule(
+        _ json: JSON, at pointer: JSONPointer, owner: UInt32, node: String
+    ) throws(ProtocolError) -> (spec: JSON, queues: [NamedQueue]) {
         let admitted: Admitted
         do {
             admitted = try admit(at: pointer, owner: owner) { (reader) throws(SpecError) in
@@ -56,9 +58,13 @@ package struct Admission: Sendable {
         } catch {
             throw ProtocolError(error)
         }
+        var object = json.object
+        if onlyNode == nil, admitted.spec.node == nil, admitted.spec.terms.plan.uploads(json.utf8) {
+            object?["requires"] = ["node": .string(node)]
+        }
         let queue = admitted.spec.terms.queue
-        if TemplateText.hasExpression(queue) { return admitted.queues }
-        return [(queue, pointer.appending("queue"))] + admitted.queues
+        let own = TemplateText.hasExpression(queue) ? [] : [(queue, pointer.appending("queue"))]
+        return (object.map(JSON.object) ?? json, own + admitted.queues)
     }
 
     /// Makes the job that a schedule submits for a time; without a key if a user submits it by hand.

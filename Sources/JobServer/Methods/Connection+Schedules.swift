@@ -20,9 +20,10 @@ extension Connection {
                     JSONPointer(["calendar"]), "The nodes of a database start at different times; use another calendar."
                 ))
         }
-        (new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [admission = engine.admission, spec] in
-            let queues = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner)
-            return (queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc)
+        (new.spec, new.queues, new.zone) = try await engine.blocking(for: caller.uid) { [engine, spec] in
+            let (admission, node) = (engine.admission, engine.settings.node.name)
+            let admitted = try admission.schedule(spec, at: JSONPointer(["spec"]), owner: key.owner, node: node)
+            return (admitted.spec.utf8, admitted.queues, try zone.map(ZoneFiles.rules(of:)) ?? .utc)
         }
         try await ask(.setSchedule(new))
         try await look { try $0.show(key, call, within: call.room) }

@@ -172,6 +172,23 @@ import Testing
         }
     }
 
+    @Test func schedule_uploads_whereItWasSet() async throws {
+        try await Nodes.with(2) { nodes, wires in
+            let upload = ["source": ["type": "upload", "url": "http://127.0.0.1:1/", "path": "x"]] as JSON
+            let list = ["source": ["type": "list", "jobs": [upload]]] as JSON
+            for (index, spec) in [upload, list, upload.with(["requires": ["node": "b"]])].enumerated() {
+                let node = JSON.string(index == 2 ? "b" : "a")
+                let set = try await wires[0].call("schedule.set", ["schedule": "s", "every": 3600, "spec": spec])
+                #expect(set["spec"]?["requires"] == ["node": node], "\(set)")
+                let job = try await wires[1].call("schedule.run", ["schedule": "s"])
+                #expect(try await wires[1].call("job.get", job)["node"] == node)
+            }
+            let set = try await wires[0].call("schedule.set", ["schedule": "s", "every": 3600, "spec": .value(1)])
+            #expect(set["spec"] == .value(1))
+            try await nodes.stop()
+        }
+    }
+
     @Test func program_isLeftToTheNodeThatHasIt() async throws {
         try await Nodes.with(2) { nodes, wires in
             for (wire, other) in [(wires[0], "b"), (wires[1], "a")] {
