@@ -67,6 +67,11 @@ package final class Engine: Sendable {
         }
         try result.get()
         library.removeForgottenPrograms()
+        sweep()
+    }
+
+    /// Archives or removes the files of earlier lives.
+    func sweep() {
         library.threads(for: getuid()).start { [blobs, reader, logger] in
             do throws(StoreError) { try blobs.sweep(reader) } catch {
                 logger.warning("Files of earlier daemons were not looked at: \(error.message)")

@@ -1,6 +1,7 @@
 import DataSources
 import DeferredKit
 import Foundation
+import InMemoryStore
 import JobCore
 import JobModel
 import Synchronization
@@ -59,6 +60,42 @@ import Testing
             while await !test.engine.probe() {}
             let row = try await test.run(["source": ["type": "value", "value": Self.long]])
             #expect(row.carried?.blob?.life == 2)
+        }
+    }
+
+    @Test func output_isKept_whenAnotherNodeTookOverItsRun() async throws {
+        let (store, archive) = (TestStore(), TestArchive())
+        try await TestEngine.with(store: store, archive: archive) { test in
+            var sweeps = archive.sweeps.stream.makeAsyncIterator()
+            await sweeps.next()
+            let (ready, end) = (test.directory + "/ready", test.directory + "/end")
+            for path in [ready, end] { mkfifo(path, 0o600) }
+            let script = "trap ': <\(end); echo late; exit' TERM; : >\(ready); /bin/sleep 1000 & wait"
+            let command = JSON.array(["/bin/sh", "-c", .string(script)])
+            let job = try await test.submit(["source": ["type": "program", "command": command]])
+            await test.engine.blocking(for: TestEngine.user.uid) { _ = close(open(ready, O_RDONLY)) }
+            let output = try #require(store.rows.job(job)?.run).output()
+            store.inRound.withLock { hook in
+                hook = { [unowned store] in
+                    store.inRound.withLock { $0 = nil }
+                    store.begin(life: 2, wasStopped: false)
+                    _ = store.round { transaction throws(StoreError) in
+                        guard var row = try transaction.job(job) else { return }
+                        (row.state, row.run) = (.failed, nil)
+                        row.blobs = [LinkBlob(link: 0, blob: output, attempt: 1)]
+                        try transaction.update(row)
+                        try transaction.forgetLostLives()
+                    }
+                }
+            }
+            while await !test.engine.probe() {}
+            // A sweep that does not wait for the program is over by then.
+            await test.settle(getuid())
+            await test.engine.blocking(for: TestEngine.user.uid) { _ = close(open(end, O_WRONLY)) }
+            await sweeps.next()
+            await test.settle(getuid())
+            #expect(try String(decoding: archive.part(0, of: output), as: UTF8.self).contains("late"))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs") == [])
         }
     }
 

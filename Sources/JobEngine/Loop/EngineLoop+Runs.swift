@@ -66,6 +66,8 @@ extension EngineLoop {
 
     /// Goes on with the result of a part of a run.
     fileprivate func goOn(_ id: RunID, with result: Expansion.Result) {
+        // Rows may name the files of a lost run.
+        if lost.remove(id) != nil { return sweep() }
         guard let run = runs[id] else { return discard(result) }
         switch (result, run.state) {
         case (.event(.ended(let end)), _): self.end(id, end)
@@ -135,6 +137,7 @@ extension EngineLoop {
     /// Stops all sources. Their runs are lost, as other nodes begin them again.
     func loseRuns() {
         for id in Array(runs.keys) {
+            if case .working? = runs[id]?.state { lost.insert(id) }
             cancel(id)
             forget(id)
         }

@@ -44,6 +44,8 @@ final class EngineLoop {
     var listsToTell: [JobID: ListRow] = [:]
     /// Clients that wait for the output of programs at other nodes.
     var outputWaits: [RunID: [Promise<Void, Never>]] = [:]
+    /// Lost runs whose sources have not ended yet.
+    var lost: Set<RunID> = []
     /// Whether the next round tells clients the present state of their jobs, as the node has missed changes.
     private var mustTellAgain = false
     /// Whether jobs were submitted since the room on the disk of the state was looked at, or there was too little.
@@ -226,7 +228,7 @@ final class EngineLoop {
             failure = nil
         }
         let effects = core.committed()
-        mustTellAgain = false
+        if exchange(&mustTellAgain, with: false) { sweep() }
         if let sharing = store.sharing { tellNodes(sharing) }
         publish(core.status)
         for input in inputs {
@@ -240,6 +242,9 @@ final class EngineLoop {
         for effect in effects { carryOut(effect) }
         for case .stop in inputs { stopped(true) }
     }
+
+    /// Sweeps up what lost runs have left, once rows name it and no source writes it any more.
+    func sweep() { if lost.isEmpty, !mustTellAgain { engine.sweep() } }
 
     /// Looks at the room on the disk of the state, at most once a second: with too little, no jobs are accepted.
     private func lookForRoom() {

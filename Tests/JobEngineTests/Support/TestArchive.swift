@@ -10,6 +10,9 @@ final class TestArchive: BlobArchive {
     /// Resolved by the first call that fails.
     let failed = Promise<Void, Never>()
 
+    /// The sweeps that have begun.
+    let sweeps = AsyncStream.makeStream(of: Void.self)
+
     private func check() throws(StoreError) {
         guard isBroken.withLock(\.self) else { return }
         failed.succeed(())
@@ -36,7 +39,10 @@ final class TestArchive: BlobArchive {
     }
 
     /// One file that is not used.
-    func removeUnused() throws(StoreError) -> Int { files.withLock { $0.removeValue(forKey: "1-77") } == nil ? 0 : 1 }
+    func removeUnused() throws(StoreError) -> Int {
+        defer { sweeps.continuation.yield() }
+        return files.withLock { $0.removeValue(forKey: "1-77") } == nil ? 0 : 1
+    }
 
     var names: [String] { files.withLock { $0.keys.sorted() } }
 }
