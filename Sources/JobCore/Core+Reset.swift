@@ -80,6 +80,13 @@ extension Core {
             let isStop = wasStopped[life] == true
             try takeOver(present, isCrash: !isStop, round)
         }
+        try forEach { (last: JobRow?, limit) throws(StoreError) in
+            try round.transaction.stranded(after: last?.id ?? 0, limit: limit)
+        } _: { (old) throws(StoreError) in
+            var row = old
+            row.leavePart()
+            if row != old { try store(&row, was: old, round) }
+        }
         try round.transaction.forgetLostLives()
     }
 

@@ -13,7 +13,7 @@ extension Core {
         // A job that starts has already left its window.
         let hasMoved =
             old.isReady != row.isReady || old.host != row.host || old.queue != row.queue
-            || old.priority != row.priority
+            || old.priority != row.priority || old.node != row.node
         if old.isReady, hasMoved, row.state != .running { scheduler.remove(old) }
         if row.isReady, hasMoved, runsHere(row) { scheduler.insert(row) }
         if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }

@@ -66,7 +66,7 @@ package final class InMemoryStore: JobStore {
     // MARK: - Nodes
 
     /// Begins a life; it hears of all later rounds of others.
-    package func begin(life: Int64) { nodes.begin(life: life) }
+    package func begin(life: Int64, node: String? = nil) { nodes.begin(life: life, node: node) }
     /// Ends a life, so that its runs are lost.
     package func end(life: Int64, wasStopped: Bool) { nodes.end(life: life, wasStopped: wasStopped) }
     package var living: Set<Int64> { nodes.living }

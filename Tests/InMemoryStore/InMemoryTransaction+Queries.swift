@@ -51,6 +51,13 @@ extension InMemoryTransaction {
 
     // MARK: Runs
 
+    func stranded(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try check()
+        let owners = Set(tables.rows.checkpointOwners.lazy.map(\.job).filter { $0 > after }).sorted()
+        return try rows(owners, limit: .max).filter { $0.run == nil && $0.node.map(nodes.isGone) == true }
+            .prefix(limit).map(\.self)
+    }
+
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow] {
         try check()
         var ids: [JobID] = []

@@ -14,6 +14,8 @@ struct Nodes {
 
     /// Lives that go on, each with the number of records that it has heard of.
     private var heard: [Int64: Int]
+    /// The nodes of lives that have a name.
+    private var names: [Int64: String] = [:]
     /// Lives that are over, and whether they were stopped in order.
     private(set) var over: [Int64: Bool] = [:]
     /// Whether runs of such may be left.
@@ -26,7 +28,13 @@ struct Nodes {
 
     var living: Set<Int64> { Set(heard.keys) }
 
-    mutating func begin(life: Int64) { heard[life] = dropped + records.count }
+    mutating func begin(life: Int64, node: String?) {
+        heard[life] = dropped + records.count
+        names[life] = node
+    }
+
+    /// Whether a node has no life that goes on.
+    func isGone(_ node: String) -> Bool { !living.contains { names[$0] == node } }
 
     mutating func end(life: Int64, wasStopped: Bool) {
         guard heard.removeValue(forKey: life) != nil else { return }

@@ -8,9 +8,11 @@ import Testing
     private static let life: Int64 = 9
 
     /// Joins the node of a driver, and returns the core of the new node.
-    private func join(_ driver: CoreDriver) throws -> Core {
-        let core = Core(settings: CoreSettings(), life: Self.life, at: driver.now)
-        driver.store.begin(life: Self.life)
+    private func join(_ driver: CoreDriver, as node: String? = nil) throws -> Core {
+        var settings = CoreSettings()
+        settings.node = node
+        let core = Core(settings: settings, life: Self.life, at: driver.now)
+        driver.store.begin(life: Self.life, node: node)
         try round(of: core, driver) { (transaction) throws(StoreError) in
             try core.reset(from: transaction, runs: [], start: .crashed, at: driver.now)
         }
@@ -22,9 +24,9 @@ import Testing
     private func round(
         of core: Core, _ driver: CoreDriver, _ body: (any JobTransaction) throws(StoreError) -> Void
     ) throws -> [CoreEffect] {
-        let life = driver.store.life
-        driver.store.life = Self.life
-        defer { driver.store.life = life }
+        let (life, node) = (driver.store.life, driver.store.node)
+        (driver.store.life, driver.store.node) = (Self.life, core.settings.node)
+        defer { (driver.store.life, driver.store.node) = (life, node) }
         let end = driver.store.round { (transaction) throws(StoreError) in
             try body(transaction)
             try core.close(at: driver.now, in: transaction)
@@ -49,6 +51,79 @@ import Testing
         driver.store.end(life: 1, wasStopped: false)
         try hearNews(other, driver)
         #expect(other.nextTick.steady == driver.now.steady + 100_000)
+    }
+
+    /// A node "a" with a download that has a part, whose source ends with an error that is retried; and a node "b".
+    private func nodesWithPart() throws -> (CoreDriver, JobID, other: Core) {
+        var settings = CoreSettings()
+        settings.node = "a"
+        let driver = try CoreDriver(settings)
+        driver.store.begin(life: 1, node: "a")
+        driver.store.node = "a"
+        let other = try join(driver, as: "b")
+        let source: JSON = ["type": "download", "url": "http://h/", "path": "x"]
+        let job = try driver.submit(["source": source, "retry": ["max": 1, "initial": 10]])
+        driver.send(.run(try driver.run(of: job), .checkpoint(Array("{}".utf8), { _ in })))
+        try driver.fail(job, JobError(.network, "It broke.", retryable: true))
+        #expect(try driver.row(job).state == .scheduled)
+        return (driver, job, other)
+    }
+
+    private func started(_ effects: [CoreEffect]) -> [JobID] {
+        effects.compactMap { if case .start(let order) = $0 { order.job.id } else { nil } }
+    }
+
+    /// Releases the job at node "b"; returns what starts there.
+    private func release(_ job: JobID, at other: Core, _ driver: CoreDriver) throws -> [JobID] {
+        try started(
+            round(of: other, driver) { (transaction) throws(StoreError) in
+                try other.handle(
+                    .request(7, .change(job, .release), Caller(uid: 1, isAdmin: false)), at: driver.now,
+                    in: transaction)
+            })
+    }
+
+    @Test func download_resumesAtTheNodeOfItsPart_untilThatIsGone() throws {
+        let (driver, job, other) = try nodesWithPart()
+        #expect(try release(job, at: other, driver) == [])
+        #expect(try driver.row(job).isReady && driver.row(job).node == "a")
+        driver.store.end(life: 1, wasStopped: false)
+        #expect(try started(hearNews(other, driver)) == [job])
+        #expect(try driver.row(job).node == nil)
+    }
+
+    @Test func lostDownload_isBoundAnew_whereItBeginsAgain() throws {
+        let (driver, job, other) = try nodesWithPart()
+        driver.advance(by: 100)
+        #expect(try driver.row(job).run?.life == 1)
+        driver.store.end(life: 1, wasStopped: false)
+        #expect(try started(hearNews(other, driver)) == [job])
+        let run = try #require(try driver.row(job).run)
+        // It is as long as the last one.
+        try round(of: other, driver) { (transaction) throws(StoreError) in
+            try other.handle(.run(run, .checkpoint(Array("[]".utf8), { _ in })), at: driver.now, in: transaction)
+        }
+        #expect(try driver.row(job).node == "b")
+    }
+
+    @Test func download_isFree_onceItsPartIsRemoved() throws {
+        let (driver, job, other) = try nodesWithPart()
+        driver.ask(.change(job, .cancel))
+        #expect(try driver.row(job).node == nil)
+        withExtendedLifetime(other) {}
+    }
+
+    @Test func requiredNode_stays_whenItIsGone() throws {
+        let (driver, job, other) = try nodesWithPart()
+        _ = driver.store.round { transaction throws(StoreError) in
+            guard var row = try transaction.job(job) else { return }
+            row.followsPart = false
+            try transaction.update(row)
+        }
+        driver.store.end(life: 1, wasStopped: false)
+        try hearNews(other, driver)
+        #expect(try release(job, at: other, driver) == [])
+        #expect(try driver.row(job).node == "a")
     }
 
     @Test func timesOfSchedules_areLookedAt_byAllNodes() throws {

@@ -98,6 +98,22 @@
             #expect(try away.reader.page(JobFilter()).jobs.isEmpty)
         }
 
+        @Test func jobsWithParts_areStranded_onceTheirNodeIsGone() throws {
+            let run = RunID(life: store.life, number: 1)
+            let ids = try rounds.insert([
+                .sample().with { $0.node = "gone" }, .sample().with { ($0.node, $0.run) = ("gone", run) },
+                .sample().with { $0.node = "test" }, .sample(), .sample(state: .failed).with { $0.node = "gone" },
+            ])
+            let other = try rounds.insert([.sample().with { $0.node = "gone" }])
+            try rounds.round { transaction in
+                for id in ids { try transaction.save(checkpoint: [1], of: id, link: 0) }
+                try transaction.save(checkpoint: [1], of: ids[0], link: 1)
+                #expect(try transaction.stranded(after: 0, limit: 9).map(\.id) == [ids[0], ids[4]])
+                #expect(try transaction.stranded(after: ids[0], limit: 1).map(\.id) == [ids[4]])
+                #expect(try transaction.stranded(after: ids[4], limit: 9).isEmpty && other.count == 1)
+            }
+        }
+
         @Test func nodeWithoutItsDirectory_goesOn_onceItsFormerLifeWasSilentForItsLease() throws {
             let former = store.life
             store.close(isClean: false)

@@ -186,7 +186,7 @@ extension JobRow {
         row.children = 4
         row.crashes = 2
         row.restarts = 3
-        row.node = "ada-1"
+        (row.node, row.followsPart) = ("ada-1", true)
         return row
     }
 }

@@ -35,7 +35,7 @@ extension Core {
         case .checkpoint(let text, _):
             var changed = row
             if !row.isEnding { try store(checkpoint: text, of: &changed, round) }
-            if changed.checkpointSize != row.checkpointSize { try store(&changed, was: row, round) }
+            if changed != row { try store(&changed, was: row, round) }
         case .download(let path, let record, _): try round.transaction.save(download: record, to: path)
         case .timer where row.isEnding, .job where row.isEnding:
             try runEnded(row, live, RunEnd(.success(.null)), round)
@@ -145,7 +145,9 @@ extension Core {
             try store(checkpoint: nil, of: &row, round)
         }
         // Its file is on this node.
-        if row.presentSource == .download, end.outcome.error == nil { row.node = row.node ?? settings.node }
+        if row.presentSource == .download, end.outcome.error == nil {
+            (row.node, row.followsPart) = (row.node ?? settings.node, false)
+        }
         if row.presentSource?.hasChildren == true { try closeList(of: row, round) }
         if let url = end.url { row.url = url }
         let outcome = refusal.map(Carried.failure) ?? end.outcome
@@ -284,6 +286,9 @@ extension Core {
         let before = try round.transaction.checkpoints(of: row.id, fromLink: link).first { $0.link == link }
         try round.transaction.save(checkpoint: checkpoint, of: row.id, link: link)
         row.checkpointSize = max(0, row.checkpointSize + (checkpoint?.count ?? 0) - (before?.text.count ?? 0))
+        // Its part is on this node.
+        if checkpoint != nil, row.node == nil, let node = settings.node { (row.node, row.followsPart) = (node, true) }
+        if row.checkpointSize == 0 { row.leavePart() }
     }
 
     /// Requests removal of the partial files of these links; returns nil if there are none.
@@ -298,6 +303,7 @@ extension Core {
             try round.transaction.save(checkpoint: nil, of: row.id, link: link)
             row.checkpointSize = max(0, row.checkpointSize - text.count)
         }
+        if row.checkpointSize == 0 { row.leavePart() }
         payload.append(UInt8(ascii: "]"))
         return try add(
             WorkRow(

@@ -217,6 +217,9 @@ extension JobRow {
         if !state.isTerminal { state = .queued }
     }
 
+    /// Frees a job that was bound to the node of its part.
+    mutating func leavePart() { if followsPart { (node, followsPart) = (nil, false) } }
+
     /// Restarts a finished job from the failed link or the start.
     mutating func retry(from point: RetryPoint, at now: CoreMoment) {
         let start = point == .failed ? failedLink : nil

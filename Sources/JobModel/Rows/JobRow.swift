@@ -103,6 +103,8 @@ package struct JobRow: Sendable, Equatable {
     package var rate: Int?
     /// The node on which it and its children run; nil for any.
     package var node: String?
+    /// Whether it is bound to that node only as long as there is a part, and the node is not gone.
+    package var followsPart = false
 
     // Times; `due` and `deadline` use the steady clock.
     /// The time at which a scheduled job, a timer, or a list or wait with a timeout continues, or a running suspect is cleared.

@@ -42,6 +42,8 @@ package protocol JobTransaction: AnyObject {
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow]
     /// Whether a life that is over stopped in order; nil if the store does not know.
     func wasStopped(life: Int64) throws(StoreError) -> Bool?
+    /// Jobs without a run, with an id above `after`, that have checkpoints and are bound to nodes that are gone, by id.
+    func stranded(after: JobID, limit: Int) throws(StoreError) -> [JobRow]
     /// To be called once no run of a life that is over is left.
     func forgetLostLives() throws(StoreError)
     /// Returns unfinished jobs whose `crashes` is above zero, by id.
@@ -135,6 +137,7 @@ extension JobTransaction {
     package func news() throws(StoreError) -> News? { nil }
     package func load(_ keys: @autoclosure () -> [RowKey]) throws(StoreError) {}
     package func wasStopped(life: Int64) throws(StoreError) -> Bool? { nil }
+    package func stranded(after: JobID, limit: Int) throws(StoreError) -> [JobRow] { [] }
     package func forgetLostLives() throws(StoreError) {}
 }
 

@@ -197,7 +197,11 @@ package enum JobColumns {
                 link: try coder.count(blob?.link), blob: try coder.blob(blob?.blob),
                 attempt: try coder.count(blob?.attempt))
         }
-        job.node = try coder.has(job.node) ? coder.text(job.node) : nil
+        // A slash, which no name has, stands for the flag.
+        if try coder.has(job.node) {
+            let text = try coder.text(job.node.map { job.followsPart ? $0 + "/" : $0 })
+            (job.node, job.followsPart) = (text.replacing("/", with: ""), text.hasSuffix("/"))
+        }
     }
 }
 

@@ -77,6 +77,15 @@ extension PostgreSQLTransaction {
         try rows("SELECT is_clean FROM deferd_lives WHERE life = $1", life).first.map { $0.integer(0) != 0 }
     }
 
+    func stranded(after: JobID, limit: Int) throws(StoreError) -> [JobRow] {
+        try jobs(
+            by: "jobs_pkey",
+            """
+            id = ANY (ARRAY(SELECT job FROM checkpoints WHERE job > ?1)) AND run_life IS NULL AND node <> '' \
+            AND node NOT IN (SELECT node FROM deferd_lives WHERE NOT is_over) ORDER BY id
+            """, [after], atMost: limit)
+    }
+
     func forgetLostLives() throws(StoreError) {
         try write("UPDATE deferd_lives SET is_taken = true WHERE is_over AND NOT is_taken")
     }

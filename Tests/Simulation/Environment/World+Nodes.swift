@@ -23,7 +23,7 @@ extension World {
     func beginLife() {
         lastLife += 1
         node.life = lastLife
-        store.begin(life: life)
+        store.begin(life: life, node: node.name)
     }
 
     /// Ends a life; the other nodes find its runs lost.
