@@ -172,6 +172,33 @@ import Testing
         }
     }
 
+    @Test func downloads_goOnWithTheirParts_whenTheyAreRetried() async throws {
+        let content = Sample.content
+        try await Nodes.with(2) { nodes, wires in
+            try await GuidedOrigin.run { origin in
+                let names = (0..<6).map { "/\($0)" }
+                var jobs: [Int] = []
+                for name in names {
+                    let retry = ["max": 1, "initial": 0.1] as JSON
+                    jobs.append(try await wires[0].submit(.download(origin.url(name), to: "f\(name)", retry: retry)))
+                }
+                for name in names {
+                    let exchange = try await origin.exchange(name)
+                    exchange.sendHead("200 OK", [("Content-Length", "\(content.count)"), ("ETag", "\"v1\"")])
+                    exchange.send(Array(content[..<40_000]))
+                    exchange.close()
+                }
+                for name in names {
+                    let exchange = try await origin.exchange(name)
+                    let start = try #require(exchange.request.range?.start)
+                    exchange.answer(.partial(content, from: start, etag: "\"v1\""))
+                }
+                for job in jobs { #expect(try await wires[1].wait(job)["state"] == "succeeded") }
+            }
+            try await nodes.stop()
+        }
+    }
+
     @Test func schedule_uploads_whereItWasSet() async throws {
         try await Nodes.with(2) { nodes, wires in
             let upload = ["source": ["type": "upload", "url": "http://127.0.0.1:1/", "path": "x"]] as JSON
