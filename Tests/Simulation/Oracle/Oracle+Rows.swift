@@ -53,6 +53,9 @@ extension Oracle {
             new.owner == old.owner && new.key == old.key && new.parent == old.parent && new.createdAt == old.createdAt
                 && (new.terms == old.terms || changed.contains(new.id)), 1,
             "What was submitted of job \(new.id) changed.")
+        world.expect(
+            world.isAlone || new.node != nil || new.checkpointSize == 0 || old.checkpointSize > 0, 5,
+            "Job \(new.id) has a part, and may go on at another node.")
         if old.state == .held, old.run != nil, new.run == nil, new.state == .held {
             world.expect(new.attempt == old.attempt - 1, 2, "Job \(new.id) was held, and that counts as an attempt.")
         }
@@ -113,6 +116,7 @@ extension Oracle {
         }
         expect((row.waiting == .job) == (row.awaits != nil), "names a job for which it does not wait")
         expect(row.checkpointSize >= 0 && row.attempt >= 0, "a count of it is below zero")
+        expect(!row.followsPart || row.node != nil && row.checkpointSize > 0, "it follows a part that is not there")
     }
 
     private func removed(_ id: JobID, _ old: JobRow?, _ world: World) {
