@@ -89,13 +89,13 @@ extension PostgreSQLTransaction {
         try insert(changed.flatMap { row in row.references.map { ($0, row.id) } })
     }
 
-    /// Replaces the terms of a job that is in the database, with these tags.
-    func replaceTerms(of row: JobRow, tags old: [String]) throws(StoreError) {
+    func replaceTerms(of row: JobRow, was old: JobRow) throws(StoreError) {
+        try flushJobs()
+        noteStart(row)
         try write(
-            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label,
-            JobColumns.submitted(row))
-        guard old != row.tags else { return }
-        try delete(tags: old.map { (row, $0) })
+            JobColumns.replaceTerms, row.id, row.queue, row.priority, row.label, JobColumns.submitted(row))
+        guard old.tags != row.tags else { return }
+        try delete(tags: old.tags.map { (row, $0) })
         try insertTags(of: [row])
     }
 

@@ -252,12 +252,6 @@ final class PostgreSQLTransaction: SQLTransaction {
         return holders[.key(owner: owner, key)] ?? nil
     }
 
-    func replaceTerms(of job: JobRow, was old: JobRow) throws(StoreError) {
-        try flushJobs()
-        try replaceTerms(of: job, tags: old.tags)
-        noteStart(job)
-    }
-
     func delete(_ id: JobID) throws(StoreError) {
         guard let row = try job(id) else { return }
         jobs.delete(row)
