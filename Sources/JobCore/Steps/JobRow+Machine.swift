@@ -223,22 +223,16 @@ extension JobRow {
     /// Restarts a finished job from the failed link or the start.
     mutating func retry(from point: RetryPoint, at now: CoreMoment) {
         let start = point == .failed ? failedLink : nil
-        let incoming = start?.incoming
-        link = start?.link ?? 0
-        carried = incoming
+        go(to: start?.link ?? 0)
+        carried = start?.incoming
         outcomes.removeAll { $0.link >= link }
         failedLink = nil
         lastFailure = nil
         stop = nil
-        crashes = 0
         restarts = 0
-        attempt = 0
-        linkStartedAt = nil
-        url = nil
         finishedAt = nil
         notBefore = nil
         due = nil
-        host = nil
         state = .queued
         waiting = .nothing
         deadline = plan.deadline.map { now.steady(after: $0) }
