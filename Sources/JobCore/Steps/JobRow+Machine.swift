@@ -127,7 +127,7 @@ extension JobRow {
 
     /// Moves to the next link that applies, or finishes.
     private mutating func advance(at now: CoreMoment) {
-        if let next = nextLink(after: link) { go(to: next) } else { finish(at: now) }
+        if let next = nextLink(from: link + 1) { go(to: next) } else { finish(at: now) }
     }
 
     private mutating func go(to next: Int) {
@@ -139,9 +139,10 @@ extension JobRow {
         url = nil
     }
 
-    private func nextLink(after link: Int) -> Int? {
-        guard carried != nil, link < plan.links.count else { return nil }
-        return (link + 1...plan.links.count).first { number in
+    /// The first link that applies, from link number `first` on.
+    private func nextLink(from first: Int) -> Int? {
+        guard carried != nil, first <= plan.links.count else { return nil }
+        return (first...plan.links.count).first { number in
             (stop == nil || plan.isFinally(number)) && plan.step(number, for: carried) != nil
         }
     }
@@ -162,19 +163,15 @@ extension JobRow {
         deadline = nil
         // The run of a held download is ending.
         if run != nil { state = .running }
-        let wasRunning = state == .running
         stop = reason
         // A retry resumes at the failure before a `finally` link, not within that link.
         if !isAtFinally || failedLink == nil { failedLink = FailedLink(link: link, incoming: carried) }
-        if wasRunning, isAtFinally {
-            carried = .failure(stopError)
-            return
-        }
+        let error = stopError
+        if state == .running, isAtFinally { return carried = .failure(error) }
         lastFailure = nil
         if run != nil { return }
-        let error = stopError
-        // A link that waits for its retry ends here, unless it is a `finally` link, which goes on.
-        let endsLink = wasRunning || linkStartedAt != nil && !isAtFinally
+        // A link that has begun ends here, unless it is a `finally` link that waits for its retry: that goes on.
+        let endsLink = linkStartedAt != nil && !isAtFinally
         if endsLink { record(.failure(error), at: now) }
         carried = .failure(error)
         waiting = .nothing
@@ -182,8 +179,8 @@ extension JobRow {
         due = nil
         notBefore = nil
         // A link that never began, perhaps a `finally` link, is not skipped.
-        guard let next = nextLink(after: endsLink ? link : max(0, link - 1)) else { return finish(at: now) }
-        if next != link || endsLink { go(to: next) }
+        guard let next = nextLink(from: endsLink ? link + 1 : link) else { return finish(at: now) }
+        if next != link { go(to: next) }
         state = .queued
     }
 
