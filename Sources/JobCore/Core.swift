@@ -133,9 +133,8 @@ package final class Core {
 
     /// Returns whether a ``CoreInput/tick`` is due.
     package func wantsTick(at now: CoreMoment) -> Bool {
-        phase == .serving
-            && (schedules.rescan != .none || agenda.wants(at: now)
-                || scheduler.nextOpening.map { $0 <= now.steady } ?? false)
+        let (steady, wall) = nextTick
+        return wantsTick || steady.map { $0 <= now.steady } ?? false || wall.map { $0 <= now.wall } ?? false
     }
 
     /// Whether the last round left work that needs another ``CoreInput/tick`` at once.

@@ -37,7 +37,4 @@ struct Agenda {
     func isDue(at now: CoreMoment) -> Bool {
         (due.steady.map { $0 <= now.steady } ?? false) || (due.wall.map { $0 <= now.wall } ?? false)
     }
-
-    /// Returns whether a task is due.
-    func wants(at now: CoreMoment) -> Bool { hasMore || isDue(at: now) || nextExpiry.map { $0 <= now.wall } ?? false }
 }
