@@ -60,10 +60,10 @@ extension Core {
     /// Resets the crash counts after a clean stop.
     private func forgetCrashes(_ round: Round) throws(StoreError) {
         try forEachCrashed(round) { (old) throws(StoreError) in
-            var row = old
-            row.crashes = 0
-            if row.waiting == .suspect { row.waiting = .nothing }
-            try store(&row, was: old, round)
+            try change(old, round) { row in
+                row.crashes = 0
+                if row.waiting == .suspect { row.waiting = .nothing }
+            }
         }
     }
 
@@ -91,11 +91,11 @@ extension Core {
     }
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
-        var row = old
-        if row.state == .held {
-            row.lose()
-            return try store(&row, was: old, round)
+        if old.state == .held {
+            try change(old, round) { $0.lose() }
+            return
         }
+        var row = old
         log(old, .resumed, round)
         if old.presentSource == .program, let run = old.run {
             keep(run.output(), in: &row)

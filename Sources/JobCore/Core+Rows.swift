@@ -19,6 +19,15 @@ extension Core {
         if row.state != old.state || row.link != old.link { try tell(row, isPassing: isPassing, round) }
     }
 
+    /// Stores a job as `body` changes it, and returns it.
+    @discardableResult
+    func change(_ old: JobRow, _ round: Round, _ body: (inout JobRow) -> Void) throws(StoreError) -> JobRow {
+        var row = old
+        body(&row)
+        try store(&row, was: old, round)
+        return row
+    }
+
     /// Counts an inserted job and offers it to the scheduler if it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
         quotas.moved(from: nil, to: row)
@@ -105,10 +114,10 @@ extension Core {
     /// Starts a run that needs no slot, as it only reads and writes files.
     func begin(_ kind: RunOrder.Kind, _ old: JobRow, _ round: Round) throws(StoreError) {
         let run = experience.nextRun()
-        var row = old
-        row.run = run
-        row.due = nil
-        try store(&row, was: old, round)
+        let row = try change(old, round) { row in
+            row.run = run
+            row.due = nil
+        }
         order(kind, LiveRun(run: run, job: row.id, owner: row.owner, queue: row.queue, hasSlot: false), row)
     }
 

@@ -144,10 +144,7 @@ extension Core {
         case .retry(let point): try retry(row, from: point, round)
         case .remove: return try dispose(row, round).map(Waits.Event.work)
         case .hold: return try hold(row, round)
-        case .release:
-            var released = row
-            released.leaveTime(as: .queued)
-            try store(&released, was: row, round)
+        case .release: try change(row, round) { $0.leaveTime(as: .queued) }
         case .set(let settings): try set(settings, row, round)
         }
         return nil
@@ -174,9 +171,7 @@ extension Core {
 
     /// Holds a job. A running download stops, keeps its part, and resumes after its release.
     private func hold(_ old: JobRow, _ round: Round) throws(StoreError) -> Waits.Event? {
-        var row = old
-        row.leaveTime(as: .held)
-        try store(&row, was: old, round)
+        let row = try change(old, round) { $0.leaveTime(as: .held) }
         guard row.run != nil else { return nil }
         // That of another node is stopped by its news.
         if let live = running.run(of: row.id) { cancel(live, keepsPart: true) }
@@ -185,17 +180,16 @@ extension Core {
 
     /// Handles the end of a run whose job is held.
     func heldRunEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
-        var row = old
-        if end.outcome.error == nil {
-            // It had succeeded before it was told to stop.
-            row.state = .running
-            try store(&row, was: old, isPassing: true, round)
-            try runEnded(row, live, end, round)
-        } else {
+        guard end.outcome.error == nil else {
             release(live)
-            row.lose()
-            try store(&row, was: old, round)
+            try change(old, round) { $0.lose() }
+            return
         }
+        // It had succeeded before it was told to stop.
+        var row = old
+        row.state = .running
+        try store(&row, was: old, isPassing: true, round)
+        try runEnded(row, live, end, round)
     }
 
     private func set(_ settings: JobSettings, _ old: JobRow, _ round: Round) throws(StoreError) {

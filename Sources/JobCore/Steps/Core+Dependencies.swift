@@ -24,10 +24,7 @@ extension Core {
         guard let row = try round.transaction.job(target) else { return }
         for old in try [row] + ancestors(of: row, round).suffix(1) {
             try round.transaction.addDependency(of: dependent, on: old.id)
-            guard !old.hasDependents else { continue }
-            var row = old
-            row.hasDependents = true
-            try store(&row, was: old, round)
+            if !old.hasDependents { try change(old, round) { $0.hasDependents = true } }
         }
     }
 
@@ -46,11 +43,11 @@ extension Core {
         }
         release(live)
         try depend(old.id, on: id, round)
-        var row = old
-        row.crashes = 0
-        row.awaits = id
-        row.wait(for: .job, until: row.step?.timeout.map { round.now.steady(after: $0) })
-        try store(&row, was: old, round)
+        let row = try change(old, round) { row in
+            row.crashes = 0
+            row.awaits = id
+            row.wait(for: .job, until: row.step?.timeout.map { round.now.steady(after: $0) })
+        }
         if target.state.isTerminal { try adopt(row, round) }
     }
 
@@ -130,9 +127,7 @@ extension Core {
             guard let old = try round.transaction.job(target), old.hasDependents,
                 try round.transaction.dependents(of: target, after: 0, limit: 1).isEmpty
             else { continue }
-            var row = old
-            row.hasDependents = false
-            try store(&row, was: old, round)
+            let row = try change(old, round) { $0.hasDependents = false }
             // Retention passed over it.
             if row.state.isTerminal, row.parent == nil { noteEnd(of: row, round) }
         }

@@ -65,9 +65,7 @@ extension Core {
         let rows = children.map { child($0, of: old, &list, round) }
         list.made += children.count
         try put(list, round)
-        var row = old
-        row.children += children.count
-        try store(&row, was: old, round)
+        let row = try change(old, round) { $0.children += children.count }
         for row in rows {
             var child = row.row
             child.id = try round.transaction.insert(row)
@@ -124,10 +122,10 @@ extension Core {
     private func made(_ list: ListRow, _ old: JobRow, _ live: LiveRun, _ round: Round) throws(StoreError) {
         release(live)
         var list = list
-        var row = old
-        row.crashes = 0
-        row.wait(for: .children, until: row.step?.timeout.map { round.now.steady(after: $0) })
-        try store(&row, was: old, round)
+        let row = try change(old, round) { row in
+            row.crashes = 0
+            row.wait(for: .children, until: row.step?.timeout.map { round.now.steady(after: $0) })
+        }
         list.phase = .open
         try put(list, round)
         if list.unfinished == 0 { try gather(list, row, round) }
@@ -174,10 +172,8 @@ extension Core {
                 of: list.job, list: list.id, areGated: true, after: 0, limit: 1
             ).first
         else { return }
-        var row = old
-        row.waiting = .nothing
         list.admitted += 1
-        try store(&row, was: old, round)
+        try change(old, round) { $0.waiting = .nothing }
     }
 
     /// Starts the run that composes the outcome, once all children have ended.

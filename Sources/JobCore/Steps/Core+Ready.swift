@@ -71,10 +71,7 @@ extension Core {
         agenda.hasClearedSuspect = false
         if try isSuspectAtWork(round) { return }
         try forEachCrashed(round) { (old) throws(StoreError) in
-            guard old.waiting == .suspect else { return }
-            var row = old
-            row.waiting = .nothing
-            try store(&row, was: old, round)
+            if old.waiting == .suspect { try change(old, round) { $0.waiting = .nothing } }
         }
     }
 

@@ -326,9 +326,7 @@ extension Core {
             try !round.transaction.hasWork(.removeParts, of: job),
             try !round.transaction.hasWork(.removeChildren, of: job)
         else { return }
-        var row = old
-        row.waiting = .nothing
-        try store(&row, was: old, round)
+        try change(old, round) { $0.waiting = .nothing }
     }
 }
 

@@ -52,15 +52,13 @@ extension Core {
         switch (old.state, old.waiting) {
         case (.scheduled, _):
             guard isDue || old.due == nil && (old.notBefore.map { $0 <= round.now.wall } ?? true) else { return }
-            var row = old
-            row.leaveTime(as: .queued)
-            try store(&row, was: old, round)
+            try change(old, round) { $0.leaveTime(as: .queued) }
         case (.running, .nothing) where isDue:
             // It has not killed the daemon within its trial.
-            var row = old
-            row.crashes = 0
-            row.due = nil
-            try store(&row, was: old, round)
+            try change(old, round) { row in
+                row.crashes = 0
+                row.due = nil
+            }
         case (.running, .timer) where isDue: try linkEnded(old, .success(.null), keepingSlot: false, round)
         case (.running, .timeout) where isDue, (.running, .children) where isDue, (.running, .job) where isDue:
             try timedOut(old, round)
@@ -160,10 +158,8 @@ extension Core {
                 guard left > 0 else { return false }
                 left -= 1
                 _ = try delete(child, round)
-                if depth == 0, var parent = try round.transaction.job(job) {
-                    let old = parent
-                    parent.children = max(0, parent.children - 1)
-                    try store(&parent, was: old, round)
+                if depth == 0, let parent = try round.transaction.job(job) {
+                    try change(parent, round) { $0.children = max(0, $0.children - 1) }
                 }
             }
         }
