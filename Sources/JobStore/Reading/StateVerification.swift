@@ -38,9 +38,9 @@ package struct StateVerification {
                 "There is no database \(database) to read (\(Errno(rawValue: errno))); name a state directory or a backup.",
                 isLasting: StoreError.isLasting(errno))
         }
-        // SQLite leaves the index of the log that a connection for reading makes.
-        let hasIndex = access(database + "-shm", F_OK) == 0
-        defer { if !hasIndex { unlink(database + "-shm") } }
+        // SQLite may leave the log and its index, which a connection for reading makes. Without a lock, they may be another's.
+        let made = lock < 0 ? [] : ["-wal", "-shm"].filter { access(database + $0, F_OK) != 0 }
+        defer { for ending in made { unlink(database + ending) } }
         do {
             let connection = try SQLiteConnection(database, errors: .read, isReadOnly: true)
             try Schema.inspect(connection)
