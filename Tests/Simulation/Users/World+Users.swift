@@ -225,10 +225,19 @@ extension World {
         figures.clockSets += 1
         let years = 31_536_000_000 * Int64(random.pick([-1, 1]))
         clock.setWrong(by: random.pick([0, 0, 2_000, -2_000, 3_600_000, -3_600_000, 86_400_000, years]))
-        clockSetAt = clock.elapsed
         trace.add(.clockSet, at: clock.elapsed, clock.error)
-        // The engine checks the clock each second.
-        feed(.tick)
+        clocksWereSet()
+    }
+
+    /// Tells every node that the wall clock was set, as the kernel does.
+    func clocksWereSet() {
+        clockSetAt = clock.elapsed
+        let present = node
+        defer { node = present }
+        for other in nodes {
+            node = other
+            feed(.tick)
+        }
     }
 
     func roomChanges() {

@@ -284,8 +284,7 @@ final class World {
         let times = store.allJobs.lazy.filter { $0.state == .scheduled && $0.due == nil }.compactMap(\.notBefore)
         guard let last = times.filter({ $0 > far }).max() else { return }
         clock.setWrong(by: clock.error + last.milliseconds - clock.wall.milliseconds)
-        clockSetAt = clock.elapsed
-        feed(.tick)
+        clocksWereSet()
     }
 
     private func releaseHeldJobs() -> Bool {
