@@ -6,7 +6,8 @@ extension Core {
     func store(_ row: inout JobRow, was old: JobRow, isPassing: Bool = false, _ round: Round) throws(StoreError) {
         row.version = old.version + 1
         try round.transaction.update(row)
-        quotas.moved(from: old, to: row)
+        quotas.remove(old)
+        quotas.add(row)
         agenda.note(row)
         if old.isSuspect, old.run != nil { agenda.hasClearedSuspect = true }
         if old.run != nil, old.run != row.run { pending.waits.append(.happened(.stop(row.id))) }
@@ -30,7 +31,7 @@ extension Core {
 
     /// Counts an inserted job and offers it to the scheduler if it is ready.
     func inserted(_ row: JobRow, _ round: Round) throws(StoreError) {
-        quotas.moved(from: nil, to: row)
+        quotas.add(row)
         agenda.note(row)
         log(row, .accepted, round)
         try tell(row, round)

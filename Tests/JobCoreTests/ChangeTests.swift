@@ -57,7 +57,7 @@ import Testing
         driver.send(.configure(CoreSettings()))
         try driver.restart(.clean)
         for name in ["idle", "used"] {
-            #expect(!driver.core.takesJobs(name))
+            #expect(!driver.core.status(of: name).takesJobs)
             #expect(throws: ProtocolError.self) {
                 try driver.submit(["source": ["type": "value", "value": 1], "queue": .string(name)])
             }
@@ -67,7 +67,7 @@ import Testing
         #expect(!used.takesJobs && used.settings.concurrency == 1)
         #expect(driver.live.count == 1)
         // It is there until its concurrency is given back.
-        #expect(driver.core.takesJobs("own"))
+        #expect(driver.core.status(of: "own").takesJobs)
         resuming.concurrency = .some(nil)
         #expect(try !status(driver, "own", resuming).takesJobs)
     }

@@ -39,11 +39,9 @@ package struct Quotas {
         all.add(jobs, bytes, key.state)
     }
 
-    /// Counts a stored, changed or deleted job.
-    mutating func moved(from old: JobRow?, to new: JobRow?) {
-        if let old { add(-1, -old.size, of: old) }
-        if let new { add(1, new.size, of: new) }
-    }
+    /// Counts a new job.
+    mutating func add(_ job: JobRow) { add(1, job.size, of: job) }
+    mutating func remove(_ job: JobRow) { add(-1, -job.size, of: job) }
 
     private mutating func add(_ jobs: Int, _ bytes: Int64, of job: JobRow) {
         let key = CountKey(owner: job.owner, queue: job.queue, state: job.state)

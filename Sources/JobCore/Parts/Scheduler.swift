@@ -22,14 +22,14 @@ package final class Scheduler {
     private final class Queue {
         var settings: QueueSettings
         var perUser: Int
+        var takesJobs: Bool
         var running = 0
         var shares: [UInt32: Share] = [:]
         /// The turns in which owners were last served, also of those who have no jobs at present.
         var served: [UInt32: Int64] = [:]
 
-        init(_ settings: QueueSettings, perUser: Int) {
-            self.settings = settings
-            self.perUser = perUser
+        init(_ settings: QueueSettings, perUser: Int, takesJobs: Bool) {
+            (self.settings, self.perUser, self.takesJobs) = (settings, perUser, takesJobs)
         }
 
         var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
@@ -70,12 +70,11 @@ package final class Scheduler {
 
     // MARK: - Queues
 
-    func open(_ settings: QueueSettings, perUser: Int) {
+    func open(_ settings: QueueSettings, perUser: Int, takesJobs: Bool) {
         if let queue = queues[settings.name] {
-            queue.settings = settings
-            queue.perUser = perUser
+            (queue.settings, queue.perUser, queue.takesJobs) = (settings, perUser, takesJobs)
         } else {
-            queues[settings.name] = Queue(settings, perUser: perUser)
+            queues[settings.name] = Queue(settings, perUser: perUser, takesJobs: takesJobs)
             names = queues.keys.sorted()
         }
         hasChanged = true
@@ -84,6 +83,11 @@ package final class Scheduler {
     func has(queue name: String) -> Bool { queues[name] != nil }
     func settings(of name: String) -> QueueSettings? { queues[name]?.settings }
     func perUser(of name: String) -> Int { queues[name]?.perUser ?? 1 }
+    /// Returns whether a queue takes new jobs. A dictionary finds a name in another Unicode normal form too, and the store
+    /// does not.
+    func takesJobs(_ name: String) -> Bool {
+        queues[name].map { $0.takesJobs && $0.settings.name.hasSameBytes(as: name) } ?? false
+    }
 
     // MARK: - Ready jobs
 

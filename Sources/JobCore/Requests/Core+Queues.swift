@@ -4,10 +4,8 @@ package import JobModel
 extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
-    package func takesJobs(_ name: String) -> Bool {
-        // Dictionaries find a name in another Unicode normal form too, and the store does not.
-        guard scheduler.settings(of: name)?.name.hasSameBytes(as: name) != false else { return false }
-        return configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
+    private func isMade(_ name: String) -> Bool {
+        configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
     }
 
     private func configured(_ name: String) -> QueueSettings? { settings.queues.first { $0.name == name } }
@@ -15,7 +13,7 @@ extension Core {
     package func status(of name: String) -> QueueStatus {
         QueueStatus(
             settings: scheduler.settings(of: name) ?? QueueSettings(name: name, concurrency: 0),
-            perUser: scheduler.perUser(of: name), takesJobs: takesJobs(name))
+            perUser: scheduler.perUser(of: name), takesJobs: scheduler.takesJobs(name))
     }
 
     func setQueue(
@@ -49,7 +47,7 @@ extension Core {
         scheduler = Scheduler(
             perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
         agenda.storedQueues = try round.transaction.queues()
-        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) where takesJobs(name) {
+        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) where isMade(name) {
             openQueue(name)
         }
         // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
@@ -70,7 +68,7 @@ extension Core {
     func openQueue(_ name: String) {
         let configured = configured(name) ?? QueueSettings(name: name, concurrency: 1)
         let queue = agenda.storedQueues[name]?.applied(to: configured) ?? configured
-        scheduler.open(queue, perUser: settings.perUser(queue))
+        scheduler.open(queue, perUser: settings.perUser(queue), takesJobs: isMade(name))
     }
 
     /// Publishes the current queues.

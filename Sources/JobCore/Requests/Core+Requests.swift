@@ -97,18 +97,20 @@ extension Core {
             return .success(SubmittedJob(job: holder.job, state: state, isCreated: false))
         }
         if let refusal = try refusal(of: new, caller.uid, round) { return .failure(refusal) }
-        var row = JobRow(
-            new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
-            specSize: Int(clamping: new.document.size), at: round.now)
-        if let node = settings.node, row.node == nil, new.uploads { row.node = node }
-        let id = try round.transaction.insert(NewJobRow(row: row, document: new.document, digest: new.digest))
-        row.id = id
+        var job = NewJobRow(
+            row: JobRow(
+                new.terms, owner: caller.uid, groups: caller.groups, parent: nil, deadline: nil,
+                specSize: Int(clamping: new.document.size), at: round.now),
+            document: new.document, digest: new.digest)
+        if let node = settings.node, job.row.node == nil, new.uploads { job.row.node = node }
+        let id = try round.transaction.insert(job)
+        job.row.id = id
         experience.count(caller.uid) { $0.submitted += 1 }
-        try inserted(row, round)
+        try inserted(job.row, round)
         for target in new.jobs { try depend(id, on: target.id, round) }
-        if let outcome = new.immediate, row.state == .queued { agenda.immediate[id] = outcome }
+        if let outcome = new.immediate, job.row.state == .queued { agenda.immediate[id] = outcome }
         if let subscription = new.subscription { subscribe(subscription, WatchScope(.jobs([id])), caller) }
-        return .success(SubmittedJob(job: id, state: row.state, isCreated: true))
+        return .success(SubmittedJob(job: id, state: job.row.state, isCreated: true))
     }
 
     // MARK: - Refusals
@@ -117,7 +119,7 @@ extension Core {
     private func refusal(of new: NewJob, _ owner: UInt32, _ round: Round) throws(StoreError) -> ProtocolError? {
         if let refusal = refusalWithoutRoom { return refusal }
         let queue = new.terms.lasting.queue
-        guard takesJobs(queue) else {
+        guard scheduler.takesJobs(queue) else {
             return refusal(of: [(queue, JSONPointer(["queue"]))])
         }
         if let refusal = refusal(of: new.queues) { return refusal }
@@ -183,6 +185,8 @@ extension Core {
 
     /// Returns why `queues` cannot be used.
     func refusal(of queues: [NamedQueue]) -> ProtocolError? {
-        queues.first { !takesJobs($0.name) }.map { .noQueue($0, among: scheduler.names.lazy.filter(takesJobs)) }
+        queues.first { !scheduler.takesJobs($0.name) }.map {
+            .noQueue($0, among: scheduler.names.lazy.filter(scheduler.takesJobs))
+        }
     }
 }

@@ -83,13 +83,13 @@ extension Core {
         let target = try old.awaits.map { (id) throws(StoreError) in try round.transaction.job(id) } ?? nil
         guard let target, let end = target.awaitedEnd else {
             let error = JobError(.invalid, "Job \(old.awaits ?? 0) was removed before it had ended; submit it again.")
-            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(old, was: old, .failure(error), keepingSlot: false, round)
         }
         if let refusal = try refusal(toKeep: end, old, round) {
-            return try linkEnded(old, .failure(refusal), keepingSlot: false, round)
+            return try linkEnded(old, was: old, .failure(refusal), keepingSlot: false, round)
         }
         guard case .success(let value) = end.outcome, !end.values.isEmpty else {
-            return try linkEnded(old, end.outcome, keepingSlot: false, round)
+            return try linkEnded(old, was: old, end.outcome, keepingSlot: false, round)
         }
         try begin(.adopt(value, body: end.body), old, round)
     }

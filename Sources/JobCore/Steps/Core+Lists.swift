@@ -20,7 +20,7 @@ extension Core {
             drop(.list(new))
             pending.emit(.yield(live.run))
             release(live)
-            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(old, was: old, .failure(error), keepingSlot: false, round)
         }
         var list = new
         list.id = try round.transaction.nextNumber()
@@ -60,7 +60,7 @@ extension Core {
             pending.emit(.yield(live.run))
             release(live)
             try closeList(of: old, round)
-            return try linkEnded(old, .failure(error), keepingSlot: false, round)
+            return try linkEnded(old, was: old, .failure(error), keepingSlot: false, round)
         }
         let rows = children.map { child($0, of: old, &list, round) }
         list.made += children.count

@@ -53,7 +53,7 @@ extension Core {
             if let host = turn.row.host { scheduler.release(1, host, turn.owner) }
             row.begin(nil, at: round.now)
             try store(&row, was: old, round)
-            return try linkEnded(row, outcome, keepingSlot: true, round)
+            return try linkEnded(row, was: row, outcome, keepingSlot: true, round)
         }
         try begin(&row, was: old, host: turn.row.host, round)
         if row.isSuspect { hasSuspectAtWork = true }

@@ -154,12 +154,8 @@ extension Core {
         try linkEnded(row, was: old, outcome, keepingSlot: live.hasSlot, bytes: end.bytes, round)
     }
 
-    /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue.
-    func linkEnded(_ row: JobRow, _ outcome: Carried, keepingSlot: Bool, _ round: Round) throws(StoreError) {
-        try linkEnded(row, was: row, outcome, keepingSlot: keepingSlot, round)
-    }
-
-    /// `old` is the stored row.
+    /// Ends the current link of a job without a run; `keepingSlot` if the job holds a slot of its queue. The stored row is
+    /// `old`.
     func linkEnded(
         _ changed: JobRow, was old: JobRow, _ outcome: Carried, keepingSlot: Bool, bytes: Int64 = 0, _ round: Round
     ) throws(StoreError) {

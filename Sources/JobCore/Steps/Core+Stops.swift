@@ -63,7 +63,7 @@ extension Core {
         if !row.state.isTerminal { try settleDependencies(of: row, round) }
         if row.plan.hasList { try round.transaction.dropTemplates(of: row.id, fromLink: 0) }
         try round.transaction.delete(row.id)
-        quotas.moved(from: old, to: nil)
+        quotas.remove(old)
         if !row.blobs.isEmpty { pending.emit(.unlink(row.blobs.map(\.blob))) }
         pending.end(row.id, toldTo: subscriptions.naming(row.id))
         if !row.state.isTerminal { pending.waits.append(.happened(.stop(row.id))) }

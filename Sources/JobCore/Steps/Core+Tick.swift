@@ -59,7 +59,7 @@ extension Core {
                 row.crashes = 0
                 row.due = nil
             }
-        case (.running, .timer) where isDue: try linkEnded(old, .success(.null), keepingSlot: false, round)
+        case (.running, .timer) where isDue: try linkEnded(old, was: old, .success(.null), keepingSlot: false, round)
         case (.running, .timeout) where isDue, (.running, .children) where isDue, (.running, .job) where isDue:
             try timedOut(old, round)
         default: break
@@ -78,7 +78,7 @@ extension Core {
         let error = JobError(
             .timeout,
             "\(subject) took longer than the timeout of \(JSON(row.step?.timeout ?? 0)) seconds; allow it more.")
-        try linkEnded(row, .failure(error), keepingSlot: false, round)
+        try linkEnded(row, was: row, .failure(error), keepingSlot: false, round)
     }
 
     // MARK: - Leftover work
