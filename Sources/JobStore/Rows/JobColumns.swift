@@ -37,7 +37,7 @@ package enum JobColumns {
     // MARK: Writing
 
     /// Binds a new row from the parameter behind `start` on. It is called for each job, so it boxes no value.
-    package static func bind(_ row: JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
+    package static func bind(_ row: consuming JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
         func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
         statement.bind(Int64(row.owner), at: at(.owner))
         statement.bind(row.queue, at: at(.queue))
@@ -57,7 +57,7 @@ package enum JobColumns {
     }
 
     /// Binds the id and what changes.
-    package static func bindChanging(_ row: JobRow, to statement: any Bindings, behind start: Int32 = 0) {
+    package static func bindChanging(_ row: consuming JobRow, to statement: any Bindings, behind start: Int32 = 0) {
         func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
         statement.bind(row.id, at: at(.id))
         statement.bind(Int64(row.state.code), at: at(.state))
@@ -73,15 +73,17 @@ package enum JobColumns {
         statement.bind(row.notBefore?.milliseconds, at: at(.notBefore))
         statement.bind(row.deadline, at: at(.deadline))
         statement.bind(row.finishedAt?.milliseconds, at: at(.finishedAt))
-        var passed = row
-        let life = ByteCoder.bytes { coder throws(DamagedRow) in try Self.life(of: &passed, by: &coder) }
-        statement.bind(life, at: at(.life))
         statement.bind(row.carried?.encoded, at: at(.carried))
+        let life = ByteCoder.bytes { coder throws(DamagedRow) in try Self.life(of: &row, by: &coder) }
+        statement.bind(life, at: at(.life))
     }
 
     /// The blob with the parts of the submitted values that no query asks for.
     package static func submitted(_ row: JobRow) -> [UInt8] {
-        ByteCoder.bytes { coder throws(DamagedRow) in _ = try submitted(row, by: &coder) }
+        let parts = (
+            row.specSize, row.storedSpecSize, row.parent?.depth ?? 0, row.groups, row.tags, row.plan
+        )
+        return ByteCoder.bytes { coder throws(DamagedRow) in _ = try submitted(parts, by: &coder) }
     }
 
     // MARK: Reading
@@ -150,12 +152,12 @@ package enum JobColumns {
         specSize: Int, storedSpecSize: Int, depth: Int, groups: CallerGroups?, tags: [String], plan: JobPlan
     )
 
-    private static func submitted(_ row: JobRow?, by coder: inout ByteCoder) throws(DamagedRow) -> Submitted {
+    private static func submitted(_ job: Submitted?, by coder: inout ByteCoder) throws(DamagedRow) -> Submitted {
         (
-            specSize: try coder.count(row?.specSize), storedSpecSize: try coder.count(row?.storedSpecSize),
-            depth: try coder.count(row?.parent?.depth ?? 0),
-            groups: try coder.has(row?.groups) ? CallerGroups(stored: coder.text(row?.groups?.text)) : nil,
-            tags: try coder.texts(row?.tags), plan: try coder.plan(row?.plan)
+            specSize: try coder.count(job?.specSize), storedSpecSize: try coder.count(job?.storedSpecSize),
+            depth: try coder.count(job?.depth),
+            groups: try coder.has(job?.groups) ? CallerGroups(stored: coder.text(job?.groups?.text)) : nil,
+            tags: try coder.texts(job?.tags), plan: try coder.plan(job?.plan)
         )
     }
 

@@ -13,21 +13,19 @@ extension SQLiteTransaction {
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
         var long: [(job: JobID, text: [UInt8])] = []
+        var files: [(blob: BlobReference, job: JobID)] = []
         try insertJobs.insert(new) { entry, statement, start in
-            let text = entry.document?.stored ?? []
+            let (row, text) = (entry.row, entry.document?.stored ?? [])
             let isLong = text.count > JobColumns.longestText
-            if isLong { long.append((entry.row.id, text)) }
-            JobColumns.bind(entry.row, digest: entry.digest, to: statement, behind: start)
+            if isLong { long.append((row.id, text)) }
+            if case .item(.file(let blob)) = entry.document { files.append((blob, row.id)) }
+            files += row.references.map { ($0, row.id) }
+            JobColumns.bind(row, digest: entry.digest, to: statement, behind: start)
             statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 1)
         }
         for (job, text) in long { try write("INSERT INTO documents (job, text) VALUES (?1, ?2)", [job, text]) }
         try insertTags(of: new.filter { !$0.row.terms.tags.isEmpty }.map(\.row))
-        for entry in new {
-            try keepFiles(of: entry.row)
-            if case .item(.file(let blob)) = entry.document {
-                try keep(blob, of: entry.row.id, link: JobColumns.ownRow)
-            }
-        }
+        for file in files { try keep(file.blob, of: file.job, link: JobColumns.ownRow) }
     }
 
     private func insertTags(of rows: [JobRow]) throws(StoreError) {
@@ -57,12 +55,7 @@ extension SQLiteTransaction {
         guard try updateJob.run() else {
             throw connection.failed(StoreError(.write, "Job \(row.id) is to be changed, but is not there."))
         }
-        try keepFiles(of: row)
-    }
-
-    /// Remembers that a job needs files, until it is deleted. A file that it no longer needs is remembered as long; that only
-    /// keeps a sweep from removing it.
-    private func keepFiles(of row: JobRow) throws(StoreError) {
+        // Until it is deleted. A file that it no longer needs is remembered as long; that only keeps a sweep from removing it.
         for blob in row.references { try keep(blob, of: row.id, link: JobColumns.ownRow) }
     }
 
