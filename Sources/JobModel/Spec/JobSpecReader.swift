@@ -267,9 +267,9 @@ package struct JobSpecReader {
         case .job(let id):
             if json["job"]?.int != nil { try name(id, at: pointer.appending("job")) }
         default:
-            if context.mode == .literal { try SourceParameters.refuseExpressions(in: json, at: pointer) }
+            if context.mode == .literal { try SourceParameters.refuseExpressions(in: reader) }
         }
-        let isIdempotent = parameters.isIdempotent(json)
+        let isIdempotent = parameters.isIdempotent(reader)
         return JobPlan.Step(
             source: type, timeout: context.timeout,
             retry: context.retry ?? (isIdempotent ? limits.retry : .none),

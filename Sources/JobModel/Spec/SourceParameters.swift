@@ -14,10 +14,10 @@ package enum SourceParameters: Sendable, Equatable {
     case job(JobID)
 
     /// Whether another attempt does no harm: not so for POST, PATCH and programs. An expression can be any method.
-    func isIdempotent(_ source: JSON) -> Bool {
+    func isIdempotent(_ source: MemberReader) -> Bool {
         if case .program = self { return false }
-        guard let method = source["method"]?.string else {
-            return source["json"] == nil && source["multipart"]?.isNull != false
+        guard let method = source.value("method")?.string else {
+            return source.object["json"] == nil && source.value("multipart") == nil
         }
         return !["POST", "PATCH"].contains(method.uppercased()) && !TemplateText.hasExpression(method)
     }
@@ -88,7 +88,7 @@ package enum SourceParameters: Sendable, Equatable {
     /// part of a directory's name.
     ///
     /// Data that a source sends may look like an expression.
-    static func refuseExpressions(in source: JSON, at pointer: JSONPointer) throws(SpecError) {
+    static func refuseExpressions(in source: MemberReader) throws(SpecError) {
         func refuse(_ value: JSON?, at place: @autoclosure () -> JSONPointer) throws(SpecError) {
             guard let text = value?.string, let expression = TemplateText.expressions(in: text)?.first else { return }
             let reason =
@@ -98,10 +98,10 @@ package enum SourceParameters: Sendable, Equatable {
             throw SpecError(
                 place(), "The expression {{\(expression.source.echoed)}} is not filled in here, \(reason)")
         }
-        try refuse(source["url"], at: pointer.appending("url"))
-        try refuse(source["path"], at: pointer.appending("path"))
-        for (index, mirror) in (source["mirrors"]?.array ?? []).enumerated() {
-            try refuse(mirror, at: pointer.appending("mirrors").appending(index))
+        try refuse(source.value("url"), at: source.pointer(to: "url"))
+        try refuse(source.value("path"), at: source.pointer(to: "path"))
+        for (index, mirror) in (source.value("mirrors")?.array ?? []).enumerated() {
+            try refuse(mirror, at: source.pointer(to: "mirrors").appending(index))
         }
     }
 
