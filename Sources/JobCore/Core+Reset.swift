@@ -92,7 +92,7 @@ extension Core {
 
     private func takeOver(_ old: JobRow, isCrash: Bool, _ round: Round) throws(StoreError) {
         if old.state == .held {
-            try change(old, round) { $0.lose() }
+            try change(old, round) { $0.unbegin(as: .held) }
             return
         }
         var row = old

@@ -21,7 +21,8 @@ package final class Core {
     package var settings: CoreSettings
     package var phase = Phase.serving
     var schedules: Schedules
-    package internal(set) var subscriptions = Subscriptions()
+    /// The engine removes those whose client is gone, also outside of rounds.
+    package var subscriptions = Subscriptions()
     package internal(set) var waits = Waits()
     package internal(set) var experience: Experience
     /// As of the last committed round.
@@ -81,7 +82,7 @@ package final class Core {
         switch input {
         case .request(let id, let request, let caller): try handle(request, id, caller, round)
         case .abandon(let request): pending.waits.append(.abandon(request))
-        case .unsubscribe(let id): unsubscribe(id)
+        case .unsubscribe(let id): subscriptions.remove(id)
         case .run(let run, let event): try handle(event, of: run, round)
         case .cleaned(let work): try cleaned(work, round)
         case .measured(let job, let output): try measured(job, output, round)
@@ -95,9 +96,6 @@ package final class Core {
         case .stop: stop()
         }
     }
-
-    /// Ends a subscription; may be called outside a round.
-    package func unsubscribe(_ id: SubscriptionID) { subscriptions.remove(id) }
 
     /// Ends a round: starts ready jobs and stores the counts.
     package func close(at now: CoreMoment, in transaction: any JobTransaction) throws(StoreError) {

@@ -3,7 +3,7 @@ package import JobCore
 
 /// The state of the engine when its last round was committed.
 package struct EngineStatus: Sendable {
-    package var core = Core.Status()
+    package var core = Core.Status.initial
     package var queues: [QueueStatus] = []
     /// The other nodes that have each program.
     var otherPrograms: [String: [String]] = [:]

@@ -158,7 +158,7 @@ import Testing
         let job = try driver.submit(["source": ["type": "url", "url": "http://h/"], "deadline": 10, "timeout": 100])
         let run = try driver.run(of: job)
         // The source ends for no deadline by itself, as it may change.
-        #expect(driver.orders[run]?.timeout == 100)
+        #expect(driver.orders[run]?.job.step?.timeout == 100)
         func set(_ seconds: Double) {
             var settings = JobSettings()
             settings.deadline = .some(seconds)

@@ -63,8 +63,6 @@ package struct RunOrder: Sendable {
     package let room: Int64
 
     package var run: RunID { live.run }
-    /// Seconds for this attempt; the core cancels it at the job's deadline, which may change.
-    package var timeout: Double? { job.step?.timeout }
     /// Whether an earlier attempt, or one before a restart, may have left data to resume from.
     package var mayResume: Bool { job.checkpointSize > 0 }
 }

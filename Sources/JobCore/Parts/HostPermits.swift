@@ -1,25 +1,23 @@
-import JobModel
+package import JobModel
 
 /// The connections that each owner's runs hold to each host, and the hosts paused for an owner.
-struct HostPermits {
-    private struct Pause: Hashable {
-        let host: String
-        let owner: UInt32
+package struct HostPermits {
+    package struct Pause: Hashable {
+        fileprivate let host: String
+        fileprivate let owner: UInt32
     }
 
     /// The most hosts paused for one owner; further hosts still get requests.
     private static let mostPaused = 1000
 
     /// By host and owner.
-    private(set) var uses: [String: [UInt32: Int]] = [:]
+    package private(set) var uses: [String: [UInt32: Int]] = [:]
     /// The end of each pause by the steady clock; not in rows, so it survives a reset.
-    private var pauses: [Pause: SteadyTime] = [:]
+    package private(set) var pauses: [Pause: SteadyTime] = [:]
     private(set) var nextEnd: SteadyTime?
 
-    init(keeping old: HostPermits? = nil) {
-        pauses = old?.pauses ?? [:]
-        nextEnd = old?.nextEnd
-    }
+    /// Forgets all connections.
+    mutating func releaseAll() { uses = [:] }
 
     func count(_ host: String, of owner: UInt32) -> Int { uses[host]?[owner] ?? 0 }
     func total(_ host: String) -> Int { uses[host]?.values.reduce(0, +) ?? 0 }
@@ -59,6 +57,4 @@ struct HostPermits {
         self.nextEnd = pauses.values.min()
         return pauses.count < before
     }
-
-    var pauseCount: Int { pauses.count }
 }

@@ -103,8 +103,6 @@ package struct Quotas {
         return all.filter { $0.value > 0 }
     }
 
-    func schedules(of owner: UInt32) -> Int { schedules[owner]?.jobs ?? 0 }
-
     /// The owners and queues with queued jobs.
     var queued: [CountKey] { counts.filter { $0.key.state == .queued && $0.value.jobs > 0 }.map(\.key) }
 

@@ -1,8 +1,8 @@
-import JobModel
+package import JobModel
 
 /// The loaded ready jobs of one owner in one queue: all up to a horizon, and later ones whose hosts have room.
 /// All others are only in the store.
-struct ReadyWindow {
+package struct ReadyWindow {
     /// Jobs per read.
     static let size = 64
     /// Jobs per read past jobs whose hosts are full.
@@ -11,7 +11,7 @@ struct ReadyWindow {
     private static let end = ReadyPosition(priority: .min, id: .max)
 
     /// In starting order.
-    private var entries: [ReadyRow] = []
+    package private(set) var entries: [ReadyRow] = []
     /// All jobs up to here are loaded; nil if none are.
     private var horizon: ReadyPosition?
     /// All jobs that are not loaded are for these hosts, as a read has found; nil if unknown.
@@ -20,7 +20,6 @@ struct ReadyWindow {
     /// Creates the window of an owner; `hasStored` if the store has ready jobs not read yet.
     init(hasStored: Bool) { horizon = hasStored ? nil : Self.end }
 
-    var count: Int { entries.count }
     /// Whether neither the window nor the store has jobs.
     var isEmpty: Bool { entries.isEmpty && horizon == Self.end }
     /// The first loaded jobs.

@@ -12,30 +12,30 @@ package final class Scheduler {
         let owner: UInt32
     }
 
-    private final class Share {
-        var window: ReadyWindow
-        var running = 0
+    package final class Share {
+        package fileprivate(set) var window: ReadyWindow
+        package fileprivate(set) var running = 0
 
-        init(_ window: ReadyWindow) { self.window = window }
+        fileprivate init(_ window: ReadyWindow) { self.window = window }
     }
 
-    private final class Queue {
-        var settings: QueueSettings
-        var perUser: Int
-        var takesJobs: Bool
-        var running = 0
-        var shares: [UInt32: Share] = [:]
+    package final class Queue {
+        fileprivate var settings: QueueSettings
+        fileprivate var perUser: Int
+        fileprivate var takesJobs: Bool
+        fileprivate var running = 0
+        package fileprivate(set) var shares: [UInt32: Share] = [:]
         /// The turns in which owners were last served, also of those who have no jobs at present.
-        var served: [UInt32: Int64] = [:]
+        fileprivate var served: [UInt32: Int64] = [:]
 
-        init(_ settings: QueueSettings, perUser: Int, takesJobs: Bool) {
+        fileprivate init(_ settings: QueueSettings, perUser: Int, takesJobs: Bool) {
             (self.settings, self.perUser, self.takesJobs) = (settings, perUser, takesJobs)
         }
 
-        var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
+        fileprivate var hasRoom: Bool { !settings.isSuspended && running < settings.concurrency }
 
         /// When its start rate allows the next start; nil for now.
-        func nextStart(_ starts: [SteadyTime]?, at now: SteadyTime) -> SteadyTime? {
+        fileprivate func nextStart(_ starts: [SteadyTime]?, at now: SteadyTime) -> SteadyTime? {
             guard let rate = settings.startRate, let starts, starts.count >= rate.count else { return nil }
             let next = starts[starts.count - rate.count].saturatingAdding(Int64((rate.seconds * 1000).rounded(.up)))
             return next > now ? next : nil
@@ -45,10 +45,10 @@ package final class Scheduler {
     /// The most owners per queue whose turns are remembered.
     private static let mostServed = 1024
 
-    private var queues: [String: Queue] = [:]
+    package private(set) var queues: [String: Queue] = [:]
     /// In alphabetical order.
     package private(set) var names: [String] = []
-    private var hosts: HostPermits
+    package private(set) var hosts: HostPermits
     /// The last starts in queues with a start rate, at most ``StartRate/most`` of each; not in rows, so they survive a reset.
     private var starts: [String: [SteadyTime]]
     /// When a start rate lets a waiting job start.
@@ -64,7 +64,8 @@ package final class Scheduler {
     init(perHost: Int, perHostAndUser: Int, keeping old: Scheduler? = nil) {
         self.perHost = perHost
         self.perHostAndUser = perHostAndUser
-        hosts = HostPermits(keeping: old?.hosts)
+        hosts = old?.hosts ?? HostPermits()
+        hosts.releaseAll()
         starts = old?.starts ?? [:]
     }
 
@@ -99,13 +100,6 @@ package final class Scheduler {
             ReadyRow(position: row.position, host: row.host))
         hasChanged = true
         return true
-    }
-
-    /// Notes that the store has ready jobs of an owner that were not read yet.
-    func expectStored(queue name: String, owner: UInt32) {
-        guard let queue = queues[name] else { return }
-        _ = share(of: owner, in: queue, hasStored: true)
-        hasChanged = true
     }
 
     /// Notes that the store may have other ready jobs of an owner than those loaded.
@@ -329,17 +323,4 @@ package final class Scheduler {
 
     /// When the first pause ends, or a start rate lets a job start.
     var nextOpening: SteadyTime? { [hosts.nextEnd, nextStart].compactMap(\.self).min() }
-
-    // MARK: - Inspection
-
-    /// Returns the taken slots by owner.
-    package func running(in name: String) -> [UInt32: Int] {
-        queues[name]?.shares.mapValues(\.running).filter { $0.value > 0 } ?? [:]
-    }
-
-    /// The sizes of the windows of all owners in all queues.
-    package var windows: [Int] { queues.values.flatMap { $0.shares.values.map(\.window.count) } }
-    package var permits: [String: [UInt32: Int]] { hosts.uses }
-    /// Pauses of all owners.
-    package var pauseCount: Int { hosts.pauseCount }
 }

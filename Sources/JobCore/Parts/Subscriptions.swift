@@ -52,7 +52,7 @@ package struct Subscriptions {
         subscriptions[id] = subscription
     }
 
-    mutating func remove(_ id: SubscriptionID) {
+    package mutating func remove(_ id: SubscriptionID) {
         guard let subscription = subscriptions.removeValue(forKey: id) else { return }
         if subscription.scope.includesChildren { withChildren -= 1 }
         let interval = subscription.scope.milliseconds

@@ -182,7 +182,7 @@ extension Core {
     func heldRunEnded(_ old: JobRow, _ live: LiveRun, _ end: RunEnd, _ round: Round) throws(StoreError) {
         guard end.outcome.error == nil else {
             release(live)
-            try change(old, round) { $0.lose() }
+            try change(old, round) { $0.unbegin(as: .held) }
             return
         }
         // It had succeeded before it was told to stop.

@@ -58,8 +58,7 @@ extension Core {
                 queue: name)
             openQueue(name)
         }
-        // Must precede the runs, whose owners would otherwise seem to have no stored jobs.
-        for key in quotas.queued { scheduler.expectStored(queue: key.queue, owner: key.owner) }
+        for key in quotas.queued { scheduler.rereadStored(queue: key.queue, owner: key.owner, hasJobs: true) }
         for run in running.all { scheduler.hold(run) }
         showQueues()
     }
@@ -87,6 +86,8 @@ extension Core {
 
     /// The core's state that needs no store access.
     package struct Status: Sendable {
+        package static let initial = Status()
+
         /// Jobs by owner, queue and state.
         package var counts: [CountKey: CountValue] = [:]
         /// Totals since the start, by owner.
@@ -97,18 +98,12 @@ extension Core {
         package var watches: [UInt32: Int] = [:]
         /// Why no jobs are accepted, if there is too little room.
         package var shortage: String?
-
-        package init() {}
     }
 
     package var status: Status {
-        var status = Status()
-        status.counts = quotas.counts
-        status.totals = experience.totals
-        status.schedules = quotas.schedules
-        status.watches = subscriptions.byUser
-        status.shortage = experience.shortage
-        return status
+        Status(
+            counts: quotas.counts, totals: experience.totals, schedules: quotas.schedules,
+            watches: subscriptions.byUser, shortage: experience.shortage)
     }
 
     /// The intervals of progress reports, in milliseconds.

@@ -38,7 +38,7 @@ extension Core {
         }
         let owner = schedule.key.owner
         let limit = settings.limits.schedulesPerUser
-        if old == nil, quotas.schedules(of: owner) >= limit {
+        if old == nil, quotas.schedules[owner]?.jobs ?? 0 >= limit {
             return .busy(
                 "There are \(limit) schedules already, as many as are allowed; remove one.", retryAfter: 60)
         }

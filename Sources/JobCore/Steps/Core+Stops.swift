@@ -37,9 +37,7 @@ extension Core {
 
     /// Removes a finished root job, at once if it has no children; returns any remaining work.
     func dispose(_ old: JobRow, _ round: Round) throws(StoreError) -> WorkID? {
-        guard old.children > 0 else {
-            return try delete(old, round)
-        }
+        if old.children == 0 { return try delete(old, round) }
         var row = old
         row.isRemoving = true
         try round.transaction.releaseKey(of: row.id)

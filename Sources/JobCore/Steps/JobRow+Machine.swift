@@ -22,18 +22,12 @@ extension JobRow {
         attempt += 1
     }
 
-    /// A run that could not continue here, or not without a permit, returns to the queue as if it had not begun.
-    mutating func unbegin(waitingFor host: String? = nil) {
-        state = .queued
+    /// Forgets a run that was lost or given up, or that could not continue without a permit, as if it had not begun.
+    mutating func unbegin(waitingFor host: String? = nil, as state: JobState = .queued) {
+        self.state = state
         run = nil
         due = nil
         self.host = host ?? self.host
-        attempt -= 1
-    }
-
-    /// Forgets a run that was lost or given up, as if it had not begun.
-    mutating func lose() {
-        run = nil
         attempt = max(0, attempt - 1)
     }
 
@@ -199,16 +193,13 @@ extension JobRow {
 
     /// Handles the loss of a run that died with its daemon.
     mutating func restart(at now: CoreMoment) {
-        run = nil
-        waiting = .nothing
-        awaits = nil
-        due = nil
+        (waiting, awaits) = (.nothing, nil)
         guard isEnding else {
-            state = .queued
-            lose()
+            unbegin()
             restarts += 1
             return
         }
+        (run, due) = (nil, nil)
         record(.failure(stopError), at: now)
         advance(at: now)
         if !state.isTerminal { state = .queued }

@@ -62,7 +62,7 @@ extension EngineLoop {
         let refusal = ProtocolError(.storage, "Nothing can be stored at present: \(error.message)")
         while let input = upcoming.popFirst() {
             switch input {
-            case .unsubscribe(let id): core.unsubscribe(id)
+            case .unsubscribe(let id): core.subscriptions.remove(id)
             case .request(let id, let request, _):
                 // A full disk has room for removals, and they make more.
                 if request.isRemoval, doubtful == nil { remove(input) } else { answer(id, .failed(refusal)) }

@@ -238,7 +238,7 @@ extension EngineLoop {
         context.bodyDirectory = engine.blobs.directory
         context.roomForBody = order.room
         context.keptBody = { kept.put(BlobReference(life: body.life, number: body.number, size: $0)) }
-        context.timeout = order.timeout
+        context.timeout = order.job.step?.timeout
         context.memory = run.memory
         context.checkpoint = transfer.checkpoint
         context.connections = max(1, run.live.permits)

@@ -80,9 +80,7 @@ package enum JobColumns {
 
     /// The blob with the parts of the submitted values that no query asks for.
     package static func submitted(_ row: JobRow) -> [UInt8] {
-        let parts = (
-            row.specSize, row.storedSpecSize, row.parent?.depth ?? 0, row.groups, row.tags, row.plan
-        )
+        let parts = (row.specSize, row.storedSpecSize, row.parent?.depth ?? 0, row.groups, row.tags, row.plan)
         return ByteCoder.bytes { coder throws(DamagedRow) in _ = try submitted(parts, by: &coder) }
     }
 

@@ -136,7 +136,7 @@ extension World {
         var outcome = outcome(of: profile)
         if isSettling { seconds = min(seconds, 1) }
         if random.chance(isSettling ? 0 : profile.silenceRate) { seconds = .infinity }
-        if let timeout = order.timeout, seconds > timeout {
+        if let timeout = order.job.step?.timeout, seconds > timeout {
             seconds = timeout
             outcome = .failure(JobError(.timeout, "It took too long.", retryable: true))
         }

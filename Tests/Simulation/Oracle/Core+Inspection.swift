@@ -16,9 +16,9 @@ extension Core {
     }
 
     var inspection: Inspection {
-        let slots = scheduler.names.map { ($0, scheduler.running(in: $0)) }.filter { !$0.1.isEmpty }
+        let slots = scheduler.queues.mapValues { $0.shares.mapValues(\.running).filter { $0.value > 0 } }
         return Inspection(
-            slots: Dictionary(uniqueKeysWithValues: slots), permits: scheduler.permits,
+            slots: slots.filter { !$0.value.isEmpty }, permits: scheduler.hosts.uses,
             runs: Set(running.all.map(\.run)), counts: quotas.counts, stored: quotas.stored,
             queues: scheduler.names.map(status))
     }

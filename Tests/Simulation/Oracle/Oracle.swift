@@ -175,7 +175,7 @@ final class Oracle {
         func expect(_ count: Int, atMost most: Int, _ what: StaticString) {
             world.expect(count <= most, 6, "The core has \(count) \(what) in memory, of at most \(most).")
         }
-        let windows = core.scheduler.windows
+        let windows = core.scheduler.queues.values.flatMap { $0.shares.values.map(\.window.entries.count) }
         expect(windows.reduce(0, +), atMost: windows.count * (2 * 64 + 16), "jobs in windows")
         expect(windows.count, atMost: users * world.scenario.queues.count, "owners in queues")
         // A life that is over begins no run, and its core learns that at its next round.
@@ -187,7 +187,8 @@ final class Oracle {
             expect(core.experience.cleaning.count, atMost: cleaning.count + underWay, "removals of files")
         }
         // Specs name two hosts beyond the scenario's.
-        expect(core.scheduler.pauseCount, atMost: users * (world.scenario.hosts.count + 2), "hosts that are left alone")
+        let hosts = world.scenario.hosts.count + 2
+        expect(core.scheduler.hosts.pauses.count, atMost: users * hosts, "hosts that are left alone")
     }
 
     /// Checks that the core's memory equals that of a core rebuilt from the same rows and runs.
