@@ -8,6 +8,8 @@ package struct SourceContext: Sendable {
     /// Counted from 1.
     package let attempt: Int
     package var restarts = 0
+    /// When the first attempt at the link began; a retry by hand begins anew.
+    package var linkStartedAt: Timestamp?
     package let owner: UInt32
     /// The groups of the process that submitted the job; nil for the owner's groups in the system's databases.
     package var groups: CallerGroups?

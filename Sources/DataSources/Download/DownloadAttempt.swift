@@ -173,10 +173,9 @@ final class DownloadAttempt: Sendable {
     }
 
     /// The result if this job wrote the file, but the result was not stored, as the daemon ended or the attempt was given
-    /// up. The first run after a retry by hand downloads it again.
+    /// up. A retry by hand downloads it again.
     private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenFile) async -> JSON? {
-        let isAgain = context.restarts > 0 || context.attempt > 1
-        guard isAgain, spec.exists != .replace, spec.exists != .validate else { return nil }
+        guard spec.exists != .replace, spec.exists != .validate else { return nil }
         for count in 0...(spec.exists == .rename ? 8 : 0) {
             let name = path.alternative(count)
             let status = await transfer.userFiles.run { [files = transfer.files] in

@@ -12,6 +12,7 @@ struct DownloadRecord: Sendable {
             "job": JSON(Int(context.job)), "link": JSON(context.link), "owner": JSON(Int(context.owner)),
             "url": .string(url), "result": .object(result), "file": file.identity.json,
             "modifiedAt": .string(String(file.modifiedAt)),
+            "linkStartedAt": context.linkStartedAt.map { JSON(Int($0.milliseconds)) } ?? .null,
         ]
     }
 
@@ -24,8 +25,11 @@ struct DownloadRecord: Sendable {
     /// Other users do not see the record.
     func isOf(_ owner: UInt32) -> Bool { json["owner"]?.int == Int(owner) }
 
+    /// Whether another attempt at the same link wrote the file, and not one before a retry by hand.
     func isOfLink(in context: SourceContext) -> Bool {
-        json["job"]?.int == Int(context.job) && json["link"]?.int == context.link
+        guard let startedAt = context.linkStartedAt else { return false }
+        return json["job"]?.int == Int(context.job) && json["link"]?.int == context.link
+            && json["linkStartedAt"]?.int == Int(startedAt.milliseconds)
     }
 
     var url: String? { json["url"]?.string }

@@ -232,7 +232,7 @@ extension EngineLoop {
             }
         }
         context.groups = job.groups
-        context.restarts = job.restarts
+        (context.restarts, context.linkStartedAt) = (job.restarts, job.linkStartedAt)
         context.logPath = engine.blobs.path(of: id.output())
         context.reportOutput = { size in update { $0.output = size } }
         context.bodyDirectory = engine.blobs.directory

@@ -278,18 +278,22 @@ import TestOrigin
             let result = try await bench.result(download(origin, more))
             let names = bench.names(below: bench.downloads)
             try await bench.restarted { second in
-                var context = second.context(1)
-                context.restarts = 1
-                let again = try await second.library.start(second.parameters(download(origin, more)), context).get()
+                let again = try await second.result(download(origin, more))
                 #expect(again == result)
                 #expect(second.names(below: second.downloads) == names)
             }
             #expect(origin.log.count() == 1)
-            guard exists == "fail" else { return }
-            // The second run of the same job is one that its user asked for.
+            guard exists != "skip" else { return }
+            // One of another job, and the second attempt of one that its user has retried.
             for job: JobID in [2, 1] {
-                let error = try await bench.failure(download(origin, more), job: job)
-                #expect(error.kind == .exists)
+                var context = bench.context(job, attempt: 2)
+                context.linkStartedAt = Timestamp(milliseconds: 2)
+                let source = try bench.library.start(bench.parameters(download(origin, more)), context)
+                if exists == "fail" {
+                    #expect(try await bench.failure(of: source).kind == .exists)
+                } else {
+                    #expect(try await source.get()["path"] != result["path"])
+                }
             }
         }
     }

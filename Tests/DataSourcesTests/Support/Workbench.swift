@@ -130,6 +130,7 @@ final class Workbench: Sendable {
     func context(_ job: JobID, attempt: Int = 1, owner: UInt32 = 1000, timeout: Double? = nil) -> SourceContext {
         var context = SourceContext(
             job: job, link: 0, attempt: attempt, owner: owner, bodyPath: bodyPath)
+        context.linkStartedAt = Timestamp(milliseconds: 1)
         context.saveCheckpoint = { checkpoint in
             if self.notesFail.withLock({ $0 }) {
                 return Deferred(.failure(JobError(.storage, "The disk is full.")))
