@@ -14,9 +14,8 @@ import Testing
 
     /// The commands of the section EXAMPLES, by block.
     private static func manual() throws -> [String] {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        let page = try String(contentsOf: root.appending(path: "config/man/deferctl.1"), encoding: .utf8)
+        let page = try String(
+            contentsOf: PapersTests.root.appending(path: "config/man/deferctl.1"), encoding: .utf8)
         let section = page.split(separator: ".Sh EXAMPLES").last?.split(separator: ".Sh ").first ?? ""
         return section.split(separator: ".Bd -literal -offset indent\n").dropFirst().compactMap { block in
             let text = block.split(separator: ".Ed").first.map(String.init) ?? ""
@@ -32,7 +31,7 @@ import Testing
         let examples = Self.examples(of: try #require(try JSON(parsing: help.output)["command"])) + (try Self.manual())
         #expect(examples.count > 45)
         try await TestOrigin.run { origin in
-            for path in ["/status", "/tool.tar.gz", "/other.tar.gz", "/report"] {
+            for path in ["/", "/status", "/tool.tar.gz", "/other.tar.gz", "/report", "/store/tool.tar.gz"] {
                 origin[path] = OriginResource(text: "worked", etag: "\"1\"")
             }
             origin["/releases/latest"] = .json("{\"assets\": [{\"url\": \"u\"}]}")
@@ -45,7 +44,6 @@ import Testing
                 _ = try directory.write(script: "exit 0", to: "ffmpeg")
                 try FileManager.default.createDirectory(
                     atPath: directory.path + "/tools", withIntermediateDirectories: false)
-                try directory.write("tool", to: "tools/tool.tar.gz")
                 try directory.write("\(origin.url("/report")) one\n", to: "list.txt")
                 try directory.write(
                     "{\"source\":{\"type\":\"value\",\"value\":1},\"tags\":[\"night\"]}\n", to: "jobs.jsonl")
@@ -63,11 +61,11 @@ import Testing
                     _ = try await wire.call(
                         "schedule.set", ["schedule": "nightly", "every": 3600, "spec": .value(1)])
                     let run = try await ChildProcess.run(
-                        ["/bin/sh", "-c", script],
+                        ["/bin/sh", "-ec", script],
                         environment: [
                             "PATH": "\(directory.path):\(programs):/usr/bin:/bin", "DEFERD_SOCKET": daemon.socket,
                         ], directory: directory.path)
-                    #expect(![.code(64), .code(65), .code(70)].contains(run.end), "\(script): \(run.errors)")
+                    #expect(run.end == .code(0), "\(script): \(run.errors)")
                 }
             }
         }

@@ -3,7 +3,7 @@ import Testing
 
 /// The papers for contributors name files, directories, commands and symbols that exist.
 @Suite struct PapersTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
     /// A paper, and the directories in which its names are looked up.
@@ -52,12 +52,29 @@ import Testing
         return Set(code.split { !isLetter($0) })
     }()
 
-    /// The functions in the code, each with its first label, such as `round(_`.
+    /// The functions in the code, each with its labels, such as `round(_:)`.
     private static let functions = Set(
         code.components(separatedBy: "func ").map { declaration in
-            let parts = declaration.split(separator: "(", maxSplits: 1)
-            let label = parts.last?.drop(while: \.isWhitespace).prefix { $0.isLetter || $0 == "_" } ?? ""
-            return "\(parts.first?.prefix(while: \.isLetter) ?? "")(\(label)"
+            var name = String(declaration.prefix(while: \.isLetter)) + "("
+            var (depth, isLabel, last) = (0, false, Character(" "))
+            for character in declaration.drop(while: { $0 != "(" }) {
+                switch character {
+                case "(", "[", "{", "<":
+                    depth += 1
+                    isLabel = depth == 1
+                case ">" where last == "-": break
+                case ")", "]", "}", ">": depth -= 1
+                case ",": isLabel = depth == 1
+                case _ where isLabel && (character.isLetter || character == "_"): name.append(character)
+                case _ where isLabel && !character.isWhitespace || isLabel && (last.isLetter || last == "_"):
+                    name += ":"
+                    isLabel = false
+                default: break
+                }
+                if depth == 0 { break }
+                last = character
+            }
+            return name + ")"
         })
 
     @Test(arguments: papers) func names_exist(_ paper: Paper) throws {
@@ -66,7 +83,7 @@ import Testing
         let makefile = try Self.text("Makefile")
         let package = try Self.text("Package.swift")
         for term in Set(terms).sorted() {
-            if let function = term.firstMatch(of: /(?:^|\.)([a-z][A-Za-z]*\([A-Za-z_]+):[A-Za-z_:]*\)$/) {
+            if let function = term.firstMatch(of: /(?:^|\.)([a-z][A-Za-z]*\([A-Za-z_:]+:\))$/) {
                 let isKnown = Self.functions.contains(String(function.1))
                 #expect(isKnown, "\(paper.path): \(term)")
             }
