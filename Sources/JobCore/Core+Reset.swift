@@ -83,9 +83,7 @@ extension Core {
         try forEach { (last: JobRow?, limit) throws(StoreError) in
             try round.transaction.stranded(after: last?.id ?? 0, limit: limit)
         } _: { (old) throws(StoreError) in
-            var row = old
-            row.leavePart()
-            if row != old { try store(&row, was: old, round) }
+            if old.followsPart { try change(old, round) { $0.leavePart() } }
         }
         try round.transaction.forgetLostLives()
     }

@@ -145,8 +145,7 @@ extension Configuration {
     /// Why the daemon cannot use a group.
     private func flaws(ofGroup name: String?, _ key: String) -> [ConfigurationError] {
         guard let name, (try? Listener.group(name)) == nil else { return [] }
-        let reason = "there is no group \"\(name)\", so the daemon will not start"
-        return [warning(key, "\(reason); create it with: groupadd --system \(name)")]
+        return [warning(key, "there is no group \"\(name)\"; create it with: groupadd --system \(name)")]
     }
 
     /// Why the program of `hooks.finished` cannot run, known once all keys are read.

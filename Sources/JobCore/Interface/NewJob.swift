@@ -31,14 +31,15 @@ package final class NewJob: Sendable {
     package let queues: [NamedQueue]
     /// The jobs that the spec waits for.
     package let jobs: [NamedJob]
+    /// Whether it, or a child, uploads a file, which is on the node where the spec was given.
+    package let uploads: Bool
     /// The subscription that reports the job's later changes.
     package let subscription: SubscriptionID?
 
-    var uploads: Bool { if case .spec(let text) = document { terms.lasting.plan.uploads(text) } else { false } }
-
     package init(
         terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,
-        queues: [NamedQueue] = [], jobs: [NamedJob] = [], subscription: SubscriptionID? = nil
+        queues: [NamedQueue] = [], jobs: [NamedJob] = [], uploads: Bool = false,
+        subscription: SubscriptionID? = nil
     ) {
         self.terms = terms
         self.document = document
@@ -46,6 +47,7 @@ package final class NewJob: Sendable {
         self.immediate = immediate
         self.queues = queues
         self.jobs = jobs
+        self.uploads = uploads
         self.subscription = subscription
     }
 }

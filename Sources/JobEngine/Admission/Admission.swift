@@ -31,6 +31,8 @@ package struct Admission: Sendable {
         package let queues: [NamedQueue]
         /// The jobs that it waits for.
         package let jobs: [NamedJob]
+        /// Whether it, or a child, uploads a file.
+        let uploads: Bool
     }
 
     /// Admits a client's spec; the error has all of its mistakes.
@@ -59,7 +61,7 @@ package struct Admission: Sendable {
             throw ProtocolError(error)
         }
         var object = json.object
-        if onlyNode == nil, admitted.spec.node == nil, admitted.spec.terms.plan.uploads(json.utf8) {
+        if onlyNode == nil, admitted.spec.node == nil, admitted.uploads {
             object?["requires"] = ["node": .string(node)]
         }
         let queue = admitted.spec.terms.queue
@@ -119,7 +121,8 @@ package struct Admission: Sendable {
             ? .ofStored(retry: limits.retry, inspect: inspect)
             : JobSpecReader(limits: limits, onlyNode: onlyNode, inspect: inspect)
         let spec = try read(&reader)
-        return Admitted(spec: spec, source: own, host: host, queues: reader.queues, jobs: reader.jobs)
+        return Admitted(
+            spec: spec, source: own, host: host, queues: reader.queues, jobs: reader.jobs, uploads: reader.uploads)
     }
 
     /// Checks the URLs, paths and the program of a source at `place` against policy; if it `isOpen`, except for strings
@@ -209,7 +212,7 @@ extension NewJob {
         self.init(
             terms: Terms(spec, host: admitted.host), document: .spec(spec.text ?? spec.json.utf8),
             digest: spec.terms.key == nil ? 0 : spec.json.digest, immediate: immediate,
-            queues: admitted.queues, jobs: admitted.jobs, subscription: subscription)
+            queues: admitted.queues, jobs: admitted.jobs, uploads: admitted.uploads, subscription: subscription)
     }
 }
 

@@ -81,11 +81,6 @@ package struct JobPlan: Sendable, Hashable {
     }
 
     package var downloads: Bool { has { $0 == .download } }
-
-    /// Whether a job of this `spec`, or one of its children, may upload a file, which is on the node where the spec was given.
-    package func uploads(_ spec: [UInt8]) -> Bool {
-        has { $0 == .upload } || hasList && String(decoding: spec, as: UTF8.self).contains("\"upload\"")
-    }
     /// Whether it or its children may wait for other jobs.
     package var mayDepend: Bool { has(\.mayDepend) }
     /// Whether a step makes children.

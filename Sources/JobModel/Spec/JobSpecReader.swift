@@ -22,6 +22,8 @@ package struct JobSpecReader {
     /// The jobs that it waits for, each once, except those that an expression names.
     package private(set) var jobs: [NamedJob] = []
     private var jobIDs: Set<JobID> = []
+    /// Whether it, or a child, uploads a file, which is on the node where the spec was given.
+    package private(set) var uploads = false
     /// Children that the spec may hold in all, those of its children included.
     private let mostChildren: Int
     /// Children found in the spec so far.
@@ -125,7 +127,7 @@ package struct JobSpecReader {
             context.mode = .expanded
             var stored = JobSpecReader.ofStored(retry: limits.retry, inspect: inspect)
             let spec = try stored.job(json, at: pointer, context)
-            (queues, jobs) = (stored.queues, stored.jobs)
+            (queues, jobs, uploads) = (stored.queues, stored.jobs, stored.uploads)
             return spec
         }
     }
@@ -253,6 +255,7 @@ package struct JobSpecReader {
         let parameters = try SourceParameters(type, reader, limits)
         try inspect?(parameters, pointer, context.mode == .template)
         try check(json, .source, at: pointer, context)
+        uploads = uploads || type == .upload
         switch parameters {
         case .list(let list):
             let inner = try enter(list.elements.count, at: pointer, context)

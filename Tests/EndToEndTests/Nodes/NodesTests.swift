@@ -210,8 +210,11 @@ import Testing
                 let job = try await wires[1].call("schedule.run", ["schedule": "s"])
                 #expect(try await wires[1].call("job.get", job)["node"] == node)
             }
-            let set = try await wires[0].call("schedule.set", ["schedule": "s", "every": 3600, "spec": .value(1)])
-            #expect(set["spec"] == .value(1))
+            let named = ["source": ["type": "list", "jobs": [.value(1)]], "tags": ["upload"]] as JSON
+            for spec in [.value(1), named] {
+                let set = try await wires[0].call("schedule.set", ["schedule": "s", "every": 3600, "spec": spec])
+                #expect(set["spec"] == spec)
+            }
             try await nodes.stop()
         }
     }
