@@ -9,8 +9,10 @@ mkdir -p "$scratch"
 for name in Sources Tests config; do ln -sfn "$root/$name" "$scratch/$name"; done
 rm -rf "$scratch/Configuration"
 mkdir -p "$scratch/Configuration"
-ln -s "$root"/Sources/deferd/Configuration*.swift "$root/Sources/deferd/Instance.swift" \
-    "$root"/Tests/Fuzz/Programs/configuration/*.swift "$scratch/Configuration/"
+ln -s "$root"/Sources/deferd/*.swift "$root"/Tests/Fuzz/Programs/configuration/*.swift "$scratch/Configuration/"
+# The fuzzer has a main of its own.
+rm "$scratch/Configuration/Deferd.swift"
+sed 's/^@main$//' Sources/deferd/Deferd.swift > "$scratch/Configuration/Deferd.swift"
 library=$(dirname "$("${SWIFT:-swift}" -print-target-info | sed -n 's/.*"runtimeResourcePath": "\(.*\)".*/\1/p')")/clang
 library=$(ls "$library"/*/lib/linux/libclang_rt.fuzzer_no_main-"$(uname -m)".a | head -1)
 {
@@ -36,7 +38,7 @@ package.targets = package.targets.filter { !\$0.isTest } + [
         swiftSettings: ours),
     fuzzer("lines"), fuzzer("spec"), fuzzer("calendar"), fuzzer("http", ["FuzzSourceBodies"]),
     fuzzer("sources", ["FuzzSourceBodies"]), fuzzer("state", ["FuzzSourceBodies"]),
-    fuzzer("configuration", ["DataSources", "JobCore", "JobEngine", "JobModel", "JobServer", "YAML", arguments, log], path: "Configuration"),
+    fuzzer("configuration", package.targets.first { \$0.name == "deferd" }?.dependencies ?? [], path: "Configuration"),
 ]
 PACKAGE
 } > "$scratch/Package.swift.new"
