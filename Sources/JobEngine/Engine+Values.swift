@@ -29,7 +29,7 @@ extension Engine {
         switch value {
         case .inline(let text): return text
         case .file(let blob):
-            return try read("A value of \(blob.size) bytes") { _ throws(StoreError) in try blobs.read(blob).bytes }
+            return try read("A value of \(blob.size) bytes") { _ throws(StoreError) in try blobs.read(blob) }
         }
     }
 

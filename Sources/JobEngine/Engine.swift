@@ -17,7 +17,6 @@ package final class Engine: Sendable {
     package let metrics = EngineMetrics()
     let library: SourceLibrary
     package let blobs: BlobStore
-    let backups = DispatchQueue(label: "deferd.backups", qos: .utility)
     package let clock: EngineClock
     let logger: Logger
     let inbox = Inbox()
@@ -77,6 +76,18 @@ package final class Engine: Sendable {
                 logger.warning("Files of earlier daemons were not looked at: \(error.message)")
             }
         }
+    }
+
+    /// Copies the state while jobs run, to a file that the caller removes.
+    package func backUp() async throws(StoreError) -> BlobReference {
+        let result: Result<BlobReference, StoreError> = await withCheckedContinuation { continuation in
+            // Not on a thread for files, as a copy takes long.
+            blobs.removals.async { [blobs, reader] in
+                continuation.resume(
+                    returning: Result { () throws(StoreError) in try blobs.adopt(reader.copyState()) })
+            }
+        }
+        return try result.get()
     }
 
     /// Stops without losing data: transfers end, and their checkpoints are stored. Returns whether everything could be stored,
@@ -169,7 +180,10 @@ package final class Engine: Sendable {
     }
 
     package func unsubscribe(_ id: SubscriptionID, of user: UInt32) {
-        inbox.put(.task { $0.unsubscribe(id) }, of: user)
+        inbox.put(
+            .task { loop in
+                if loop.subscribers.removeValue(forKey: id) != nil { loop.feed(.unsubscribe(id)) }
+            }, of: user)
     }
 
     /// Passes through a round of the store.

@@ -54,7 +54,7 @@ final class Hooks: Sendable {
         context.timeout = Self.timeout
         let log = engine.blobs.newFile()
         context.logPath = engine.blobs.path(of: log)
-        defer { engine.library.threads(for: owner).start { engine.blobs.remove([log]) } }
+        defer { engine.blobs.remove([log]) }
         _ = try await engine.library.start(.program(ProgramSpec(hook, input: .bytes(text))), context).get()
     }
 }

@@ -113,10 +113,7 @@ struct FaultRun {
     private func submit(_ specs: [JSON], to engine: Engine, _ ends: Ends) async throws -> [JobID] {
         let jobs = try specs.map { spec in
             let subscription = engine.nextID()
-            engine.register(subscription, of: Self.caller.uid) { update in
-                ends.receive(update)
-                return true
-            }
+            engine.register(subscription, of: Self.caller.uid) { ends.receive($0) }
             return try NewJob(
                 engine.admission.spec(spec, from: Self.caller), engine.admission.limits, subscription: subscription)
         }
@@ -154,7 +151,7 @@ struct FaultRun {
     private func check(_ result: JSON, of row: JobRow, _ engine: Engine, _ report: inout FaultReport) async throws {
         for blob in row.blobs.map(\.blob) {
             let body = try engine.blobs.read(blob, offset: 0, length: file.count + 1)
-            if body.bytes != file { report.problems.append("job \(row.id): its body is not what the origin has") }
+            if body != file { report.problems.append("job \(row.id): its body is not what the origin has") }
         }
         let paths = result.array?.map { $0["path"]?.string ?? "" } ?? result["path"]?.string.map { [$0] } ?? []
         if paths.isEmpty, row.blobs.isEmpty { report.problems.append("job \(row.id) has neither a file nor a body") }

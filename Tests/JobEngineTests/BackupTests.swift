@@ -20,12 +20,33 @@ import Testing
                     return path
                 }
             }
-            let first = try await test.engine.backUp()
+            let (first, blobs) = (try await test.engine.backUp(), test.engine.blobs)
             #expect(!FileManager.default.fileExists(atPath: path))
             _ = try await test.engine.backUp()
             #expect(first.size == 6)
-            #expect(try first.read(offset: 4, length: 10).bytes == Array("ef".utf8))
-            #expect(try first.read(offset: 9, length: 1).bytes.isEmpty)
+            #expect(try blobs.read(first, offset: 4, length: 10) == Array("ef".utf8))
+            #expect(try blobs.read(first, offset: 9, length: 1).isEmpty)
+            blobs.remove([first])
+            blobs.removals.sync {}
+            #expect(throws: StoreError.self) { try blobs.read(first) }
+        }
+    }
+
+    @Test func backup_isSweptAway_afterAKill() async throws {
+        let (store, directory) = (TestStore(), try TemporaryDirectory())
+        try await TestEngine.with(store: store, life: 1, in: directory) { test in
+            let path = test.directory + "/copy"
+            test.store.copy.withLock {
+                $0 = {
+                    _ = FileManager.default.createFile(atPath: path, contents: Data("abcdef".utf8))
+                    return path
+                }
+            }
+            _ = try await test.engine.backUp()
+            let later = try BlobStore(path: test.directory + "/blobs", life: 2)
+            try later.sweep(store)
+            later.removals.sync {}
+            #expect(try FileManager.default.contentsOfDirectory(atPath: later.path).isEmpty)
         }
     }
 
@@ -57,10 +78,11 @@ import Testing
             guard case .done = await test.engine.ask(.change(row.id, .remove), for: TestEngine.user) else {
                 throw TestEngine.Unexpected("It was not removed.")
             }
-            await test.settle(0)
+            _ = await test.engine.probe()
             #expect(FileManager.default.fileExists(atPath: file))
             goOn.signal()
             _ = try await backup
+            test.engine.blobs.removals.sync {}
             #expect(!FileManager.default.fileExists(atPath: file))
         }
     }

@@ -142,7 +142,8 @@ import Testing
                 throw TestEngine.Unexpected("It was not removed.")
             }
             await test.store.until { $0.jobCount == 0 }
-            await test.settle(0)
+            _ = await test.engine.probe()
+            test.engine.blobs.removals.sync {}
             #expect(try FileManager.default.contentsOfDirectory(atPath: test.directory + "/blobs").isEmpty)
         }
     }

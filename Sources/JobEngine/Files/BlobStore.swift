@@ -1,4 +1,5 @@
 import DataSources
+package import Dispatch
 import FoundationEssentials
 import Glibc
 package import JobModel
@@ -20,8 +21,8 @@ package final class BlobStore: Sendable {
     private let files = FileOperations.real
     /// Lower numbers are those of runs, whose files have the output of their programs.
     private let lastNumber = Atomic<Int64>(1 << 40)
-    /// Files to remove once a backup is complete; nil if none is being made.
-    private let held = Mutex<[String]?>(nil)
+    /// Backups and removals follow each other: no file is removed while rows that name it are copied.
+    package let removals = DispatchQueue(label: "deferd.files", qos: .utility)
 
     package init(path: String, life: Int64, archive: (any BlobArchive)? = nil) throws(StoreError) {
         self.path = path
@@ -74,6 +75,15 @@ package final class BlobStore: Sendable {
         return blob
     }
 
+    /// Takes over a file on the same disk.
+    func adopt(_ path: String) throws(StoreError) -> BlobReference {
+        let blob = newFile()
+        guard renameat(AT_FDCWD, path, directory.descriptor, blob.name) == 0 else {
+            throw failure(Errno(rawValue: errno))
+        }
+        return measured(blob)
+    }
+
     /// Gives a file a second name, so that it outlives the job that it was written for.
     func link(_ blob: BlobReference) throws(JobError) -> BlobReference {
         let new = newFile(size: Int(blob.size))
@@ -94,7 +104,7 @@ package final class BlobStore: Sendable {
         let copy = copy ?? blob
         try storing(copy) { (archive) throws(StoreError) in
             for part in 0..<copy.parts {
-                let bytes = try read(blob, offset: part * BlobReference.partSize, length: BlobReference.partSize).bytes
+                let bytes = try read(blob, offset: part * BlobReference.partSize, length: BlobReference.partSize)
                 try archive.put(bytes, as: part, of: copy)
             }
         }
@@ -114,7 +124,7 @@ package final class BlobStore: Sendable {
             }
         } catch {
             // A later start sweeps away what is left. The directory may have the only copy of an archived file.
-            if let archive { try? archive.remove([blob]) } else { remove([blob.name]) }
+            if let archive { try? archive.remove([blob]) } else { try? files.unlink(directory.descriptor, blob.name) }
             throw JobError(
                 .storage, "A file of \(blob.size) bytes cannot be stored: \(error.message)", retryable: true)
         }
@@ -128,14 +138,13 @@ package final class BlobStore: Sendable {
     // MARK: - Reading
 
     /// At most `length` bytes from `offset` on.
-    package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> ResultPart {
+    package func read(_ blob: BlobReference, offset: Int = 0, length: Int = .max) throws(StoreError) -> [UInt8] {
         // A damaged row may tell any size.
         guard blob.size >= 0 else { throw Self.damage }
-        return try ResultPart(of: Int(blob.size), offset: offset, length: length) {
-            (count, offset) throws(StoreError) in
-            guard let bytes = try load(blob, count, from: offset), bytes.count == count else { throw Self.damage }
-            return bytes
-        }
+        let start = min(offset, Int(blob.size))
+        let count = min(length, Int(blob.size) - start)
+        guard let bytes = try load(blob, count, from: Int64(start)), bytes.count == count else { throw Self.damage }
+        return bytes
     }
 
     /// At most `length` bytes of the output of a program from `offset` on; nothing if it wrote nothing, or is running at another
@@ -182,27 +191,12 @@ package final class BlobStore: Sendable {
 
     // MARK: - Removing
 
-    func remove(_ blobs: [BlobReference]) {
-        remove(blobs.map(\.name))
-        // What is left, a later start sweeps away.
-        try? archive?.remove(blobs)
-    }
-
-    private func remove(_ names: [String]) {
-        let isHeld = held.withLock { held in
-            held?.append(contentsOf: names)
-            return held != nil
+    /// Removes files soon, without waiting. What is left, a later start sweeps away.
+    package func remove(_ blobs: [BlobReference]) {
+        removals.async { [self] in
+            for blob in blobs { try? files.unlink(directory.descriptor, blob.name) }
+            try? archive?.remove(blobs)
         }
-        if isHeld { return }
-        for name in names { try? files.unlink(directory.descriptor, name) }
-    }
-
-    /// Removes nothing while `body` runs. If the daemon is killed meanwhile, the next one sweeps the files away.
-    func keepingAll<Value>(while body: () -> Value) -> Value {
-        held.withLock { $0 = [] }
-        let value = body()
-        remove(held.withLock { exchange(&$0, with: nil) } ?? [])
-        return value
     }
 
     // MARK: - Sweeping
@@ -220,7 +214,9 @@ package final class BlobStore: Sendable {
             for blob in used where found.remove(blob.name) != nil { try? archive(measured(blob)) }
             after = used.count == 1000 ? used.last : nil
         } while after != nil
-        remove(Array(found))
+        removals.async { [self, found] in
+            for name in found { try? files.unlink(directory.descriptor, name) }
+        }
     }
 
     private func names(before life: Int64) -> Set<String> {

@@ -19,7 +19,8 @@ extension EngineLoop {
         case .cancel(let id, let keepsPart): cancel(id, keepsPart: keepsPart)
         case .setRate(let id, let rate): runs[id]?.rates.job = rate
         case .tellHook(let job, let owner): engine.hooks.tell(job, of: owner, engine)
-        case .notify(let ids, let change): notify(ids, change)
+        case .notify(let ids, let change):
+            deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
         case .gone(let job, let ids): deliver(.gone(job), to: ids ?? Array(subscribers.keys))
         case .missed(let ids): deliver(.missed, to: ids)
         case .endedWithoutRun(let job): engine.board.wakeReaders(of: job)
@@ -37,8 +38,7 @@ extension EngineLoop {
                 try? engine.blobs.archive(output)
                 return .measured(job, output)
             }
-        case .unlink(let blobs):
-            engine.library.threads(for: 0).start { [blobStore = engine.blobs] in blobStore.remove(blobs) }
+        case .unlink(let blobs): engine.blobs.remove(blobs)
         case .queues(let queues):
             engine.published.withLock { $0.queues = queues }
             setRates(of: queues)
@@ -50,19 +50,8 @@ extension EngineLoop {
 
     func answer(_ id: RequestID, _ answer: CoreAnswer) { requests.removeValue(forKey: id)?(answer) }
 
-    // MARK: - Subscribers
-
-    private func notify(_ ids: [SubscriptionID], _ change: JobChange) {
-        deliver(.event(JobEvent(change, inlineResult: engine.limits.inlineResult)), to: ids)
-    }
-
     func deliver(_ update: JobUpdate, to ids: [SubscriptionID]) {
-        for id in ids where subscribers[id]?(update) == false { unsubscribe(id) }
-    }
-
-    /// Ends a subscription; its subscriber is not retained any more.
-    func unsubscribe(_ id: SubscriptionID) {
-        if subscribers.removeValue(forKey: id) != nil { feed(.unsubscribe(id)) }
+        for id in ids { subscribers[id]?(update) }
     }
 
     // MARK: - Files

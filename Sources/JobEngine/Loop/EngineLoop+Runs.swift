@@ -227,8 +227,10 @@ extension EngineLoop {
         context.saveCheckpoint = { checkpoint in save { .checkpoint(checkpoint?.utf8, $0) } }
         context.recordDownload = { path, download in save { .download(path: path, download.utf8, $0) } }
         context.lastDownload = { path in
-            engine.reading(for: owner) { (reader) throws(StoreError) in
-                try reader.download(to: path).map(JSON.init(stored:))
+            Deferred {
+                try await engine.blocking(for: owner) { () throws(StoreError) in
+                    try engine.reader.download(to: path).map(JSON.init(stored:))
+                }
             }
         }
         context.groups = job.groups
@@ -243,7 +245,11 @@ extension EngineLoop {
         context.checkpoint = transfer.checkpoint
         context.connections = max(1, run.live.permits)
         context.unfinishedTransfers = { limit in
-            engine.reading(for: owner) { (reader) throws(StoreError) in try reader.unfinishedTransfers(limit: limit) }
+            Deferred {
+                try await engine.blocking(for: owner) { () throws(StoreError) in
+                    try engine.reader.unfinishedTransfers(limit: limit)
+                }
+            }
         }
         context.reportRefusal = { error in engine.inbox.put(.input(.run(id, .refused(error))), of: owner) }
         context.countsIn = { unit in update { $0.unit = unit } }
@@ -253,15 +259,6 @@ extension EngineLoop {
 }
 
 extension Engine {
-    /// Reads for a source, on a thread for files.
-    fileprivate func reading<Value: Sendable>(
-        for owner: UInt32, _ body: @escaping @Sendable (any JobReader) throws(StoreError) -> Value
-    ) -> Deferred<Value, any Error> {
-        Deferred { [self] in
-            try await blocking(for: owner) { [reader] () throws(StoreError) in try body(reader) }
-        }
-    }
-
     /// Does a part of a run that reads or writes rows and files, on a thread for files if it `blocks`. If an obstacle is that the
     /// database is away, it is done again each second, unless the run is to stop: nothing is wrong with the job, and some
     /// sources cannot be repeated.

@@ -41,5 +41,5 @@ package enum JobUpdate: Sendable {
     case missed
 }
 
-/// Receives an update on the engine's thread; must return quickly. Returns false once its client is gone for good.
-package typealias JobSubscriber = @Sendable (JobUpdate) -> Bool
+/// Receives an update on the engine's thread; must return quickly.
+package typealias JobSubscriber = @Sendable (JobUpdate) -> Void

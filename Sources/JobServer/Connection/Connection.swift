@@ -35,7 +35,7 @@ final class Connection: Sendable {
         /// Whether a call has arrived.
         var hasBegun = false
         /// The copy of the stored state that the client reads.
-        var backup: StateBackup?
+        var backup: BlobReference?
     }
 
     init(peer: Peer, engine: Engine, server: ServerState, budget: UserBudget, channel: any Channel) {
@@ -70,7 +70,7 @@ final class Connection: Sendable {
             channel.close(promise: nil)
         }
         try? await channel.close()
-        _ = state.withLock { exchange(&$0.backup, with: nil) }
+        if let last = state.withLock({ exchange(&$0.backup, with: nil) }) { engine.blobs.remove([last]) }
     }
 
     // MARK: - Waiting
@@ -96,7 +96,7 @@ final class Connection: Sendable {
         _ call: Call, jobs: Int, timeout: Double? = nil, _ body: @escaping @Sendable (Int64) async throws -> [UInt8]
     ) throws(ProtocolError) {
         // A wait begun after the others were ended would never end.
-        if isShuttingDown { throw Self.shuttingDown }
+        if isShuttingDown { throw ProtocolError.stopping }
         let id = engine.nextID()
         // Only the id waits, and not the rest of the line, which may be a long batch.
         let request = Request(id: call.request.id, method: call.request.method, params: [:])
@@ -146,7 +146,7 @@ final class Connection: Sendable {
             state.isShuttingDown = true
             return Array(state.waits.keys)
         }
-        for id in waits { endWait(id, .failure(Self.shuttingDown)) }
+        for id in waits { endWait(id, .failure(ProtocolError.stopping)) }
         changed()
     }
 
@@ -164,7 +164,4 @@ final class Connection: Sendable {
     }
 
     var isShuttingDown: Bool { state.withLock(\.isShuttingDown) }
-
-    static let shuttingDown = ProtocolError(
-        .shuttingDown, "The daemon is shutting down; ask again when it is back.")
 }

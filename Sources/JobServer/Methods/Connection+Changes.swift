@@ -111,11 +111,8 @@ extension Connection {
             try await forEach(Self.piece, of: .many(ids)) { piece in
                 for end in try await ends(of: piece, isPatient, id) { counts[end, default: 0] += 1 }
             }
-            func count(_ state: JobState) -> JSON { JSON(counts[state, default: 0]) }
-            let answer: JSON = [
-                "succeeded": count(.succeeded), "failed": count(.failed), "cancelled": count(.cancelled),
-            ]
-            return answer.utf8
+            let states = JobState.allCases.filter(\.isTerminal)
+            return JSON.object(states.reduce(into: [:]) { $0[$1.rawValue] = JSON(counts[$1, default: 0]) }).utf8
         }
     }
 

@@ -28,20 +28,21 @@ extension Connection {
                 .methodNotFound, "The jobs are in PostgreSQL; make backups of its database with pg_dump.")
         }
         guard let offset else {
-            // The last one makes room first; outside of the lock, as closing it may take long.
-            _ = state.withLock { exchange(&$0.backup, with: nil) }
+            // The last one makes room first.
+            if let last = state.withLock({ exchange(&$0.backup, with: nil) }) { engine.blobs.remove([last]) }
             let backup = try await engine.backUp()
             state.withLock { $0.backup = backup }
-            return call.succeed(["size": JSON(backup.size)])
+            return call.succeed(["size": backup.size.json])
         }
         guard let backup = state.withLock(\.backup) else {
             throw ProtocolError(
                 .notFound, "This connection has made no backup; call server.backup without an offset first.")
         }
-        let part = try await engine.blocking(for: caller.uid) { () throws(ProtocolError) in
-            try backup.read(offset: offset, length: length)
+        let bytes = await engine.blocking(for: caller.uid) { [blobs = engine.blobs] in
+            try? blobs.read(backup, offset: offset, length: length)
         }
-        call.succeed(part, at: offset)
+        guard let bytes else { throw ProtocolError(.storage, "The backup cannot be read; make another one.") }
+        call.succeed(bytes, of: Int(backup.size), at: offset)
     }
 
     // MARK: - Output of programs
@@ -131,13 +132,11 @@ extension Lookup {
         let length = try call.piece(params)
         switch try result(of: id) {
         case .inline(let bytes):
-            let part = ResultPart(of: bytes.count, offset: offset, length: length) { count, offset in
-                Array(bytes[Int(offset)...].prefix(count))
-            }
-            call.succeed(part, at: offset)
+            call.succeed(Array(bytes.dropFirst(offset).prefix(length)), of: bytes.count, at: offset)
         case .file(let blob):
             do throws(StoreError) {
-                call.succeed(try engine.blobs.read(blob, offset: offset, length: length), at: offset)
+                let bytes = try engine.blobs.read(blob, offset: offset, length: length)
+                call.succeed(bytes, of: Int(blob.size), at: offset)
             } catch {
                 // The job may have been removed since.
                 _ = try job(id)
@@ -157,10 +156,10 @@ extension Call {
         return piece
     }
 
-    fileprivate func succeed(_ part: ResultPart, at offset: Int) {
+    fileprivate func succeed(_ bytes: [UInt8], of size: Int, at offset: Int) {
         succeed([
-            "data": .string(Base64.encode(part.bytes)), "offset": JSON(offset), "size": JSON(part.size),
-            "eof": .bool(offset >= part.size - part.bytes.count),
+            "data": .string(Base64.encode(bytes)), "offset": JSON(offset), "size": JSON(size),
+            "eof": .bool(offset >= size - bytes.count),
         ])
     }
 }

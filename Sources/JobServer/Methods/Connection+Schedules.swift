@@ -122,16 +122,15 @@ extension MemberReader {
         return ScheduleKey(owner: try owner() ?? caller.uid, name: name)
     }
 
-    /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec.
+    /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec as it was given.
     fileprivate func newSchedule(of caller: Caller) throws(SpecError) -> (NewSchedule, spec: JSON) {
         let key = try schedule(of: caller)
         guard let spec = value("spec") else { throw missing("spec") }
-        let text = spec.utf8
         let schedule = Schedule(
             key: key, timing: try timing(), catchUp: try choice("catchUp") ?? .last,
             overlap: try choice("overlap") ?? .skip, isSuspended: try flag("suspended") ?? false,
-            setAt: Timestamp(milliseconds: 0), specSize: text.count)
-        return (NewSchedule(schedule, spec: text), spec)
+            setAt: Timestamp(milliseconds: 0), specSize: 0)
+        return (NewSchedule(schedule, spec: []), spec)
     }
 
     private func timing() throws(SpecError) -> ScheduleTiming {

@@ -65,7 +65,6 @@ extension Connection {
             if case .missed = update {} else if !isAdminByGroup || caller.isAdmin { return watch.receive(update) }
             // The client reads what it has missed, or what it still may see, once it is connected again.
             channel.close(promise: nil)
-            return false
         }
         return watch
     }

@@ -244,7 +244,7 @@ extension Connection {
     func look<Value: Sendable>(
         _ body: @escaping @Sendable (Lookup) throws -> Value
     ) async throws -> Value {
-        if outbox.isClosed { throw Self.shuttingDown }
+        if outbox.isClosed { throw ProtocolError.stopping }
         let charge = BudgetCharge(work: Self.bytesPerLook, in: budget)
         defer { withExtendedLifetime(charge) {} }
         return try await engine.blocking(for: peer.uid) { [self] in try body(Lookup(self)) }

@@ -129,7 +129,6 @@ final class Outbox: Sendable {
 
     /// Sends an answer without its line end.
     func send(answer: [UInt8]) {
-        if isClosed { return }
         add { lines in
             lines.writeBytes(answer)
             lines.writeInteger(UInt8(ascii: "\n"))

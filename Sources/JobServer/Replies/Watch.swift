@@ -45,9 +45,7 @@ final class Watch: Sendable {
         }
     }
 
-    /// Takes in an update; returns false once the watch has ended or its client is gone.
-    @discardableResult
-    func receive(_ update: JobUpdate) -> Bool {
+    func receive(_ update: JobUpdate) {
         change { state in
             switch update {
             case .progress(let batch): return state.progress.add(batch)
@@ -67,9 +65,8 @@ final class Watch: Sendable {
         }
     }
 
-    @discardableResult
-    private func change(_ body: (inout State) -> Void) -> Bool {
-        guard let limit = outbox.limit else { return false }
+    private func change(_ body: (inout State) -> Void) {
+        guard let limit = outbox.limit else { return }
         let result = state.withLock { state -> (isSettled: Bool, fits: Bool)? in
             if state.hasEnded { return nil }
             let hadProgress = state.hasProgress
@@ -77,10 +74,9 @@ final class Watch: Sendable {
             if !hadProgress, state.hasProgress { outbox.enqueue(self) }
             return (state.isSettled, state.fits(within: limit))
         }
-        guard let (isSettled, fits) = result else { return false }
+        guard let (isSettled, fits) = result else { return }
         if fits { outbox.flush() } else { outbox.overflow() }
         if isSettled { settled(self) }
-        return fits
     }
 
     /// Passes on what the answer does not show.
