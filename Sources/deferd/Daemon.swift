@@ -1,4 +1,5 @@
 import DataSources
+import Dispatch
 import FoundationEssentials
 import Glibc
 import JobCore
@@ -91,6 +92,8 @@ struct Daemon {
         }
         let isClean = await engine.stop()
         store.close(isClean: isClean)
+        // No copy of the state is being made any more.
+        engine.blobs.removals.sync {}
         logger.notice(
             isClean
                 ? "deferd has stopped; every job is stored."
