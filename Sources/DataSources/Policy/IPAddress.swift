@@ -20,15 +20,14 @@ package struct IPAddress: Sendable, Hashable {
     package init?(_ text: some StringProtocol) {
         // The system's functions end at a NUL, and inet_aton at a space.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+        let text = String(text)
         let isVersion4 = !text.utf8.contains(UInt8(ascii: ":"))
         var value = SIMD16<UInt8>(repeating: 0)
         // Into bytes, as NIO includes the same C headers and the compiler may take `in_addr` for that of NIO's module.
-        let isRead = text.withCString { text in
-            withUnsafeMutableBytes(of: &value) { bytes in
-                isVersion4
-                    ? inet_aton(text, bytes.baseAddress?.assumingMemoryBound(to: in_addr.self)) != 0
-                    : inet_pton(AF_INET6, text, bytes.baseAddress) == 1
-            }
+        let isRead = withUnsafeMutableBytes(of: &value) { bytes in
+            isVersion4
+                ? inet_aton(text, bytes.baseAddress?.assumingMemoryBound(to: in_addr.self)) != 0
+                : inet_pton(AF_INET6, text, bytes.baseAddress) == 1
         }
         guard isRead else { return nil }
         self.value = value
@@ -69,11 +68,11 @@ package struct IPAddress: Sendable, Hashable {
 extension IPAddress: CustomStringConvertible {
     /// The usual form: inet_ntop(3).
     package var description: String {
-        if isVersion4 { return "\(value[0]).\(value[1]).\(value[2]).\(value[3])" }
         var text = [UInt8](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let isWritten = text.withUnsafeMutableBytes { text in
             inet_ntop(
-                AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self), socklen_t(text.count)) != nil
+                isVersion4 ? AF_INET : AF_INET6, bytes, text.baseAddress?.assumingMemoryBound(to: CChar.self),
+                socklen_t(text.count)) != nil
         }
         return isWritten ? String(decoding: text.prefix { $0 != 0 }, as: UTF8.self) : ""
     }

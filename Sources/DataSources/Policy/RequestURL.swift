@@ -135,7 +135,6 @@ package struct RequestURL: Sendable, Hashable {
     /// Path and query without fragment, with everything encoded that a request line may not contain.
     private static func target(_ text: Bytes) -> String {
         let source = text.prefix { $0 != UInt8(ascii: "#") }
-        if source.first == 0x2F, source.allSatisfy({ isPlain($0) && $0 != 0x25 }) { return self.text(source) }
         var bytes: [UInt8] = source.first == UInt8(ascii: "/") ? [] : [UInt8(ascii: "/")]
         bytes.reserveCapacity(source.count + 1)
         for index in source.startIndex..<source.endIndex {

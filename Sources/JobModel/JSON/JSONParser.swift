@@ -308,7 +308,7 @@ package struct JSONParser {
     }
 
     private func check(_ text: String, at offset: Int) throws(JSONSyntaxError) {
-        guard boundsCombining, text.utf8.count > String.mostCombining, text.combinesTooMuch else { return }
+        guard boundsCombining, text.combinesTooMuch else { return }
         throw JSONSyntaxError(
             "a string has more than \(String.mostCombining) combining characters in a row", at: offset)
     }

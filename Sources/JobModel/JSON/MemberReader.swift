@@ -14,23 +14,18 @@ package struct MemberReader {
     package let object: JSONObject
     package let pointer: JSONPointer
     package let mode: Mode
-    /// The lengths of the members' names, a bit each: nearly all members that a spec can have are not there.
-    private let lengths: UInt64
 
     package init(_ json: JSON, at pointer: JSONPointer, mode: Mode = .literal) throws(SpecError) {
         guard let object = json.object else {
             throw SpecError(pointer, "This must be an object, not \(json.typeName).")
         }
-        self.init(object, at: pointer, mode)
+        self.object = object
+        self.pointer = pointer
+        self.mode = mode
     }
 
     /// Reads the params of a call.
-    package init(_ object: JSONObject, at pointer: JSONPointer = JSONPointer(), _ mode: Mode = .literal) {
-        (self.object, self.pointer, self.mode) = (object, pointer, mode)
-        lengths = object.members.reduce(0) { $0 | Self.bit(of: $1.name) }
-    }
-
-    private static func bit(of name: String) -> UInt64 { 1 << UInt64(name.utf8.count & 63) }
+    package init(_ params: JSONObject) { (object, pointer, mode) = (params, JSONPointer(), .literal) }
 
     package func pointer(to name: String) -> JSONPointer { pointer.appending(name) }
 
@@ -50,7 +45,7 @@ package struct MemberReader {
 
     /// Returns the member's value, or nil if it is omitted or null.
     package func value(_ name: String) -> JSON? {
-        guard lengths & Self.bit(of: name) != 0, let value = object[name], !value.isNull else { return nil }
+        guard let value = object[name], !value.isNull else { return nil }
         return value
     }
 
@@ -61,7 +56,7 @@ package struct MemberReader {
     }
 
     /// Returns whether the member's value is unknown until its expressions are expanded.
-    package func isOpen(_ name: String) -> Bool { value(name).map(isOpen) ?? false }
+    package func isOpen(_ name: String) -> Bool { object[name].map(isOpen) ?? false }
 
     private func isOpen(_ value: JSON) -> Bool {
         guard mode == .template, case .string(let text) = value else { return false }

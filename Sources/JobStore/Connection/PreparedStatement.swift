@@ -79,11 +79,8 @@ extension PreparedStatement: Bindings {
     }
 
     package func bind(_ text: String?, at index: Int32) {
-        guard var text else { return }
-        text.withUTF8 { utf8 in
-            let start = UnsafeRawPointer(utf8.baseAddress)?.assumingMemoryBound(to: CChar.self)
-            sqlite3_bind_text64(pointer, index, start, UInt64(utf8.count), Self.copied, UInt8(SQLITE_UTF8))
-        }
+        guard let text else { return }
+        sqlite3_bind_text64(pointer, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
     }
 
     package func bind(_ bytes: [UInt8]?, at index: Int32) {
