@@ -92,7 +92,7 @@ struct Daemon {
         }
         let isClean = await engine.stop()
         store.close(isClean: isClean)
-        // No copy of the state is being made any more.
+        // This does not wait for a copy of the state: closing the store has ended it.
         engine.blobs.removals.sync {}
         logger.notice(
             isClean

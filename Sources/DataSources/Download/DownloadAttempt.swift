@@ -175,7 +175,8 @@ final class DownloadAttempt: Sendable {
     /// The result if this job wrote the file, but the result was not stored, as the daemon ended or the attempt was given
     /// up. A retry by hand downloads it again.
     private func resultOfEarlierRun(_ path: DownloadPath, in directory: OpenFile) async -> JSON? {
-        guard spec.exists != .replace, spec.exists != .validate else { return nil }
+        let isAgain = context.restarts > 0 || context.attempt > 1
+        guard isAgain, spec.exists != .replace, spec.exists != .validate else { return nil }
         for count in 0...(spec.exists == .rename ? 8 : 0) {
             let name = path.alternative(count)
             let status = await transfer.userFiles.run { [files = transfer.files] in

@@ -39,7 +39,7 @@ package struct Quotas {
         all.add(jobs, bytes, key.state)
     }
 
-    /// Counts a new job.
+    /// Counts a job as it is stored now; one that changes is removed as it was before.
     mutating func add(_ job: JobRow) { add(1, job.size, of: job) }
     mutating func remove(_ job: JobRow) { add(-1, -job.size, of: job) }
 

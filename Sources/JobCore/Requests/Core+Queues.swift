@@ -4,7 +4,7 @@ package import JobModel
 extension Core {
     /// Returns whether the configuration or an administrator created a queue.
     /// A queue removed from the configuration only runs the jobs that it has.
-    private func isMade(_ name: String) -> Bool {
+    private func isDefined(_ name: String) -> Bool {
         configured(name) != nil || agenda.storedQueues[name]?.concurrency != nil
     }
 
@@ -47,7 +47,7 @@ extension Core {
         scheduler = Scheduler(
             perHost: settings.perHost, perHostAndUser: settings.perHostAndUser, keeping: scheduler)
         agenda.storedQueues = try round.transaction.queues()
-        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) where isMade(name) {
+        for name in Set(settings.queues.map(\.name)).union(agenda.storedQueues.keys) where isDefined(name) {
             openQueue(name)
         }
         // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
@@ -67,7 +67,7 @@ extension Core {
     func openQueue(_ name: String) {
         let configured = configured(name) ?? QueueSettings(name: name, concurrency: 1)
         let queue = agenda.storedQueues[name]?.applied(to: configured) ?? configured
-        scheduler.open(queue, perUser: settings.perUser(queue), takesJobs: isMade(name))
+        scheduler.open(queue, perUser: settings.perUser(queue), takesJobs: isDefined(name))
     }
 
     /// Publishes the current queues.

@@ -122,7 +122,7 @@ extension MemberReader {
         return ScheduleKey(owner: try owner() ?? caller.uid, name: name)
     }
 
-    /// The members of `schedule.set`: a schedule without the rules of its zone and its queues, and its spec as it was given.
+    /// The members of `schedule.set`: a schedule without its spec, its queues and the rules of its zone, and the spec as given.
     fileprivate func newSchedule(of caller: Caller) throws(SpecError) -> (NewSchedule, spec: JSON) {
         let key = try schedule(of: caller)
         guard let spec = value("spec") else { throw missing("spec") }

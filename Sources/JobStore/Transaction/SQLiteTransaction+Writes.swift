@@ -55,7 +55,7 @@ extension SQLiteTransaction {
         guard try updateJob.run() else {
             throw connection.failed(StoreError(.write, "Job \(row.id) is to be changed, but is not there."))
         }
-        // Until it is deleted. A file that it no longer needs is remembered as long; that only keeps a sweep from removing it.
+        // The job keeps its files until it is deleted. One that it needs no longer is only kept from a sweep.
         for blob in row.references { try keep(blob, of: row.id, link: JobColumns.ownRow) }
     }
 

@@ -49,6 +49,7 @@ import Testing
                     "{\"source\":{\"type\":\"value\",\"value\":1},\"tags\":[\"night\"]}\n", to: "jobs.jsonl")
                 try directory.write("source: {type: value, value: 1}\n", to: "job.yaml")
                 for _ in 1...13 { _ = try await wire.wait(try await wire.submit(ProgramTests.shell("echo done"))) }
+                // The example of `upload` sends the file that the one of `download` has brought.
                 let held = try await wire.submit(.value(1, ["held": true]))
                 let programs = URL(filePath: BuiltProgram.deferctl).deletingLastPathComponent().path
                 for example in examples {

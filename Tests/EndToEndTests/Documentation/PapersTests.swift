@@ -66,7 +66,7 @@ import Testing
                 case ")", "]", "}", ">": depth -= 1
                 case ",": isLabel = depth == 1
                 case _ where isLabel && (character.isLetter || character == "_"): name.append(character)
-                case _ where isLabel && !character.isWhitespace || isLabel && (last.isLetter || last == "_"):
+                case _ where isLabel && name.last != "(" && name.last != ":":
                     name += ":"
                     isLabel = false
                 default: break
