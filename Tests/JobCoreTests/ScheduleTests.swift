@@ -28,7 +28,8 @@ import Testing
             var reader = JobSpecReader.ofStored()
             let made = try reader.scheduled(spec, by: key, at: preparation.time, hasKey: true)
             let job = NewJob(
-                terms: NewJob.Terms(made, host: nil), document: .spec(made.text ?? spec.utf8), digest: 1)
+                terms: NewJob.Terms(made, host: nil), document: .spec(made.text ?? spec.utf8), digest: 1,
+                uploads: false)
             if handled == 1 {
                 // The room ends while the job is made, so it is made again.
                 driver.send(.room(shortage: "The disk is full."), .prepared(preparation, .success(job)))

@@ -38,8 +38,7 @@ package final class NewJob: Sendable {
 
     package init(
         terms: Terms, document: NewJobRow.Document, digest: UInt64 = 0, immediate: Carried? = nil,
-        queues: [NamedQueue] = [], jobs: [NamedJob] = [], uploads: Bool = false,
-        subscription: SubscriptionID? = nil
+        queues: [NamedQueue] = [], jobs: [NamedJob] = [], uploads: Bool, subscription: SubscriptionID? = nil
     ) {
         self.terms = terms
         self.document = document

@@ -209,7 +209,8 @@ final class CoreDriver {
         let text = spec.text ?? json.utf8
         return NewJob(
             terms: NewJob.Terms(spec, host: host), document: .spec(text),
-            digest: UInt64(bitPattern: Int64(json.description.count)), jobs: reader.jobs, subscription: watch)
+            digest: UInt64(bitPattern: Int64(json.description.count)), jobs: reader.jobs,
+            uploads: reader.uploads, subscription: watch)
     }
 
     func row(_ job: JobID) throws -> JobRow {

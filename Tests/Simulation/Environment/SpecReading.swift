@@ -68,7 +68,7 @@ enum SpecReading {
         return NewJob(
             terms: NewJob.Terms(spec, host: host(of: spec)), document: .spec(text),
             digest: spec.terms.key == nil ? 0 : digest(text), immediate: immediate, jobs: reader.jobs,
-            subscription: subscription)
+            uploads: reader.uploads, subscription: subscription)
     }
 
     private static func digest(_ text: [UInt8]) -> UInt64 {

@@ -320,7 +320,8 @@ extension World {
             spec, by: preparation.key, at: preparation.time, hasKey: preparation.request == nil)
         guard let made, let text = made.text else { return fail(0, "A schedule's spec cannot be read.") }
         let job = NewJob(
-            terms: NewJob.Terms(made, host: SpecReading.host(of: made)), document: .spec(text), digest: 1)
+            terms: NewJob.Terms(made, host: SpecReading.host(of: made)), document: .spec(text), digest: 1,
+            uploads: reader.uploads)
         feed(.prepared(preparation, .success(job)))
     }
 
