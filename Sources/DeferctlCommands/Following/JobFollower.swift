@@ -6,6 +6,9 @@ struct JobFollower: Sendable {
     /// The pause between two progress events of a job, in seconds.
     var interval: Double?
     var showsChildren = false
+    /// Reads jobs to show too, which a watch does not tell of, as they ended before it. It is called once the watch is there,
+    /// so that no end is missed.
+    var endedBefore: @Sendable (JobClient) async throws -> [JobSnapshot] = { _ in [] }
     let show: @Sendable (JobEvent, JobClient) async throws -> Void
 
     /// The maximum number of jobs in a watch.
@@ -47,7 +50,7 @@ struct JobFollower: Sendable {
         _ goesOn: (JobEvent) -> Bool
     ) async throws {
         let watch = try await client.watch(selection, interval: interval, children: showsChildren)
-        var jobs = watch.jobs
+        var jobs = try await endedBefore(client) + watch.jobs
         // The watch does not cover jobs that ended while the daemon was away.
         for job in unfinished.subtracting(jobs.map(\.id)).sorted() {
             do throws(JobClientError) { jobs.append(try await client.get(job)) } catch {

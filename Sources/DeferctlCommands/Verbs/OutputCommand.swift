@@ -41,10 +41,9 @@ struct OutputCommand: DaemonCommand {
                 try await printer.read(writing, from: client)
                 return .ok
             }
-            // The watch does not tell of children that ended before it.
-            try await printer.read(writing.filter { $0.isFinished && !jobs.contains($0.id) }, from: client)
             let follower = JobFollower(
                 connection: invocation.connection, interval: 0.05, showsChildren: true,
+                endedBefore: { try await writingJobs($0).jobs.filter(\.isFinished) },
                 show: { try await printer.receive($0, from: $1) })
             let ending = try await follower.follow(jobs, with: client)
             // The daemon may have closed this connection.

@@ -167,6 +167,30 @@ import Testing
         }
     }
 
+    @Test func outputOfAList_hasThatOfChildren_ofWhichNoWatchTells() async throws {
+        try await Household.with { household in
+            var (daemon, wire) = try await household.serve(flags: Self.user)
+            let gate = daemon.directory.path + "/gate"
+            try #require(mkfifo(gate, 0o600) == 0)
+            let jobs: JSON = [ProgramTests.shell("cat '\(gate)'; echo last"), ProgramTests.shell("echo first")]
+            let job = try await wire.submit(["source": ["type": "list", "jobs": jobs], "delay": 1000])
+            let follower = try ChildProcess(
+                [BuiltProgram.deferctl, "--socket", daemon.socket, "output", "-f", "\(job)"])
+            try await wire.eventually { $0["watches"] == 1 }
+            follower.send(signal: SIGSTOP)
+            try await daemon.crash()
+            (daemon, wire) = try await household.serve(flags: Self.user)
+            _ = try await wire.call("job.release", .job(job))
+            try await wire.eventually { $0["totals"]?["succeeded"] == 1 }
+            follower.send(signal: SIGCONT)
+            try await follower.line(containing: "3 first")
+            try Data("-\n".utf8).write(to: URL(filePath: gate))
+            #expect(try await follower.end() == .code(0))
+            #expect(follower.outputText == "3 first\n2 -\n2 last\n")
+            try await daemon.stop()
+        }
+    }
+
     @Test(.enabled(if: Tmux.isThere, Tmux.whyNot)) func lastLine_isShownOfWhatRuns() async throws {
         try await Daemon.run(flags: Self.user) { daemon, wire in
             for name in ["one", "two"] {
