@@ -5,8 +5,8 @@ import JobModel
 ///
 /// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
 /// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
-/// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that the
-/// query compares with a constant, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have
+/// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that are
+/// tested, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have
 /// everything that no query asks for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. Only a
 /// copy has parts of blobs. The columns of the key come first in a table without row ids, as the integrity check of SQLite
 /// 3.40 mistakes one column for another otherwise.
@@ -59,11 +59,10 @@ enum Schema {
             host TEXT, run_life INTEGER, due INTEGER, not_before INTEGER, deadline INTEGER, finished_at INTEGER,
             life BLOB NOT NULL, carried BLOB, text BLOB
         ) STRICT;
-        CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source, parent, removing)
-            WHERE parent IS NULL AND removing = 0;
-        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host, state, waiting, removing)
+        CREATE INDEX jobs_listed ON jobs (owner, state, id, queue, source) WHERE parent IS NULL AND removing = 0;
+        CREATE INDEX jobs_ready ON jobs (queue, owner, priority DESC, id, host)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
-        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, state, waiting, removing, priority DESC)
+        CREATE INDEX jobs_ready_by_host ON jobs (queue, owner, host, priority DESC)
             WHERE state = 1 AND waiting = 0 AND removing = 0;
         CREATE INDEX jobs_due ON jobs (due) WHERE state < 4 AND due IS NOT NULL AND removing = 0;
         CREATE INDEX jobs_due_by_wall ON jobs (not_before)

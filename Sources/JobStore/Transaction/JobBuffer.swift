@@ -8,15 +8,17 @@ package struct JobBuffer {
 
     /// A class, as moving a row costs as much as finding it.
     package final class Entry {
-        package fileprivate(set) var row: JobRow
+        package var row: JobRow
         package fileprivate(set) var change: Change
         /// Whether its change may concern clients or runs of other nodes.
         package fileprivate(set) var isNews = true
         /// Of a job that is not in the database yet.
         package fileprivate(set) var document: NewJobRow.Document?
-        package fileprivate(set) var digest: UInt64 = 0
+        package let digest: UInt64
 
-        fileprivate init(_ row: JobRow, _ change: Change) { (self.row, self.change) = (row, change) }
+        fileprivate init(_ row: JobRow, _ change: Change, _ document: NewJobRow.Document? = nil, digest: UInt64 = 0) {
+            (self.row, self.change, self.document, self.digest) = (row, change, document, digest)
+        }
     }
 
     package init() {}
@@ -37,8 +39,8 @@ package struct JobBuffer {
     package mutating func keep(_ row: JobRow) { entries[row.id] = Entry(row, .none) }
 
     package mutating func insert(_ new: NewJobRow, as id: JobID) {
-        let entry = Entry(new.row, .insert)
-        (entry.row.id, entry.document, entry.digest) = (id, new.document, new.digest)
+        let entry = Entry(new.row, .insert, new.document, digest: new.digest)
+        entry.row.id = id
         if let key = new.row.key { keys[.key(owner: new.row.owner, key)] = id }
         entries[id] = entry
         changed.append(entry)

@@ -29,7 +29,7 @@ extension SQLiteTransaction {
         }
         var times = found.first ?? DueTimes()
         for owner in try finishedOwners() {
-            let select = "SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished) AND owner = ?1"
+            let select = "SELECT min(finished_at) FROM \(jobs("jobs_finished")) WHERE \(Self.isFinished) AND owner = ?1"
             let end = try rows(select, [owner], atMost: 1) { $0.time(0) }.first
             times.firstEnd = [times.firstEnd, end].compactMap(\.self).min()
         }
