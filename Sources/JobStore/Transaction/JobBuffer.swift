@@ -12,8 +12,8 @@ package struct JobBuffer {
         package fileprivate(set) var change: Change
         /// Whether its change may concern clients or runs of other nodes.
         package fileprivate(set) var isNews = true
-        /// Of a job that is not in the database yet.
-        package fileprivate(set) var document: NewJobRow.Document?
+        /// Of a job that is not in the database yet, or as it was read.
+        package var document: NewJobRow.Document?
         package let digest: UInt64
 
         fileprivate init(_ row: JobRow, _ change: Change, _ document: NewJobRow.Document? = nil, digest: UInt64 = 0) {
@@ -71,7 +71,7 @@ package struct JobBuffer {
             return
         }
         if entry.change == .none { changed.append(entry) }
-        (entry.change, entry.isNews) = (.delete, true)
+        (entry.change, entry.isNews, entry.document) = (.delete, true, nil)
     }
 
     /// What is here is in the database.
@@ -79,7 +79,6 @@ package struct JobBuffer {
         for entry in changed {
             if entry.change == .delete { entries[entry.row.id] = nil }
             entry.change = .none
-            entry.document = nil
         }
         changed.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)

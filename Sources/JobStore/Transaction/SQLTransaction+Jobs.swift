@@ -3,11 +3,13 @@ package import JobModel
 extension SQLTransaction {
     package func document(of job: JobID) throws(StoreError) -> NewJobRow.Document? {
         try check()
-        if let entry = jobs.entries[job], entry.change == .insert || entry.change == .delete { return entry.document }
+        let entry = jobs.entries[job]
+        if let entry, entry.document != nil || entry.change == .delete { return entry.document }
         let select = "SELECT \(Self.document) FROM jobs WHERE id = ?1"
         let found = try rows(select, [job], atMost: 1, named: { _ in "The spec of job \(job)" }) {
             row throws(DamagedRow) in try NewJobRow.Document(row, at: 0)
         }
+        entry?.document = found.first
         return found.first
     }
 
