@@ -256,12 +256,31 @@ import Testing
             settings.deadline = .some(deadline)
             driver.ask(.change(list, .set(settings)))
             driver.advance(by: 5)
+            #expect(driver.cancelled.isEmpty)
+            driver.advance(by: 3)
             #expect(driver.cancelled.count == 1, "the child with a deadline of its own")
             #expect(try driver.row(list).state == .running && driver.live.count == 4)
             if deadline == nil { continue }
-            driver.advance(by: 55)
+            driver.advance(by: 52)
             #expect(driver.cancelled.count == 4)
         }
+    }
+
+    @Test func children_areStoppedWithTheirParent_whateverTheirDeadlines() throws {
+        let driver = try CoreDriver()
+        let inner: JSON = ["source": ["type": "list", "jobs": [url.with(["deadline": 8])]], "deadline": 6]
+        let jobs: JSON = [inner, url.with(["deadline": 8])]
+        let list = try driver.submit(["source": ["type": "list", "jobs": jobs], "deadline": 5])
+        let child = try #require(driver.live.values.map(\.job).max())
+        var settings = JobSettings()
+        settings.deadline = .some(20)
+        driver.ask(.change(child, .set(settings)))
+        #expect(driver.live.count == 2)
+        driver.advance(by: 5)
+        #expect(driver.cancelled.count == 2)
+        for job in driver.live.values.map(\.job) { try driver.fail(job, JobRow.Stop.cancelled.error) }
+        #expect(try driver.row(list).carried?.error?.kind == .deadline)
+        for job in list...child { #expect(try driver.row(job).state.isTerminal) }
     }
 
     @Test func watchOfATag_forgetsJobs_thatLoseIt() throws {

@@ -86,8 +86,7 @@ extension JobRow {
         (host, node) = (terms.host, terms.node)
         notifies = terms.notifies
         if terms.isHeld { state = .held } else { start(terms.start, at: now) }
-        let own = terms.lasting.plan.deadline.map { now.steady(after: $0) }
-        // A child cannot outlive its parent.
-        self.deadline = [own, deadline].compactMap(\.self).min()
+        // It may be later than its parent's, which may be extended: a stopped parent stops its children.
+        self.deadline = terms.lasting.plan.deadline.map { now.steady(after: $0) } ?? deadline
     }
 }

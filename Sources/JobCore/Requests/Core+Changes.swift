@@ -199,8 +199,7 @@ extension Core {
         // One that is being stopped has no deadline any more.
         if let deadline = settings.deadline, row.stop == nil {
             let above = try old.parent.map { (parent) throws(StoreError) in try round.transaction.job(parent.job) }
-            let times = [deadline.map { round.now.steady(after: $0) }, above??.deadline]
-            row.deadline = times.compactMap(\.self).min()
+            row.deadline = deadline.map { round.now.steady(after: $0) } ?? above??.deadline
         }
         row.rate = settings.rate ?? old.rate
         row.notifies = settings.notifies ?? old.notifies

@@ -20,8 +20,8 @@ import Testing
         #expect(later.due == nil, "the time of day decides")
     }
 
-    /// The job's own deadline, its parent's, and the effective one, in seconds.
-    @Test(arguments: [[nil, nil, nil], [10, nil, 10], [10, 3, 3], [10, 30, 10], [nil, 3, 3]] as [[Double?]])
+    /// The job's own deadline, its parent's, and that of its row, in seconds.
+    @Test(arguments: [[nil, nil, nil], [10, nil, 10], [10, 3, 10], [10, 30, 10], [nil, 3, 3]] as [[Double?]])
     func deadline_countsFromSubmission_orIsTheParents(_ deadlines: [Double?]) throws {
         func steady(_ seconds: Double?) -> SteadyTime? { seconds.map { CoreMoment.after($0).steady } }
         let own = deadlines[0].map { #","deadline":\#($0)"# } ?? ""
