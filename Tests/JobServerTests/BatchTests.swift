@@ -68,6 +68,24 @@ import Testing
             ])
     }
 
+    /// However long its id is, an answer that may not wait for the client closes no connection.
+    @Test(arguments: [1, 4096]) func answer_isRefused_ifItIsLongerThanWhatMayWait(idSize: Int) throws {
+        let limit = 1 << 16
+        let hasClosed = Count()
+        let outbox = Outbox(limit: limit) { hasClosed.add() }
+        let id = JSON.string(String(repeating: "i", count: idSize))
+        let call = Call(
+            request: Request(id: id, method: "m", params: [:]), batch: nil, charge: BudgetCharge(work: 0, in: budget),
+            outbox: outbox)
+        let rest = Answer.success(id: id, result: []).count
+        for size in [limit - 1, limit, limit + idSize, limit + 2 * idSize] {
+            call.succeed(text: Array(repeating: UInt8(ascii: "1"), count: size - rest))
+            let line = try #require(outbox.allLines().first)
+            #expect(size < limit ? line.utf8.count == size : line.contains("\"error\""), "\(size)")
+        }
+        #expect(hasClosed.now == 0)
+    }
+
     @Test func batchOfOneCall_isAnArray() throws {
         try calls([1])[0].succeed(.null)
         #expect(outbox.allLines() == [#"[{"jsonrpc":"2.0","id":1,"result":null}]"#])

@@ -40,7 +40,7 @@ struct Call: Sendable {
     func reply(_ answer: [UInt8]?, _ afterwards: (@Sendable () -> Void)? = nil) {
         var answer = answer
         let longest = outbox.longestAnswer
-        if let id = request.id, let written = answer, written.count > longest + id.size {
+        if let id = request.id, let written = answer, written.count > longest {
             let error = ProtocolError.busy("The answer is longer than \(longest) bytes; ask for less.", retryAfter: 0)
             answer = Answer.failure(id: id, error: error)
         }
