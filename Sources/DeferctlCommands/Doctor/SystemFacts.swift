@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import JobModel
 import Synchronization
@@ -38,7 +39,13 @@ enum Accounts {
 
     static func name(_ owner: JSON) -> String { owner.int.flatMap(uid_t.init(exactly:)).map(userName)?.sanitized ?? "" }
 
-    static func uid(ofUser name: String) -> uid_t? { getpwnam(name)?.pointee.pw_uid }
+    /// The user whose name or number was given.
+    static func uid(_ text: String) throws(ValidationError) -> uid_t {
+        guard let uid = uid_t(text) ?? getpwnam(text)?.pointee.pw_uid else {
+            throw ValidationError("it must be a user's name or number.")
+        }
+        return uid
+    }
 }
 
 /// What systemd says about the daemon's units.

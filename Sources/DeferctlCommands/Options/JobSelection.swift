@@ -32,14 +32,8 @@ struct JobConditions: ParsableArguments {
     var before: WrittenTime?
 
     @Option(
-        help: .value("uid", "Jobs of this user, or of all users; only for administrators."),
-        transform: { text in
-            if text == "all" { return "all" }
-            guard let uid = UInt32(text) ?? Accounts.uid(ofUser: text) else {
-                throw ValidationError("it must be a user's name or number, or all.")
-            }
-            return Int(uid).json
-        })
+        help: .value("user", "Jobs of this user, or, with all, of all users; only for administrators."),
+        transform: { $0 == "all" ? "all" : Int(try Accounts.uid($0)).json })
     var owner: JSON?
 
     func filter(queue: String?, tag: String?, label: String?) -> JobClient.Filter {

@@ -14,7 +14,9 @@ struct ScheduleCommand: AsyncParsableCommand {
 }
 
 struct ScheduleName: ParsableArguments {
-    @Option(help: .value("uid", "The owner of the schedule; only for administrators.")) var owner: UInt32?
+    @Option(help: .value("user", "The owner of the schedule; only for administrators."), transform: Accounts.uid)
+    var owner: UInt32?
+
     @Argument(help: .value("name", "The schedule's name."), completion: LiveCompletion.schedules) var name: String
 }
 

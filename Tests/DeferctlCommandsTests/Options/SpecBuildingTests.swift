@@ -125,6 +125,16 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
         }
     }
 
+    @Test func schedule_isOfTheNamedUser() throws {
+        for user in ["root", "0"] {
+            let command: ScheduleShowCommand = try parsed("schedule", "show", "s", "--owner", user)
+            #expect(command.schedule.owner == 0)
+        }
+        #expect(throws: (any Error).self) {
+            try DeferctlCommand.parseAsRoot(["schedule", "show", "s", "--owner", "no such user"])
+        }
+    }
+
     @Test func fetch_sendsDataAndFiles_andNothingThatWasNotNamed() async throws {
         func source(_ words: String...) async throws -> JSON {
             let words = ["fetch", "https://a/"] + words
