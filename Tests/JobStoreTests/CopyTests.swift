@@ -195,6 +195,27 @@ import Testing
         #expect(try directory.contents() == before)
     }
 
+    @Test(arguments: ["state.db", "50%25 #1?.db"])
+    func verificationLeavesNothingBesideAFile(_ name: String) throws {
+        try SQLiteStore(path: directory.path).close(isClean: true)
+        let file = directory.path + "/" + name
+        try FileManager.default.copyItem(atPath: directory.database, toPath: file)
+        let before = directory.names
+        try expectWhole(file)
+        #expect(directory.names == before)
+    }
+
+    /// The log has rows that the database does not have yet.
+    @Test func verificationReadsTheLogToo() throws {
+        let store = try SQLiteStore(path: directory.path)
+        try StoreUnderTest(store).insert([finished(.null)])
+        let copy = try TemporaryDirectory()
+        for ending in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: directory.database + ending, toPath: copy.database + ending)
+        }
+        #expect(try StateVerification(of: copy.database).jobs == 1)
+    }
+
     @Test func verificationMissesFiles() throws {
         let store = try SQLiteStore(path: directory.path)
         try StoreUnderTest(store).insert([finished(.file(blob(1, 10)))])

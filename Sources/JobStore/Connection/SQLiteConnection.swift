@@ -13,14 +13,14 @@ package final class SQLiteConnection: SQLConnection, @unchecked Sendable {
     /// The first error of the round.
     var firstFailure: StoreError?
 
-    /// Opens the existing database at `path`.
-    init(_ path: String, errors: StoreError.Code, isReadOnly: Bool = false) throws(StoreError) {
+    /// Opens the existing database at `path`, for reading only if `uri` names it too.
+    init(_ path: String, errors: StoreError.Code, uri: String? = nil) throws(StoreError) {
         self.path = path
         self.errors = errors
         var opened: OpaquePointer?
-        let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+        let access = uri == nil ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         // One thread at a time uses a connection, so SQLite needs no lock of its own.
-        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(uri ?? path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard let opened else {
             throw StoreError(errors, SQLiteFailure(code: code, description: "no memory"), database: path)
         }

@@ -38,11 +38,14 @@ package struct StateVerification {
                 "There is no database \(database) to read (\(Errno(rawValue: errno))); name a state directory or a backup.",
                 isLasting: StoreError.isLasting(errno))
         }
-        // SQLite may leave the log and its index, which a connection for reading makes. Without a lock, they may be another's.
-        let made = lock < 0 ? [] : ["-wal", "-shm"].filter { access(database + $0, F_OK) != 0 }
-        defer { for ending in made { unlink(database + ending) } }
+        // SQLite makes the index of a log, and leaves it. Without a lock, it may be another's.
+        let makesIndex = lock >= 0 && access(database + "-shm", F_OK) != 0
+        defer { if makesIndex { unlink(database + "-shm") } }
         do {
-            let connection = try SQLiteConnection(database, errors: .read, isReadOnly: true)
+            // Without a log, it makes nothing if it takes the file to be unchanging.
+            let mode = access(database + "-wal", F_OK) == 0 ? "mode=ro" : "immutable=1"
+            let name = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+            let connection = try SQLiteConnection(database, errors: .read, uri: "file://\(name)?\(mode)")
             try Schema.inspect(connection)
             for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
             try look(connection)
