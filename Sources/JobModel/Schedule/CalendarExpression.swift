@@ -53,7 +53,7 @@ package struct CalendarExpression: Sendable, Hashable {
         followsElapsedTime = words[1].hasPrefix("*")
     }
 
-    private static func words(_ text: String) -> [Substring] { text.split { $0 == " " || $0 == "\t" } }
+    package static func words(_ text: String) -> [Substring] { text.split { $0 == " " || $0 == "\t" } }
 
     /// Returns whether a day of a matching month matches.
     func admits(day: Int, weekday: Int) -> Bool {

@@ -145,7 +145,7 @@ extension MemberReader {
         guard every == nil else { throw fault("every", "Give either \"calendar\" or \"every\", not both.") }
         let zone = try string("zone")
         // From the next start on, as the core knows the present one.
-        if calendar == ScheduleTiming.rebootName { return .reboot("") }
+        if CalendarExpression.words(calendar) == [ScheduleTiming.rebootName[...]] { return .reboot("") }
         let expression: CalendarExpression
         do { expression = try CalendarExpression(calendar) } catch { throw fault("calendar", error.reason) }
         return .calendar(calendar, expression, zone: zone ?? "UTC")

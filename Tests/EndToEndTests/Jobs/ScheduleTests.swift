@@ -52,7 +52,7 @@ import Testing
                 let (daemon, wire) = try await household.serve(environment: boot)
                 if jobs == 0 {
                     let set = try await wire.call(
-                        "schedule.set", ["schedule": "s", "calendar": "@reboot", "spec": Self.spec])
+                        "schedule.set", ["schedule": "s", "calendar": " @reboot\t", "spec": Self.spec])
                     #expect(set["calendar"] == "@reboot" && set["next"] == .null && set["zone"] == nil)
                 }
                 try await wire.eventually { $0["jobs"]?["succeeded"]?.int ?? 0 == jobs }
