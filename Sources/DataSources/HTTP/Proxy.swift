@@ -24,8 +24,7 @@ struct ProxyAddress: Sendable {
             )
         }
         host = url.host
-        // `RequestURL` gives URLs of other schemes the port of http.
-        port = isSOCKS && url.port == 80 ? 1080 : url.port
+        port = url.port
         credentials = url.credentials
     }
 

@@ -58,7 +58,7 @@ package struct RequestURL: Sendable, Hashable {
             authority = authority[(at + 1)...]
         }
         self.scheme = Self.text(scheme).lowercased()
-        var port = self.scheme == "https" ? 443 : 80
+        var port = self.scheme == "https" ? 443 : self.scheme == "socks5" ? 1080 : 80
         if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
             let digits = authority[(colon + 1)...]
             if !digits.isEmpty {

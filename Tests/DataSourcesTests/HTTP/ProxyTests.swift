@@ -19,6 +19,14 @@ import TestOrigin
             : [.head("200 OK", [("Content-Length", "2")]), .send("ok")]
     }
 
+    @Test(arguments: [
+        ("http://a", 80), ("http://a:1080", 1080), ("socks5://a", 1080), ("socks5://a:80", 80),
+        ("SOCKS5://u:p@a:443", 443),
+    ])
+    func port_isTheGivenOne_orElseThatOfTheScheme(proxy: String, port: Int) throws {
+        #expect(try ProxyAddress(proxy).port == port)
+    }
+
     @Test func request_asksProxyForItsURL_whenHTTP() async throws {
         try await ScriptedOrigin.run(Self.script) { proxy in
             try await Workbench.run(names: Self.names) {
