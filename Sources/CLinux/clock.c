@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clock.h"
 #include <errno.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,8 @@ int deferd_watch_clock_again(int watch) {
 bool deferd_read_time(const char *text, const char *form, int64_t *seconds) {
     struct tm parts = {0};
     const char *end = strptime(text, form, &parts);
+    // To strptime(3), a year of two digits is one of 1969 to 2068; to RFC 6265, section 5.1.1, one of 1970 to 2069.
+    if (parts.tm_year == 69 && strstr(form, "%y")) parts.tm_year += 100;
     *seconds = timegm(&parts);
     return end && *end == 0;
 }

@@ -11,6 +11,12 @@ import Testing
         #expect(HTTPDate.time(text)?.description == "1994-11-06T08:49:37.000Z")
     }
 
+    @Test(arguments: [("69", "2069"), ("70", "1970"), ("99", "1999"), ("00", "2000"), ("68", "2068"), ("1969", "1969")])
+    func twoDigits_areAYearFrom1970To2069(year: String, whole: String) {
+        let form = year.count == 2 ? "Sunday, 06-Nov-\(year) 08:49:37 GMT" : "Sun, 06 Nov \(year) 08:49:37 GMT"
+        #expect(HTTPDate.time(form)?.description == "\(whole)-11-06T08:49:37.000Z")
+    }
+
     @Test(arguments: [
         "", "yesterday", "Sun, 06 Nov 1994", "Sun, 32 Nov 1994 08:49:37 GMT", "784111777",
         "Sun, 06 Nov 99999999999999999999 08:49:37 GMT", "Sun, 06 Nov 9223372036854775807 08:49:37 GMT",
