@@ -72,6 +72,27 @@ import Testing
         #expect(try !status(driver, "own", resuming).takesJobs)
     }
 
+    @Test func queue_isWarnedOf_ifItHasUnfinishedJobsAndIsNotConfigured() throws {
+        var settings = CoreSettings()
+        settings.queues += [QueueSettings(name: "done"), QueueSettings(name: "used")]
+        let driver = try CoreDriver(settings)
+        let done = try driver.submit(["source": ["type": "url", "url": "http://h/"], "queue": "done"])
+        try driver.succeed(done)
+        _ = try driver.submit(["source": ["type": "url", "url": "http://h/"], "queue": "used"])
+        driver.send(.configure(CoreSettings()))
+        let warned = driver.effects.compactMap { effect -> String? in
+            guard case .log(let log) = effect, log.level == .warning, case .message(_, _, let queue) = log.content
+            else {
+                return nil
+            }
+            return queue
+        }
+        #expect(warned == ["used"])
+        // One that is retried runs nevertheless.
+        driver.ask(.change(done, .retry(from: .start)))
+        #expect(try driver.row(done).state == .running)
+    }
+
     @Test func queue_takesNoJobs_underAnotherSpellingOfItsName() throws {
         var settings = CoreSettings()
         settings.queues = [QueueSettings(name: "\u{e9}")]

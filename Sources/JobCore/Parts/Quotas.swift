@@ -103,10 +103,9 @@ package struct Quotas {
         return all.filter { $0.value > 0 }
     }
 
-    /// The owners and queues with queued jobs.
-    var queued: [CountKey] { counts.filter { $0.key.state == .queued && $0.value.jobs > 0 }.map(\.key) }
-
-    var queues: Set<String> { Set(counts.lazy.filter { $0.value.jobs > 0 }.map(\.key.queue)) }
+    /// The owners, queues and states with jobs, and those of them with queued jobs.
+    var present: [CountKey] { counts.filter { $0.value.jobs > 0 }.map(\.key) }
+    var queued: [CountKey] { present.filter { $0.state == .queued } }
 
     /// Whether there are more finished jobs, or bytes of them, than all owners together may keep.
     func hasExcess(_ settings: CoreSettings) -> Bool {
