@@ -14,10 +14,10 @@ package final class StateDirectory: Sendable {
     private let lock: Int32
 
     var database: String { path + "/deferd.db" }
-    /// A copy of the state that is being made.
-    var backup: String { path + "/deferd.backup" }
-    /// The engine's files for values that are too long for a row.
+    /// The engine's files for values that are too long for a row. It may be on another disk.
     package var blobs: String { path + "/bodies" }
+    /// A copy of the state that is being made, and becomes one of these files.
+    var backup: String { blobs + "/deferd.backup" }
 
     /// Makes the directory if it is missing, and locks it.
     package init(_ path: String) throws(StoreError) {

@@ -40,12 +40,12 @@ extension SQLiteJobReader {
             "SELECT cast(total(size) AS INTEGER) FROM (SELECT DISTINCT life, number, size FROM blobs)")
         let size = StateDirectory.size(directory.database).saturatingAdding(files)
         var disk = statvfs()
-        guard statvfs(directory.path, &disk) == 0 else { throw StoreError.unwritable(directory.path) }
+        guard statvfs(directory.blobs, &disk) == 0 else { throw StoreError.unwritable(directory.blobs) }
         let free = Double(disk.f_bavail) * Double(disk.f_frsize)
         guard free < Double(size) + Double(Self.leastLeft) else { return }
         throw StoreError(
             .write,
-            "A backup takes \(size) bytes for a while in \(directory.path), and \(Int64(free)) are free there; make room and "
+            "A backup takes \(size) bytes for a while in \(directory.blobs), and \(Int64(free)) are free there; make room and "
                 + "try again.")
     }
 
