@@ -173,12 +173,11 @@ struct StateRow {
     let isCopy: Bool
 
     static func read(_ connection: SQLiteConnection) throws(StoreError) -> StateRow {
-        let select = try connection.prepare(
-            """
+        let select = """
             SELECT max(last_job, coalesce((SELECT max(id) FROM jobs), 0)), \
             max(last_number, coalesce((SELECT max(id) FROM work), 0)), life, anchor, boot, is_copy FROM state
-            """)
-        let found = try select.row { row in
+            """
+        let found = try connection.statement(select).row { row in
             StateRow(
                 lastJob: row.integer(0), lastNumber: row.integer(1), life: row.integer(2),
                 anchor: row.optionalInteger(3), boot: row.text(4) ?? "", isCopy: row.integer(5) != 0)

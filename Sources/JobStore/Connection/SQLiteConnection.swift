@@ -53,12 +53,10 @@ package final class SQLiteConnection: SQLConnection, @unchecked Sendable {
 
     private static let mostStatements = 256
 
-    func prepare(_ sql: String) throws(StoreError) -> PreparedStatement { try PreparedStatement(sql, on: self) }
-
     /// The statement for `sql`, prepared once, with these values bound to its parameters.
     func statement(_ sql: String, _ values: [(any Bindable)?] = []) throws(StoreError) -> PreparedStatement {
         let known = statements[sql]
-        let statement = if let known { known } else { try prepare(sql) }
+        let statement = if let known { known } else { try PreparedStatement(sql, on: self) }
         if known == nil {
             // Filters of lists combine freely.
             if statements.count >= Self.mostStatements { statements = [:] }

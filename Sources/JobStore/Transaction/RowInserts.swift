@@ -15,7 +15,7 @@ struct RowInserts {
         let row = "(\(columns.map { _ in "?" }.joined(separator: ",")))"
         let insert = "\(verb) INTO \(table) (\(columns.joined(separator: ","))) VALUES "
         statements = try Self.sizes.map { (size) throws(StoreError) in
-            try connection.prepare(insert + Array(repeating: row, count: size).joined(separator: ","))
+            try PreparedStatement(insert + Array(repeating: row, count: size).joined(separator: ","), on: connection)
         }
         self.columns = Int32(columns.count)
     }

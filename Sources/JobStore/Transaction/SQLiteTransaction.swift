@@ -32,13 +32,13 @@ final class SQLiteTransaction: SQLTransaction {
         self.state = (state, state)
         insertJobs = try RowInserts(into: "jobs", JobColumns.all + ["text"], on: connection)
         insertTags = try RowInserts("INSERT OR IGNORE", into: "tags", ["owner", "tag", "job"], on: connection)
-        updateJob = try connection.prepare(JobColumns.update)
-        select = try connection.prepare("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1")
-        selectKey = try connection.prepare(
+        updateJob = try PreparedStatement(JobColumns.update, on: connection)
+        select = try PreparedStatement("SELECT \(JobColumns.selected) FROM jobs WHERE id = ?1", on: connection)
+        selectKey = try PreparedStatement(
             """
             SELECT id, digest FROM jobs INDEXED BY jobs_by_key \
             WHERE owner = ?1 AND key = ?2 AND key IS NOT NULL AND (keeps_key = 1 OR state < 4)
-            """)
+            """, on: connection)
     }
 
     // MARK: The round
