@@ -13,19 +13,22 @@ package struct OutputReader<Failure: Error> {
 
     /// How often a piece is read again because the program has overwritten it.
     private static var attempts: Int { 16 }
+    private static var leastLead: Int64 { 16 << 10 }
     private static var mostRecords: Int { 4096 }
 
     /// Reads at most `length` bytes from `offset` on, up to where output was dropped; a negative offset counts from the end.
     /// The piece ends with a whole character, unless the output itself `isOver` within one.
     package func piece(at offset: Int64, length: Int, isOver: Bool) throws(Failure) -> OutputPiece {
-        for _ in 0..<Self.attempts {
-            if let piece = try tryPiece(at: offset, length: length, isOver: isOver) { return piece }
+        for attempt in 0..<Self.attempts {
+            let lead = attempt == 0 ? 0 : Self.leastLead << Int64(attempt)
+            if let piece = try tryPiece(at: offset, length: length, lead: lead, isOver: isOver) { return piece }
         }
         throw damage
     }
 
-    /// Nil if the program has overwritten the piece meanwhile.
-    private func tryPiece(at offset: Int64, length: Int, isOver: Bool) throws(Failure) -> OutputPiece? {
+    /// Nil if the program has overwritten the piece meanwhile. The bytes behind the gap are the next that it overwrites, so
+    /// a piece that would begin with them begins `lead` bytes later.
+    private func tryPiece(at offset: Int64, length: Int, lead: Int64, isOver: Bool) throws(Failure) -> OutputPiece? {
         var piece = OutputPiece(at: offset)
         guard let head = try head() else { return piece }
         let (gap, size, dropped) = (head.gap, Int64(head.size), Int64(head.dropped))
@@ -34,7 +37,7 @@ package struct OutputReader<Failure: Error> {
         let isFromEnd = offset < 0
         let offset = isFromEnd ? max(0, piece.size + offset) : offset
         piece.next = offset
-        let position = gap.contains(offset) ? gap.upperBound : offset
+        let position = gap.contains(offset) ? gap.upperBound + min(lead, (size - gap.upperBound) / 2) : offset
         guard position < size else {
             piece.next = isOver || dropped > 0 ? max(offset, piece.size) : offset
             return piece
@@ -48,7 +51,7 @@ package struct OutputReader<Failure: Error> {
             return nil
         }
         piece.next = end
-        if isFromEnd || !gap.isEmpty && position == gap.upperBound { piece.removeEndOfCharacter() }
+        if isFromEnd || position > offset || !gap.isEmpty && position == gap.upperBound { piece.removeEndOfCharacter() }
         if end < bound || isInBeginning || !isOver && dropped == 0 {
             piece.next -= Int64(piece.removeBeginOfCharacter())
         }

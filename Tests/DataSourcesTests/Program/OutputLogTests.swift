@@ -172,6 +172,35 @@ import Testing
         #expect(readings.withLock(\.self) > 10)
     }
 
+    /// The program writes as much as is read, so that a piece next to the gap is always overwritten.
+    @Test func reading_goesOn_behindTheGap_whereTheProgramIsFast() async throws {
+        let written = Mutex<Int32?>(nil)
+        var files = FileOperations.real
+        files.writeAt = { file, offset, part throws(Errno) in
+            written.withLock { $0 = file }
+            try FileOperations.real.writeAt(file, offset, part)
+        }
+        try await Workbench.run(files: files) { bench async throws in
+            let log = Log(bench, limit: 1 << 20)
+            func write(_ count: Int) {
+                let size = Int(log.writer.size)
+                log.write(Run((size..<size + count).map { UInt8(0x41 + $0 / 1000 % 26) }))
+            }
+            write(5 << 18)
+            let file = written.withLock { $0 } ?? -1
+            let reader = OutputReader<Errno>(damage: .ioError) { (count, offset) throws(Errno) in
+                let bytes = try FileOperations.real.read(count, from: file, at: offset)
+                if offset > 0 { write(count) }
+                return bytes
+            }
+            let piece = try reader.piece(at: 3 << 18, length: 64 << 10, isOver: false)
+            let found = piece.records.flatMap(\.bytes)
+            #expect(found.count == 64 << 10 && piece.next <= piece.size)
+            let start = Int(piece.next) - found.count
+            #expect(found.enumerated().allSatisfy { Int($1) == 0x41 + (start + $0) / 1000 % 26 })
+        }
+    }
+
     // MARK: - Without room
 
     /// The bytes of a unit in the file.
