@@ -8,7 +8,7 @@ struct IDRange: ExpressibleByArgument, Sendable {
 
     init?(argument: String) {
         let ends = argument.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { Int64($0) }
-        guard let first = ends.first ?? nil, let last = ends.last ?? nil, first >= 0, first <= last
+        guard let first = ends.first ?? nil, let last = ends.last ?? nil, first > 0, first <= last
         else { return nil }
         ids = first...last
     }

@@ -108,7 +108,7 @@ extension MemberReader {
         for (index, element) in elements.enumerated() {
             guard let id = element.int, id > 0, case .number = element else {
                 throw SpecError(
-                    pointer(to: "jobs").appending(index), "A job is named by its id, not \(element.typeName).")
+                    pointer(to: "jobs").appending(index), "A job is named by its id, a whole number from 1 on.")
             }
             guard mayRepeat || seen.insert(JobID(id)).inserted else {
                 throw SpecError(pointer(to: "jobs").appending(index), "Job \(id) is named twice; name each once.")

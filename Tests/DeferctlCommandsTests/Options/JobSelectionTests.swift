@@ -20,7 +20,7 @@ import Testing
         #expect(try await jobs("7") == .jobs([7]))
         #expect(try await jobs("7", "3-5", "4", "7") == .jobs([7, 3, 4, 5]))
         #expect(try await jobs("3-9") == filter { $0.ids = 3...9 })
-        #expect(try await jobs("0-9223372036854775807") == filter { $0.ids = 0...Int64.max })
+        #expect(try await jobs("1-9223372036854775807") == filter { $0.ids = 1...Int64.max })
         #expect(
             try await jobs("1-9223372036854775807", "--state", "held")
                 == filter {
@@ -40,7 +40,8 @@ import Testing
     }
 
     @Test(arguments: [
-        [], ["--dry-run"], ["5-3"], ["-5"], ["3-"], ["a"], ["--all", "3"], ["3", "4", "--state", "failed"],
+        [], ["--dry-run"], ["5-3"], ["0"], ["0-3"], ["-5"], ["3-"], ["a"], ["--all", "3"],
+        ["3", "4", "--state", "failed"],
         ["1-10001", "20000"], ["1-9223372036854775807", "1-9223372036854775807"], ["--owner", "no such user"],
         ["--since", "someday"],
     ])
