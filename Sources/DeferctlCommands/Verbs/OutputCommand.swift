@@ -52,7 +52,7 @@ struct OutputCommand: DaemonCommand {
         }
     }
 
-    /// The named jobs, or the children of those that are lists; and whether one is a list.
+    /// The named jobs, with the children of those that are lists; and whether one is a list.
     private func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
         var (writing, hasLists) = ([JobSnapshot](), false)
         for id in jobs {
@@ -60,7 +60,8 @@ struct OutputCommand: DaemonCommand {
             let job = try await client.get(id)
             let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
             hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
-            writing += family.children.isEmpty ? [job] : Array(family.all.dropFirst())
+            // Its own programs come after its lists.
+            writing += family.all.dropFirst() + [job]
         }
         return (writing, hasLists)
     }
@@ -85,7 +86,13 @@ private actor OutputPrinter {
 
     /// Prints the output of all jobs that was not printed so far, and ends the last lines.
     func read(_ jobs: [JobSnapshot], from client: JobClient) async throws {
-        for job in jobs where ended.insert(job.id).inserted { try await follower(of: job.id).read(from: client) }
+        for job in jobs where ended.insert(job.id).inserted {
+            // A job with children may run no program.
+            let needsOutput = !command.follow && command.jobs.contains(job.id) && job.json["children"] == nil
+            // The watch of a list that is cancelled ends before its children.
+            let follower = followers[job.id] ?? follower(of: job.id, needsOutput: needsOutput)
+            try await follower.read(from: client)
+        }
         for job in open.keys.sorted() { try end(of: job) }
     }
 
@@ -100,11 +107,9 @@ private actor OutputPrinter {
         ended.insert(job)
     }
 
-    private func follower(of job: Int64) -> OutputFollower {
+    private func follower(of job: Int64, needsOutput: Bool = false) -> OutputFollower {
         OutputFollower(
-            of: job, link: command.link, attempt: command.attempt ?? 0,
-            // A child may run no program.
-            needsOutput: !command.follow && command.jobs.contains(job), on: console
+            of: job, link: command.link, attempt: command.attempt ?? 0, needsOutput: needsOutput, on: console
         ) { try await self.write($0, of: job) }
     }
 

@@ -167,6 +167,28 @@ import Testing
         }
     }
 
+    @Test func outputOfAList_isPrintedOnce_whenItIsCancelled() async throws {
+        try await Daemon.run(flags: Self.user) { daemon, wire in
+            let list: JSON = ["type": "list", "jobs": [ProgramTests.shell("echo begun; exec sleep 1000")]]
+            let job = try await wire.submit(["source": list])
+            let follower = try ChildProcess(
+                [BuiltProgram.deferctl, "--socket", daemon.socket, "output", "-f", "\(job)"])
+            try await follower.line(containing: "2 begun")
+            _ = try await wire.call("job.cancel", .job(job))
+            #expect(try await follower.end() == .code(0))
+            #expect(follower.outputText == "2 begun\n")
+        }
+    }
+
+    @Test func outputOfAList_hasThatOfALaterLink() async throws {
+        try await Daemon.run(flags: Self.user) { daemon, wire in
+            let source: JSON = ["type": "list", "jobs": [ProgramTests.shell("echo child")]]
+            _ = try await wire.succeed(["source": source, "then": [["then": ProgramTests.shell("echo later")]]])
+            let run = try await daemon.deferctl(["output", "1"])
+            #expect(run.outputText == "2 child\n1 later\n")
+        }
+    }
+
     @Test func outputOfAList_hasThatOfChildren_ofWhichNoWatchTells() async throws {
         try await Household.with { household in
             var (daemon, wire) = try await household.serve(flags: Self.user)
