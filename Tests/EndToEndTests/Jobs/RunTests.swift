@@ -224,6 +224,7 @@ import Testing
                     screen.contains { $0.contains(": latest one") } && screen.contains { $0.contains(": latest two") }
                 }
                 try await terminal.press("q")
+                try await terminal.shows("the shell") { $0.contains("$") }
                 _ = try await wire.submit(ProgramTests.shell("while :; do echo again; sleep 0.1; done"))
                 try await terminal.enter("clear; deferctl watch 3")
                 try await terminal.shows("again")
