@@ -48,7 +48,7 @@ struct JobText {
             case "download": path.map { "\(url) to \($0)" } ?? url
             case "upload": path.map { "\($0) to \(url)" } ?? url
             case "json": source["select"]?.string.map { "\(url) \($0)" } ?? url
-            case "list": "list of \(source["jobs"]?.array?.count ?? 0) jobs"
+            case "list": "list of \(counted(source["jobs"]?.array?.count ?? 0, "job"))"
             case "each": "each of \(source["in"].map(brief) ?? "?")"
             case "value": "value \(source["value"].map(brief) ?? "null")"
             case "error": "error \(source["kind"]?.string ?? "")"
@@ -71,10 +71,12 @@ struct JobText {
     private static func brief(_ json: JSON) -> String {
         switch json {
         case .string(let text): text
-        case .array(let elements): "\(elements.count) values"
+        case .array(let elements): counted(elements.count, "value")
         default: json.description.cut(to: 40)
         }
     }
+
+    private static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     /// The most useful detail of the state: the progress, what it waits for, the size of the result, or the error.
     var detail: String {

@@ -22,6 +22,7 @@ import Testing
             (["type": "download", "url": "https://a/b", "path": "c"], "https://a/b to c"),
             (["type": "json", "url": "https://a/", "select": "/x"], "https://a/ /x"),
             (["type": "list", "jobs": [[:], [:]]], "list of 2 jobs"),
+            (["type": "list", "jobs": [[:]]], "list of 1 job"), (["type": "each", "in": [1]], "each of 1 value"),
             (["type": "each", "in": [1, 2, 3]], "each of 3 values"),
             (["type": "value", "value": ["a": 1]], "value {\"a\":1}"),
             (["type": "error", "kind": "invalid"], "error invalid"),
