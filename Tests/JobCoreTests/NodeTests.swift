@@ -113,6 +113,18 @@ import Testing
         withExtendedLifetime(other) {}
     }
 
+    @Test func removalOfFiles_isRepeated_onceItsNodeIsGone() throws {
+        let (driver, job, other) = try nodesWithPart()
+        func removals(_ effects: [CoreEffect]) -> [JobID] {
+            effects.compactMap { if case .removeFiles(let work) = $0 { work.job } else { nil } }
+        }
+        driver.ask(.change(job, .cancel))
+        #expect(removals(driver.effects) == [job])
+        #expect(try removals(hearNews(other, driver)) == [])
+        driver.store.end(life: 1, wasStopped: false)
+        #expect(try removals(hearNews(other, driver)) == [job])
+    }
+
     @Test func requiredNode_stays_whenItIsGone() throws {
         let (driver, job, other) = try nodesWithPart()
         _ = driver.store.round { transaction throws(StoreError) in
