@@ -203,7 +203,9 @@ import Testing
         let file = directory.path + "/" + name
         try FileManager.default.copyItem(atPath: directory.database, toPath: file)
         let before = directory.names
-        try expectWhole(file)
+        let depth = FileManager.default.currentDirectoryPath.split(separator: "/").count
+        let relative = String(repeating: "../", count: depth) + file.dropFirst()
+        for path in [file, relative] { try expectWhole(path) }
         #expect(directory.names == before)
     }
 

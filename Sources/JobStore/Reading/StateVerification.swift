@@ -45,7 +45,7 @@ package struct StateVerification {
             // Without a log, it makes nothing if it takes the file to be unchanging.
             let mode = access(database + "-wal", F_OK) == 0 ? "mode=ro" : "immutable=1"
             let name = database.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
-            let connection = try SQLiteConnection(database, errors: .read, uri: "file://\(name)?\(mode)")
+            let connection = try SQLiteConnection(database, errors: .read, uri: "file:\(name)?\(mode)")
             try Schema.inspect(connection)
             for flaw in try connection.flaws(by: "integrity_check(\(Self.mostFlaws))") { add(flaw) }
             try look(connection)
