@@ -273,7 +273,7 @@ final class World {
             let isQuiet = events.nextTime.map { $0 > clock.elapsed + 86_400 * SimulatedClock.second } ?? false
             if isQuiet || looks % 4096 == 0 { leapToFarJobs() }
             // Other jobs of a list may wait for each of them.
-            if isQuiet || looks % 512 == 0 { _ = releaseHeldJobs() }
+            if isQuiet || looks % 1024 == 0 { _ = releaseHeldJobs() }
             guard clock.elapsed < end else { break }
             if !happens(), !releaseHeldJobs() { break }
         }
