@@ -38,7 +38,7 @@ package enum SpecMistakes {
             return json.replacing(token, by: changed)
         }
         // Without these, the rest would be wrong in another way.
-        let isNeeded = token == "type" || part == .step && ["return", "throw"].contains(token)
+        let isNeeded = ["type", "command"].contains(token) || part == .step && ["return", "throw"].contains(token)
         return removing && value != nil && !isNeeded ? json.replacing(token, by: nil) : part.substitute
     }
 }

@@ -34,6 +34,7 @@ import Testing
                     "/source/jobs/2/source/seconds", "/key",
                 ]
             ),
+            (#"{"source": {"type": "program", "command": ["sh"]}, "label": 1}"#, ["/source/command/0", "/label"]),
             ("{}", ["/source"]),
         ] as [(String, [String])])
     func allOfThem_areFound_eachOnce(text: String, pointers: [String]) throws {
