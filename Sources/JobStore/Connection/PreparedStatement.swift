@@ -79,12 +79,8 @@ extension PreparedStatement: Bindings {
     }
 
     package func bind(_ text: String?, at index: Int32) {
-        guard var text else { return }
-        // Swift copies a short string that is passed to C.
-        text.withUTF8 { bytes in
-            let start = UnsafeRawPointer(bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
-            sqlite3_bind_text64(pointer, index, start, UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8))
-        }
+        guard let text else { return }
+        sqlite3_bind_text64(pointer, index, text, UInt64(text.utf8.count), Self.copied, UInt8(SQLITE_UTF8))
     }
 
     package func bind(_ bytes: [UInt8]?, at index: Int32) {

@@ -37,7 +37,7 @@ package enum JobColumns {
     // MARK: Writing
 
     /// Binds a new row from the parameter behind `start` on. It is called for each job, so it boxes no value.
-    package static func bind(_ row: inout JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
+    package static func bind(_ row: consuming JobRow, digest: UInt64, to statement: any Bindings, behind start: Int32) {
         func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
         statement.bind(Int64(row.owner), at: at(.owner))
         statement.bind(row.queue, at: at(.queue))
@@ -53,11 +53,11 @@ package enum JobColumns {
         statement.bind(row.terms.keepsKey ? 1 : 0, at: at(.keepsKey))
         statement.bind(row.label, at: at(.label))
         statement.bind(submitted(row), at: at(.submitted))
-        bindChanging(&row, to: statement, behind: start)
+        bindChanging(row, to: statement, behind: start)
     }
 
     /// Binds the id and what changes.
-    package static func bindChanging(_ row: inout JobRow, to statement: any Bindings, behind start: Int32 = 0) {
+    package static func bindChanging(_ row: consuming JobRow, to statement: any Bindings, behind start: Int32 = 0) {
         func at(_ column: Column) -> Int32 { start + column.rawValue + 1 }
         statement.bind(row.id, at: at(.id))
         statement.bind(Int64(row.state.code), at: at(.state))
@@ -80,9 +80,7 @@ package enum JobColumns {
 
     /// The blob with the parts of the submitted values that no query asks for.
     package static func submitted(_ row: JobRow) -> [UInt8] {
-        let parts = Submitted(
-            specSize: row.specSize, storedSpecSize: row.storedSpecSize, depth: row.parent?.depth ?? 0,
-            groups: row.groups, tags: row.tags, plan: row.plan)
+        let parts = (row.specSize, row.storedSpecSize, row.parent?.depth ?? 0, row.groups, row.tags, row.plan)
         return ByteCoder.bytes { coder throws(DamagedRow) in _ = try submitted(parts, by: &coder) }
     }
 
@@ -148,16 +146,17 @@ package enum JobColumns {
 
     // MARK: The blobs
 
-    private struct Submitted {
-        let specSize: Int, storedSpecSize: Int, depth: Int, groups: CallerGroups?, tags: [String], plan: JobPlan
-    }
+    private typealias Submitted = (
+        specSize: Int, storedSpecSize: Int, depth: Int, groups: CallerGroups?, tags: [String], plan: JobPlan
+    )
 
     private static func submitted(_ job: Submitted?, by coder: inout ByteCoder) throws(DamagedRow) -> Submitted {
-        Submitted(
+        (
             specSize: try coder.count(job?.specSize), storedSpecSize: try coder.count(job?.storedSpecSize),
             depth: try coder.count(job?.depth),
             groups: try coder.has(job?.groups) ? CallerGroups(stored: coder.text(job?.groups?.text)) : nil,
-            tags: try coder.texts(job?.tags), plan: try coder.plan(job?.plan))
+            tags: try coder.texts(job?.tags), plan: try coder.plan(job?.plan)
+        )
     }
 
     /// Passes the parts of a job that change and that no query asks for.

@@ -8,7 +8,7 @@ package struct JobBuffer {
 
     /// A class, as moving a row costs as much as finding it.
     package final class Entry {
-        package var row: JobRow
+        package fileprivate(set) var row: JobRow
         package fileprivate(set) var change: Change
         /// Whether its change may concern clients or runs of other nodes.
         package fileprivate(set) var isNews = true

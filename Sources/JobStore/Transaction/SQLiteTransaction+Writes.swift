@@ -8,19 +8,19 @@ extension SQLiteTransaction {
         // First of all, as a new job may have the key of a deleted one.
         for entry in entries where entry.change == .delete { try delete(entry.row) }
         try insert(entries.filter { $0.change == .insert })
-        for entry in entries where entry.change == .update { try store(&entry.row) }
+        for entry in entries where entry.change == .update { try store(entry.row) }
     }
 
     private func insert(_ new: [JobBuffer.Entry]) throws(StoreError) {
         var long: [(job: JobID, text: [UInt8])] = []
         var files: [(blob: BlobReference, job: JobID)] = []
         try insertJobs.insert(new) { entry, statement, start in
-            let (id, text) = (entry.row.id, entry.document?.stored ?? [])
+            let (row, text) = (entry.row, entry.document?.stored ?? [])
             let isLong = text.count > JobColumns.longestText
-            if isLong { long.append((id, text)) }
-            if case .item(.file(let blob)) = entry.document { files.append((blob, id)) }
-            files += entry.row.references.map { ($0, id) }
-            JobColumns.bind(&entry.row, digest: entry.digest, to: statement, behind: start)
+            if isLong { long.append((row.id, text)) }
+            if case .item(.file(let blob)) = entry.document { files.append((blob, row.id)) }
+            files += row.references.map { ($0, row.id) }
+            JobColumns.bind(row, digest: entry.digest, to: statement, behind: start)
             statement.bind(isLong ? nil : text, at: start + JobColumns.selectedCount + 1)
         }
         for (job, text) in long { try write("INSERT INTO documents (job, text) VALUES (?1, ?2)", [job, text]) }
@@ -50,8 +50,8 @@ extension SQLiteTransaction {
         try insertTags(of: [job])
     }
 
-    private func store(_ row: inout JobRow) throws(StoreError) {
-        JobColumns.bindChanging(&row, to: updateJob)
+    private func store(_ row: JobRow) throws(StoreError) {
+        JobColumns.bindChanging(row, to: updateJob)
         guard try updateJob.run() else {
             throw connection.failed(StoreError(.write, "Job \(row.id) is to be changed, but is not there."))
         }

@@ -46,7 +46,7 @@ extension PostgreSQLTransaction {
         let documents = PostgreSQLRowArrays([.integer, .bytes])
         var files: [(blob: BlobReference, job: JobID)] = []
         for entry in new {
-            JobColumns.bind(&entry.row, digest: entry.digest, to: rows, behind: 0)
+            JobColumns.bind(entry.row, digest: entry.digest, to: rows, behind: 0)
             rows.bind(entry.row.node ?? "", at: Self.node)
             rows.endRow()
             documents.bind(entry.row.id, at: 1)
@@ -74,8 +74,8 @@ extension PostgreSQLTransaction {
 
     private func update(_ changed: [JobRow]) throws(StoreError) {
         let rows = PostgreSQLRowArrays(Self.kinds + [.text])
-        for var row in changed {
-            JobColumns.bindChanging(&row, to: rows, behind: 0)
+        for row in changed {
+            JobColumns.bindChanging(row, to: rows, behind: 0)
             rows.bind(row.node ?? "", at: Self.node)
             rows.endRow()
         }

@@ -167,7 +167,7 @@ extension World {
     // MARK: - Starts and crashes
 
     func restart(_ start: Core.Start) {
-        guard core == nil, !node.isGone else { return }
+        guard core == nil else { return }
         store.heal()
         lifeEnds(life)
         let others = nodes.filter { $0 !== node && store.living.contains($0.life) }
@@ -203,7 +203,7 @@ extension World {
         if random.chance(0.3), node.effectsUntilCrash != nil { node.effectsUntilCrash = random.within(1...60) }
     }
 
-    func crash() {
+    private func crash() {
         figures.crashes += 1
         trace.add(.crash, at: clock.elapsed)
         die(.crashed)

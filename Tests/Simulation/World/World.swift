@@ -62,8 +62,6 @@ final class Node {
     var isPollDue = false
     /// Whether it has no room for new jobs.
     var isShort = false
-    /// Whether it never starts again.
-    var isGone = false
 
     var name: String { "node\(number)" }
 
@@ -235,8 +233,7 @@ final class World {
         for job in unreadable { store.setUnreadable(job, false) }
         clock.setWrong(by: 0)
         clockSetAt = clock.elapsed
-        endOneForGood()
-        for node in nodes.reversed() where !node.isGone {
+        for node in nodes.reversed() {
             self.node = node
             node.effectsUntilCrash = nil
             node.pausedUntil = 0
@@ -254,7 +251,6 @@ final class World {
             for id in user.subscriptions { feed(.unsubscribe(id)) }
             for id in user.waits { feed(.abandon(id)) }
         }
-        node = nodes[0]
         for queue in scenario.settings.queues {
             var change = QueueChange()
             change.isSuspended = false
@@ -271,25 +267,15 @@ final class World {
             looks += 1
             if looks % 64 == 0, isAtRest { break }
             let isQuiet = events.nextTime.map { $0 > clock.elapsed + 86_400 * SimulatedClock.second } ?? false
-            if isQuiet || looks % 4096 == 0 { leapToFarJobs() }
-            // Other jobs of a list may wait for each of them.
-            if isQuiet || looks % 1024 == 0 { _ = releaseHeldJobs() }
+            if isQuiet || looks % 4096 == 0 {
+                leapToFarJobs()
+                _ = releaseHeldJobs()
+            }
             guard clock.elapsed < end else { break }
             if !happens(), !releaseHeldJobs() { break }
         }
         guard failure == nil else { return }
         oracle.end(self)
-    }
-
-    /// Ends a node to which no job is bound, sometimes: the others do what is left of its work.
-    private func endOneForGood() {
-        let bound = Set(store.allJobs.lazy.filter { !$0.state.isTerminal }.compactMap(\.node))
-        guard let gone = nodes.dropFirst().first(where: { !bound.contains($0.name) }), chances.chance(0.5) else {
-            return
-        }
-        gone.isGone = true
-        node = gone
-        if core != nil { crash() }
     }
 
     /// Advances the clock to the last job's start: clocks a year ahead created jobs that wait that long.
@@ -304,15 +290,13 @@ final class World {
     private func releaseHeldJobs() -> Bool {
         let held = store.allJobs.filter { $0.state == .held }.map(\.id)
         guard !held.isEmpty else { return false }
-        node = nodes[0]
         return ask(.changeAll(held, .release, onlyCounts: false), by: administrator.caller, user: nil) != nil
     }
 
     private var isAtRest: Bool {
         let rest = nodes.allSatisfy { node in
-            node.isGone
-                || node.core?.wantsTick == false && node.engine.runs.isEmpty && node.engine.inbox.isEmpty
-                    && node.engine.phase == .serving && !node.isPollDue
+            node.core?.wantsTick == false && node.engine.runs.isEmpty && node.engine.inbox.isEmpty
+                && node.engine.phase == .serving && !node.isPollDue
         }
         return rest && oracle.unfinished == 0 && oracle.cleaning.isEmpty
     }
