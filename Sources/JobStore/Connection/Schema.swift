@@ -6,10 +6,10 @@ import JobModel
 /// Times of day are milliseconds since 1970, others milliseconds of the steady clock. States are numbered as in
 /// `JobState.code`; 4 and up are terminal. Indexes are partial, so that a job is only in those that its state needs:
 /// submitting and finishing are the hot path. An index of which many entries are passed over also has the columns that are
-/// tested, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have
-/// everything that no query asks for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. Only a
-/// copy has parts of blobs. The columns of the key come first in a table without row ids, as the integrity check of SQLite
-/// 3.40 mistakes one column for another otherwise.
+/// tested, so that SQLite reads no row for them. The blobs `submitted`, `life` and `record` have everything that no query asks
+/// for (``ByteCoder``). A spec or item is in `text`, or in `documents` if it is long. Only a copy has parts of blobs. The
+/// columns of the key come first in a table without row ids, as the integrity check of SQLite 3.40 mistakes one column for
+/// another otherwise.
 enum Schema {
     /// "DFRD" in the header of the file, which identifies a database of deferd.
     static let applicationID: Int64 = 0x4446_5244

@@ -28,7 +28,11 @@ extension SQLiteTransaction {
                 wall: row.time(2), schedules: row.time(3))
         }
         var times = found.first ?? DueTimes()
-        times.firstEnd = try finished(owner: nil, before: Timestamp(milliseconds: .max), limit: 1).first?.finishedAt
+        for owner in try finishedOwners() {
+            let select = "SELECT min(finished_at) FROM \(jobs("jobs_finished")) WHERE \(Self.isFinished) AND owner = ?1"
+            let end = try rows(select, [owner], atMost: 1) { $0.time(0) }.first
+            times.firstEnd = [times.firstEnd, end].compactMap(\.self).min()
+        }
         return times
     }
 
