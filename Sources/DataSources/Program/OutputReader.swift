@@ -13,14 +13,15 @@ package struct OutputReader<Failure: Error> {
 
     /// How often a piece is read again because the program has overwritten it.
     private static var attempts: Int { 16 }
-    private static var leastLead: Int64 { 16 << 10 }
+    /// How far behind the gap the second attempt begins, in bytes; each further attempt begins twice as far.
+    private static var leastLead: Int64 { 32 << 10 }
     private static var mostRecords: Int { 4096 }
 
     /// Reads at most `length` bytes from `offset` on, up to where output was dropped; a negative offset counts from the end.
     /// The piece ends with a whole character, unless the output itself `isOver` within one.
     package func piece(at offset: Int64, length: Int, isOver: Bool) throws(Failure) -> OutputPiece {
         for attempt in 0..<Self.attempts {
-            let lead = attempt == 0 ? 0 : Self.leastLead << Int64(attempt)
+            let lead = attempt == 0 ? 0 : Self.leastLead << Int64(attempt - 1)
             if let piece = try tryPiece(at: offset, length: length, lead: lead, isOver: isOver) { return piece }
         }
         throw damage

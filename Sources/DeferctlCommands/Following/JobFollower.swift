@@ -6,8 +6,8 @@ struct JobFollower: Sendable {
     /// The pause between two progress events of a job, in seconds.
     var interval: Double?
     var showsChildren = false
-    /// Reads jobs to show too, which a watch does not tell of, as they ended before it. It is called once the watch is there,
-    /// so that no end is missed.
+    /// Returns jobs that ended before a watch began, which the watch does not report, so that they are shown too. It is called
+    /// after the watch has begun, so that no end is missed.
     var endedBefore: @Sendable (JobClient) async throws -> [JobSnapshot] = { _ in [] }
     let show: @Sendable (JobEvent, JobClient) async throws -> Void
 

@@ -51,10 +51,11 @@ extension Core {
             openQueue(name)
         }
         // Queues removed from the configuration may still have jobs; no queue ever allowed fewer than one.
-        let used = Set(quotas.present.map(\.queue)).union(running.all.lazy.map(\.queue))
+        let present = quotas.present
+        let used = Set(present.map(\.queue)).union(running.all.lazy.map(\.queue))
         for name in used.sorted() where !scheduler.has(queue: name) {
             openQueue(name)
-            guard quotas.present.contains(where: { $0.queue == name && !$0.state.isTerminal }) else { continue }
+            guard present.contains(where: { $0.queue == name && !$0.state.isTerminal }) else { continue }
             log(
                 .warning, "A queue with jobs is not configured; they run one at a time, and it takes no new ones.",
                 queue: name)
