@@ -29,6 +29,7 @@ extension Core {
         for work in news.work { pending.waits.append(.happened(.work(work))) }
         if news.hasLostRuns { try takeOverNode(isReset: isReset, round) }
         try changedElsewhere(news.jobs, round)
+        if !news.hasMore { experience.told = [:] }
         return news
     }
 
@@ -58,6 +59,7 @@ extension Core {
             }
             if row?.hasStoppingRun != true { pending.waits.append(.happened(.stop(job))) }
             if let row, !row.isRemoving {
+                if experience.told.updateValue(row.version, forKey: job) == row.version { continue }
                 try tell(row, round)
                 guard row.state.isTerminal else { continue }
             } else {

@@ -91,9 +91,11 @@ package final class Core {
         case .room(let shortage): try roomChanged(shortage, round)
         case .zones(let rules):
             schedules.use(rules)
-            schedules.rescan = .after(nil)
+            if !rules.isEmpty { schedules.rescan = .after(nil) }
         case .configure(let settings): try configure(settings, round)
-        case .stop: stop()
+        case .stop:
+            phase = .stopping
+            pending.waits.append(.stop)
         }
     }
 
@@ -147,11 +149,6 @@ package final class Core {
     }
 
     // MARK: - Small inputs
-
-    private func stop() {
-        phase = .stopping
-        pending.waits.append(.stop)
-    }
 
     private func roomChanged(_ new: String?, _ round: Round) throws(StoreError) {
         switch (experience.shortage, new) {

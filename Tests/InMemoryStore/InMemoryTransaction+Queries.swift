@@ -35,18 +35,20 @@ extension InMemoryTransaction {
         return try rows(ids.sorted(), limit: limit)
     }
 
-    func dueTimes() throws(StoreError) -> DueTimes {
+    func dueTimes(after steady: SteadyTime, _ wall: Timestamp) throws(StoreError) -> DueTimes {
         try check()
         let jobs = tables.jobs
         return DueTimes(
-            steady: [first(jobs.due), first(jobs.deadlines)].compactMap(\.self).min(),
-            wall: first(jobs.wallDue).map(Timestamp.init(milliseconds:)),
-            schedules: (tables.schedulesDue.first?.number).map(Timestamp.init(milliseconds:)),
-            firstEnd: first(jobs.ends).map(Timestamp.init(milliseconds:)))
+            steady: [first(jobs.due, after: steady), first(jobs.deadlines, after: steady)].compactMap(\.self).min(),
+            wall: first(jobs.wallDue, after: wall.milliseconds).map(Timestamp.init(milliseconds:)),
+            schedules: (tables.schedulesDue.rows().first { $0.key.number > wall.milliseconds }?.key.number).map(
+                Timestamp.init(milliseconds:)),
+            firstEnd: first(jobs.ends, after: .min).map(Timestamp.init(milliseconds:)))
     }
 
-    private func first(_ index: SortedKeys<NumberedID>) -> Int64? {
-        index.rows().first { !isDamaged($0.key.id) }?.key.number
+    /// As in a database, the times of damaged rows count.
+    private func first(_ index: SortedKeys<NumberedID>, after time: Int64) -> Int64? {
+        index.rows().first { $0.key.number > time }?.key.number
     }
 
     // MARK: Runs

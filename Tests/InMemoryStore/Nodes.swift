@@ -23,13 +23,16 @@ struct Nodes {
     private var records: [Record] = []
     /// The number of records that were dropped, as all have heard of them.
     private var dropped = 0
+    private var total: Int { dropped + records.count }
+    /// Records of which a round hears at most.
+    var mostHeard = Int.max
 
     init(life: Int64) { heard = [life: 0] }
 
     var living: Set<Int64> { Set(heard.keys) }
 
     mutating func begin(life: Int64, node: String?) {
-        heard[life] = dropped + records.count
+        heard[life] = total
         names[life] = node
     }
 
@@ -42,10 +45,17 @@ struct Nodes {
         hasLost = true
     }
 
+    /// The number of records of which a life will have heard after its round.
+    private func next(for life: Int64) -> Int {
+        heard[life].map { min(total, $0.saturatingAdding(mostHeard)) } ?? total
+    }
+
     func news(for life: Int64, _ rows: StoredRows) -> News? {
         var news = News()
         news.hasLostRuns = hasLost
-        let new = heard[life].map { records[($0 - dropped)...].filter { $0.life != life } } ?? []
+        let end = next(for: life)
+        news.hasMore = end < total
+        let new = heard[life].map { records[($0 - dropped)..<(end - dropped)].filter { $0.life != life } } ?? []
         guard hasLost || !new.isEmpty else { return nil }
         news.jobs = Set(new.flatMap(\.jobs)).sorted()
         news.work = new.flatMap(\.work)
@@ -58,11 +68,12 @@ struct Nodes {
     /// Takes note of a committed round; `record` gives what it has changed, and nil if nothing.
     mutating func committed(life: Int64, hasHeard: Bool, forgetsLost: Bool, _ record: () -> Record?) {
         if forgetsLost { hasLost = false }
-        if hasHeard { heard[life] = dropped + records.count }
+        let end = next(for: life)
+        if hasHeard { heard[life] = end }
         guard heard.count > 1, let record = record() else { return trim() }
-        records.append(record)
         // It has nothing to hear from itself.
-        if hasHeard { heard[life] = dropped + records.count }
+        if hasHeard, end == total { heard[life] = end + 1 }
+        records.append(record)
         trim()
     }
 

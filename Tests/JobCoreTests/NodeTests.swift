@@ -210,6 +210,36 @@ import Testing
         #expect(ended.count == 3 && ended.last == list)
     }
 
+    @Test func jobsEnd_isToldOnce_whereItsNewsComesInParts() throws {
+        let driver = try CoreDriver()
+        let other = try joinWatching(driver)
+        driver.store.hearAtMost(1)
+        let job = try driver.submit(["source": ["type": "url", "url": "http://h/"]])
+        try driver.succeed(job)
+        let states = try (0..<4).flatMap { _ in try told(hearNews(other, driver)).map(\.state) }
+        #expect(states == [.succeeded])
+    }
+
+    @Test func schedules_ofAnUnknownZone_areLeftToNodesThatKnowIt() throws {
+        let driver = try CoreDriver()
+        let other = try join(driver)
+        let schedule = Schedule(
+            key: ScheduleKey(owner: 1, name: "s"),
+            timing: .calendar("0 8 * * *", try CalendarExpression("0 8 * * *"), zone: "Europe/Berlin"),
+            setAt: driver.now.wall, specSize: 2)
+        driver.ask(.setSchedule(NewSchedule(schedule, spec: Array("{}".utf8))))
+        let due = driver.core.nextTick.wall
+        // Each scan asks for the rules again, as their file may be there now.
+        for _ in 0..<2 {
+            let effects = try round(of: other, driver) { (transaction) throws(StoreError) in
+                try other.handle(.zones(["UTC": .utc]), at: driver.now, in: transaction)
+                try other.handle(.tick, at: driver.now, in: transaction)
+            }
+            #expect(effects.contains { if case .readZones(["Europe/Berlin"]) = $0 { true } else { false } })
+        }
+        #expect(due != nil && driver.store.rows.allSchedules.map(\.next) == [due])
+    }
+
     @Test func nothing_isTold_ofAJobThatAnotherAwaits_afterItsEnd() throws {
         let driver = try CoreDriver()
         let other = try joinWatching(driver)

@@ -1,3 +1,5 @@
+import JobCore
+import JobModel
 import Testing
 
 @testable import JobEngine
@@ -24,6 +26,14 @@ import Testing
         for _ in 0..<4 { inbox.put(Self.entry(10), of: 2) }
         #expect(inbox.take(entries: 1024, bytes: 1 << 20).map(\.size) == [1 << 20])
         #expect(inbox.take(entries: 1024, bytes: 1 << 20).map(\.size) == [10, 10, 10, 10, 1 << 20])
+    }
+
+    @Test func requests_countAsMuchTime_asTheyTake() {
+        let caller = Caller(uid: 1, isAdmin: false)
+        let ids = Array(JobID(1)...256)
+        let change = CoreInput.request(1, .changeAll(ids, .cancel, onlyCounts: false), caller)
+        let watch = CoreInput.request(2, .watch(WatchScope(.jobs(ids)), 1), caller)
+        #expect(change.size == 256 << 10 && watch.size == 16 << 10)
     }
 
     @Test func entriesOfAUser_keepTheirOrder() {

@@ -190,3 +190,7 @@ extension JobRow {
         return row
     }
 }
+
+extension JobTransaction {
+    func dueTimes() throws(StoreError) -> DueTimes { try dueTimes(after: .min, Timestamp(milliseconds: .min)) }
+}

@@ -10,6 +10,8 @@ package struct Experience {
     var shortage: String?
     /// Totals by owner since the daemon started.
     private(set) var totals: [UInt32: CoreTotals] = [:]
+    /// The versions of jobs that clients were told of, while there is more news.
+    var told: [JobID: Int64] = [:]
     var logBudget = JobLogBudget()
     /// Files being removed.
     package internal(set) var cleaning: Set<WorkID> = []
@@ -21,7 +23,7 @@ package struct Experience {
 
     /// Forgets what a round has changed.
     mutating func undo(to earlier: Experience) {
-        (shortage, totals, cleaning) = (earlier.shortage, earlier.totals, earlier.cleaning)
+        (shortage, totals, cleaning, told) = (earlier.shortage, earlier.totals, earlier.cleaning, earlier.told)
     }
 
     mutating func count(_ owner: UInt32, _ change: (inout CoreTotals) -> Void) {
@@ -48,11 +50,9 @@ package struct CoreTotals: Sendable, Hashable {
 
     package static func + (left: CoreTotals, right: CoreTotals) -> CoreTotals {
         var sum = left
-        sum.submitted += right.submitted
-        sum.succeeded += right.succeeded
-        sum.failed += right.failed
-        sum.cancelled += right.cancelled
-        sum.retried += right.retried
+        for total in [\CoreTotals.submitted, \.succeeded, \.failed, \.cancelled, \.retried] {
+            sum[keyPath: total] += right[keyPath: total]
+        }
         return sum
     }
 }

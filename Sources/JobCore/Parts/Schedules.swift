@@ -31,7 +31,7 @@ struct Schedules {
 
     mutating func use(_ rules: ZoneRules, of zone: String) { zones[zone] = rules }
 
-    mutating func use(_ rules: [String: ZoneRules]) { zones.merge(rules) { _, new in new } }
+    mutating func use(_ rules: [String: ZoneRules]) { (zones, wanted) = (zones.merging(rules) { $1 }, []) }
 
     /// Returns the zone of a schedule if its rules must be asked for.
     mutating func unknownZone(of schedule: Schedule) -> String? {

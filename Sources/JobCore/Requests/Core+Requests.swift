@@ -133,7 +133,7 @@ extension Core {
     }
 
     /// The most finished jobs that one input removes for the room of another.
-    private static let mostRemoved = 64
+    private static let mostRemoved = 512
 
     /// Removes an owner's oldest finished jobs except `spared` ones if no more bytes can be stored otherwise; returns whether
     /// they can. What was done and cannot be asked for again `mayExceed` the quota by one body, until later rounds have

@@ -102,8 +102,8 @@ extension Core {
     /// Returns the time of a schedule's next check.
     private func next(of schedule: Schedule, _ round: Round) throws(StoreError) -> Timestamp? {
         guard !schedule.isSuspended else { return nil }
-        // It is checked again once the rules of its zone are read.
-        guard let zone = zone(of: schedule) else { return nil }
+        // Until the rules of its zone can be read, here or at another node, it stays due.
+        guard let zone = zone(of: schedule) else { return round.now.wall.adding(seconds: 10) }
         if !schedule.waiting.isEmpty, try !isLastOpen(schedule, round) { return round.now.wall }
         if let boot = schedule.timing.boot { return boot == schedules.boot ? nil : schedules.startedAt }
         return schedule.timing.next(after: schedule.floor, since: schedule.setAt, in: zone)
@@ -137,7 +137,7 @@ extension Core {
     private func rescan(_ round: Round) throws(StoreError) {
         guard case .after(let key) = schedules.rescan else { return }
         let rows = try round.transaction.schedules(after: key, limit: Self.atOnce)
-        for row in rows {
+        for row in rows where zone(of: row) != nil {
             var schedule = row
             // After the wall clock was set back, times are due again unless they were submitted or wait.
             schedule.doneUntil = min(schedule.doneUntil, round.now.wall)
@@ -158,7 +158,7 @@ extension Core {
         // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
-        guard let plan = try plan(row, round) else { return try round.transaction.put(waiting, spec: nil) }
+        guard let plan = try plan(row, round) else { return try store(row, was: row, round) }
         guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
         pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, boot: plan.row.timing.boot, request: nil)))
@@ -203,12 +203,9 @@ extension Core {
     private func submit(
         _ made: Result<NewJob, ProtocolError>, by schedule: Schedule, _ round: Round
     ) throws(StoreError) -> Result<SubmittedJob, ProtocolError> {
-        switch made {
-        case .success(let new):
-            let caller = Caller(uid: schedule.key.owner, isAdmin: false, groups: schedule.groups)
-            return try submit([new], caller, round)[0]
-        case .failure(let error): return .failure(error)
-        }
+        let new: NewJob
+        do throws(ProtocolError) { new = try made.get() } catch { return .failure(error) }
+        return try submit([new], Caller(uid: schedule.key.owner, isAdmin: false, groups: schedule.groups), round)[0]
     }
 
     /// Checks the schedule of a job again whose end makes its next job due, or that was retried.

@@ -31,12 +31,14 @@ extension Core {
             }
         }
         if rows.count == Self.dueAtOnce { return agenda.mustTickAgain = true }
-        try lookAhead(round)
+        // If none is left, only damaged rows are due.
+        try lookAhead(after: rows.isEmpty ? (round.now.steady, round.now.wall) : nil, round)
     }
 
-    /// Reads the next due times from the store.
-    func lookAhead(_ round: Round) throws(StoreError) {
-        agenda.due = try round.transaction.dueTimes()
+    /// Reads the next due times from the store, or those after times up to which all is handled.
+    func lookAhead(after handled: (SteadyTime, Timestamp)? = nil, _ round: Round) throws(StoreError) {
+        let (steady, wall) = handled ?? (.min, Timestamp(milliseconds: .min))
+        agenda.due = try round.transaction.dueTimes(after: steady, wall)
         // Without room, it would find due schedules at each tick and leave them.
         if experience.shortage == nil, let time = agenda.due.schedules { agenda.note(time) }
         agenda.nextExpiry = agenda.due.firstEnd.map { $0.adding(seconds: settings.retentionAge) }

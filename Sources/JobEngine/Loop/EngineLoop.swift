@@ -92,7 +92,8 @@ final class EngineLoop {
             round(.one)
             return
         }
-        take(entries: Self.most.inputs - upcoming.count, bytes: Self.most.bytes)
+        // Costly inputs of one user wait here for several rounds; others then have their turns before more of them.
+        if upcoming.isEmpty { take(entries: Self.most.inputs, bytes: Self.most.bytes) }
         let now = now
         giveUp(at: now.steady)
         if !isTickPostponed, core.wantsTick(at: now) { feed(.tick) }

@@ -96,12 +96,17 @@ extension CoreInput {
 }
 
 extension CoreRequest {
+    /// What a row that is read or changed counts, by the time that it takes.
+    private static let (rowRead, rowChange) = (64, 1024)
+
     fileprivate var size: Int {
         switch self {
-        case .submit(let jobs): jobs.reduce(0) { $0 + Int(clamping: $1.document.size + JobRow.fixedSize) }
+        case .submit(let jobs):
+            jobs.reduce(0) { $0 + Int(clamping: $1.document.size + JobRow.fixedSize) + $1.jobs.count * Self.rowRead }
         case .setSchedule(let new): new.spec.count
-        // Each is a row to be read.
-        case .wait(let jobs): jobs.count * 64
+        case .wait(let jobs): jobs.count * Self.rowRead
+        case .watch(let scope, _): if case .jobs(let jobs) = scope.subject { jobs.count * Self.rowRead } else { 0 }
+        case .changeAll(let jobs, _, _): jobs.count * Self.rowChange
         default: 0
         }
     }

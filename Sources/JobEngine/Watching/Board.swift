@@ -69,7 +69,10 @@ package final class Board: Sendable {
     func put(_ list: ListRow?, of job: JobID) {
         state.withLock { state in
             state.forgetHeard(job)
-            if let list { return state.put(list) }
+            if let list {
+                // Without a place, it shows no progress.
+                return state.jobs[job] != nil || state.jobs.count < State.most ? state.put(list) : ()
+            }
             state.jobs[job]?.list = nil
             if state.jobs[job]?.run == nil { state.remove(job) }
         }
@@ -154,12 +157,13 @@ package final class Board: Sendable {
 }
 
 extension Board.State {
-    /// Jobs of other nodes that are kept. News of a job that come after its end would stay for good.
-    private static let mostHeard = 10_000
+    /// Jobs of other nodes that are kept, as news of a job that come after its end would stay for good; and the jobs from which on
+    /// there is no place for another list.
+    fileprivate static let most = 10_000
 
     /// Makes room for what another node tells of a job.
     fileprivate mutating func makeRoom(for job: JobID) {
-        if heard.count >= Self.mostHeard { for job in heard { remove(job) } }
+        if heard.count >= Self.most { for job in heard { remove(job) } }
         heard.insert(job)
     }
 

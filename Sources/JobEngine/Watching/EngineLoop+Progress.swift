@@ -17,13 +17,16 @@ extension EngineLoop {
         guard let next = nextProgress, next <= now else { return }
         let present = engine.board.present()
         var news: [JobID: [Int: JobProgress]] = [:]
-        for (length, interval) in intervals where interval.end <= now {
+        let over = intervals.filter { $0.value.end <= now }
+        for (length, interval) in over {
             for (job, progress) in present {
                 if let new = progress.news(since: interval.told[job]) { news[job, default: [:]][length] = new }
             }
-            intervals[length] = (end(length), present)
         }
         if !news.isEmpty { tell(news) }
+        // At most a tenth of the thread's time.
+        let pause = Int(10 * engine.clock.steady().saturatingSubtracting(now))
+        for length in over.keys { intervals[length] = (end(max(length, pause)), present) }
     }
 
     private func tell(_ news: [JobID: [Int: JobProgress]]) {

@@ -13,9 +13,9 @@ final class Checkpointer: Sendable {
     static let sparePages: Int64 = 1_024
     private static let shrinkStep = 256
     /// The pages in the log from which on it is written into the database ..
-    static let pages = 2_000
+    static let pages = 8_000
     /// .. and from which on rounds wait for that.
-    static let mostPages = 10_000
+    static let mostPages = 20_000
     /// Pages for which the log reserves room.
     static let fewPages = 500
 

@@ -13,16 +13,16 @@ extension SQLiteTransaction {
         return Array(found.values.sorted { $0.id < $1.id }.prefix(limit))
     }
 
-    func dueTimes() throws(StoreError) -> DueTimes {
+    func dueTimes(after steady: SteadyTime, _ wall: Timestamp) throws(StoreError) -> DueTimes {
         try flushJobs()
         let select = """
-            SELECT (SELECT min(due) FROM jobs WHERE state < 4 AND due IS NOT NULL AND removing = 0), \
-            (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline IS NOT NULL AND removing = 0), \
+            SELECT (SELECT min(due) FROM jobs WHERE state < 4 AND due > ?1 AND removing = 0), \
+            (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline > ?1 AND removing = 0), \
             (SELECT min(not_before) FROM jobs \
-            WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0), \
-            (SELECT min(next) FROM schedules WHERE next IS NOT NULL)
+            WHERE state = 0 AND due IS NULL AND not_before > ?2 AND removing = 0), \
+            (SELECT min(next) FROM schedules WHERE next > ?2)
             """
-        let found = try rows(select, [], atMost: 1) { row in
+        let found = try rows(select, [steady, wall.milliseconds], atMost: 1) { row in
             DueTimes(
                 steady: [row.optionalInteger(0), row.optionalInteger(1)].compactMap(\.self).min(),
                 wall: row.time(2), schedules: row.time(3))

@@ -47,17 +47,17 @@ extension PostgreSQLTransaction {
             """, [steady, wall, limit, starts.due ?? .min], atMost: limit)
     }
 
-    func dueTimes() throws(StoreError) -> DueTimes {
+    func dueTimes(after steady: SteadyTime, _ wall: Timestamp) throws(StoreError) -> DueTimes {
         try flushJobs()
         let found = try rows(
             """
             SELECT least((SELECT min(due) FROM jobs WHERE state < 4 AND due >= $1 AND removing = 0), \
             (SELECT min(deadline) FROM jobs WHERE state < 4 AND deadline >= $1 AND removing = 0)), \
             (SELECT min(not_before) FROM jobs \
-            WHERE state = 0 AND due IS NULL AND not_before IS NOT NULL AND removing = 0), \
-            (SELECT min(next) FROM schedules WHERE next IS NOT NULL), \
+            WHERE state = 0 AND due IS NULL AND not_before > $2 AND removing = 0), \
+            (SELECT min(next) FROM schedules WHERE next > $2), \
             (SELECT min(finished_at) FROM jobs WHERE \(Self.isFinished))
-            """, starts.due ?? .min
+            """, max(starts.due ?? .min, steady.saturatingAdding(1)), wall.milliseconds
         ).first
         let steady = found?.optionalInteger(0)
         starts.found(due: steady)
