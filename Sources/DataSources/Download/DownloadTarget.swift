@@ -108,13 +108,16 @@ final class DownloadTarget: Sendable {
     ///
     /// The old file is never truncated instead, so no checkpoint of an earlier version matches the new one.
     func makePart() throws(JobError) -> FileOperations.Status.Identity {
-        let (flags, mode) = (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, UInt32(path.isPrivate ? 0o600 : 0o644))
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+        let mode = UInt32(path.isPrivate ? 0o600 : 0o644) | (path.owner == nil ? Self.mark : 0)
         do throws(Errno) {
-            let file = try open { () throws(Errno) in
+            let file = try open { (former) throws(Errno) in
                 do throws(Errno) {
                     return try openPart(flags, mode)
                 } catch  where error == .fileExists {
-                    guard try isAbandoned() else { throw error }
+                    // A file system may keep no mark.
+                    let isOwn = try former.map { (file) throws(Errno) in try isOpen(file, under: partName) } ?? false
+                    guard try isOwn ? true : isAbandoned() else { throw error }
                     do throws(Errno) {
                         try files.unlink(directory.descriptor, partName)
                     } catch  where error == .noSuchFileOrDirectory {}
@@ -134,10 +137,17 @@ final class DownloadTarget: Sendable {
         }
     }
 
+    /// The sticky bit, which means nothing on a file: it tells a `.part` from the caller's own files where the daemon has the
+    /// same user.
+    private static let mark = UInt32(S_ISVTX)
+
     /// Whether the existing `.part` is of an earlier download of the caller.
     private func isAbandoned() throws(Errno) -> Bool {
         let directory = directory.descriptor
-        guard let owner = path.owner else { return Self.isPart(try files.status(directory, partName)) }
+        guard let owner = path.owner else {
+            let status = try files.status(directory, partName)
+            return Self.isPart(status) && status.mode & Self.mark != 0
+        }
         let (status, isTheirs) = try files.status(partName, in: directory, madeFor: owner)
         return isTheirs && Self.isPart(status)
     }
@@ -150,7 +160,7 @@ final class DownloadTarget: Sendable {
     /// Opens the `.part` that an earlier attempt left, if it is the same file; returns its size. Blocks.
     func reopenPart(of checkpoint: DownloadCheckpoint) -> Int64? {
         guard checkpoint.part.createdAt != 0 else { return nil }
-        let file = try? open { () throws(Errno) in
+        let file = try? open { _ throws(Errno) in
             let file = try openPart(O_RDWR | O_NOFOLLOW | O_NONBLOCK)
             let status = try files.statusOfOpen(file.descriptor)
             guard status.identity == checkpoint.part, Self.isPart(status) else { throw Errno.fileExists }
@@ -164,11 +174,12 @@ final class DownloadTarget: Sendable {
             try files.openBeneath(directory.descriptor, partName, flags, mode), files, closedOn: transfer.userFiles)
     }
 
-    /// Takes the file that `body` opens for the `.part`; returns its descriptor. Throws if it is no longer wanted.
-    private func open(_ body: () throws(Errno) -> OpenFile) throws(Errno) -> Int32 {
+    /// Takes the file that `body`, which gets the former one, opens for the `.part`; returns its descriptor. Throws if it is no
+    /// longer wanted.
+    private func open(_ body: (OpenFile?) throws(Errno) -> OpenFile) throws(Errno) -> Int32 {
         try part.withLock { part throws(Errno) in
             guard part.isWanted else { throw Errno.canceled }
-            let file = try body()
+            let file = try body(part.file)
             (part.name, part.file) = (partName, file)
             return file.descriptor
         }
@@ -210,6 +221,10 @@ final class DownloadTarget: Sendable {
                 try files.move(directory.descriptor, old, name, replacing: replacing)
                 // A file that has replaced another is not removed any more: both would be lost.
                 part.name = replacing ? nil : name
+                // Not before: after a crash in between, the next attempt would not know its file.
+                if let mode = try? files.statusOfOpen(file.descriptor).mode, mode & Self.mark != 0 {
+                    try? files.changeMode(of: file.descriptor, to: mode & ~Self.mark)
+                }
                 do throws(Errno) {
                     if try isOpen(file, under: name) { return }
                 } catch  where error == .noSuchFileOrDirectory {}

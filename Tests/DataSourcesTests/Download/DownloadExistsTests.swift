@@ -143,4 +143,36 @@ import TestOrigin
             #expect(!bench.names(below: bench.downloads).contains("x.part"))
         }
     }
+
+    /// Whatever its name says, no download has made it.
+    @Test func part_ofTheCallersOwn_isKept() async throws {
+        try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) { origin, bench in
+            try bench.write(Array("mine".utf8), to: bench.downloads + "/x.part")
+            let source: JSON = .download(origin.url("/x"), to: "x")
+            #expect(try await bench.failure(source).kind == .exists)
+            #expect(bench.bytes(of: bench.downloads + "/x.part") == Array("mine".utf8))
+            try FileManager.default.removeItem(atPath: bench.downloads + "/x.part")
+            _ = try await bench.result(source)
+            var status = stat()
+            #expect(lstat(bench.downloads + "/x", &status) == 0)
+            #expect(status.st_mode & 0o1600 == 0o600)
+        }
+    }
+
+    /// Such are those of other systems.
+    @Test func part_isFetchedAnew_whereFilesCannotBeMarked() async throws {
+        var files = FileOperations.real
+        files.openBeneath = { directory, path, flags, mode throws(Errno) in
+            try FileOperations.real.openBeneath(directory, path, flags, mode & 0o777)
+        }
+        let (first, second) = (Workbench.bytes(200_000), Workbench.bytes(200_000, seed: 2))
+        let script = Misbehaviour.changes(first, to: second, etags: ("\"a\"", "\"b\""))
+        try await Workbench.run(against: script, files: files) { origin, bench in
+            let source: JSON = .download(origin.url("/x"), to: "x")
+            _ = try await bench.failure(source)
+            #expect(bench.names(below: bench.downloads) == ["x.part"])
+            _ = try await bench.result(source, attempt: 2)
+            #expect(bench.bytes(of: bench.downloads + "/x") == second)
+        }
+    }
 }

@@ -325,6 +325,7 @@ import TestOrigin
         ) { origin, bench in
             part.withLock { $0 = bench.downloads + "/x.part" }
             try bench.write(Workbench.bytes(1000), to: bench.downloads + "/x.part")
+            chmod(bench.downloads + "/x.part", 0o1600)
             let result = try await bench.result(.download(origin.url("/x"), to: "x"))
             #expect(result["size"] == 1000)
         }

@@ -124,6 +124,7 @@ extension DownloadResumeTests {
             let path = bench.downloads + "/x.part"
             try FileManager.default.removeItem(atPath: path)
             try bench.write(Array(Self.second.prefix(100_000)), to: path)
+            chmod(path, 0o1600)
             let result = try await bench.result(download(origin), attempt: 2)
             #expect(result["resumedFrom"] == 0)
             #expect(bench.bytes(of: bench.downloads + "/x") == Self.first)
