@@ -74,6 +74,15 @@ struct OutgoingRequest: Sendable {
         credentials = all.filter { $0.applies(to: url, of: owner) && !headers.contains(name: $0.header) }
     }
 
+    /// Removes the fields that only `origin` may get, unless the request goes there.
+    mutating func keepSecrets(of origin: RequestURL.Origin?) {
+        if url.origin != origin {
+            for name in ["Authorization", "Cookie", "Proxy-Authorization"] { headers.remove(name: name) }
+            credentials = []
+        }
+        fillCredentials()
+    }
+
     private mutating func fillCredentials() {
         guard let credentials = url.credentials else { return }
         fill("Authorization", "Basic " + Base64.encode(Array(credentials.utf8)))
@@ -127,11 +136,7 @@ struct OutgoingRequest: Sendable {
     func following(_ status: UInt, to location: RequestURL) -> OutgoingRequest {
         var next = self
         next.url = location
-        if location.origin != url.origin {
-            for name in ["Authorization", "Cookie", "Proxy-Authorization"] { next.headers.remove(name: name) }
-            next.credentials = []
-        }
-        next.fillCredentials()
+        next.keepSecrets(of: url.origin)
         let becomesGet = status == 303 ? method != "HEAD" : (status == 301 || status == 302) && method == "POST"
         if becomesGet {
             next.method = "GET"

@@ -56,7 +56,8 @@ public struct DownloadSource: DataSource {
     public var exists = Exists.fail
     /// The SHA-256 that the file must have, as 64 hexadecimal digits.
     public var sha256: String?
-    /// Other URLs of the file, tried in order when one fails; at most 32.
+    /// Other URLs of the file, tried in order when one fails; at most 32. Those of another origin do not get the credentials
+    /// among the headers.
     public var mirrors: [String] = []
     /// The most bytes per second; nil, the default, for no limit.
     public var rate: Int?

@@ -177,6 +177,34 @@ import TestOrigin
         }
     }
 
+    @Test func credentials_areNotSent_toAMirrorOfAnotherOrigin() async throws {
+        try await TestOrigin.run { other in
+            try await run { origin, bench in
+                other["/x"] = OriginResource(Self.body)
+                let mirrors: JSON = [
+                    .string(origin.url("/gone")), .string("http://user:secret@127.0.0.1:\(other.port)/none"),
+                    .string(other.url("/x")),
+                ]
+                let fields: JSON = [
+                    "Authorization": "Bearer t", "Cookie": "c=1", "Proxy-Authorization": "p", "X-Own": "1",
+                ]
+                let more: [String: JSON] = [
+                    "url": .string(origin.url("/none")), "mirrors": mirrors, "headers": fields,
+                ]
+                _ = try await bench.result(source(origin, more))
+                for (entry, authorization, others) in [
+                    (origin.log.last("/none"), "Bearer t", true), (origin.log.last("/gone"), "Bearer t", true),
+                    (other.log.last("/none"), "Basic dXNlcjpzZWNyZXQ=", false), (other.log.last("/x"), nil, false),
+                ] as [(OriginLog.Entry?, String?, Bool)] {
+                    let headers = try #require(entry).headers
+                    #expect(headers["authorization"] == authorization)
+                    for name in ["cookie", "proxy-authorization"] { #expect((headers[name] != nil) == others) }
+                    #expect(headers["x-own"] == "1")
+                }
+            }
+        }
+    }
+
     @Test func failure_namesEach_whenAllMirrorsFail() async throws {
         try await run { origin, bench in
             let more: [String: JSON] = [
