@@ -156,15 +156,17 @@ final class BodyFile: Sendable {
 
 extension Transfer {
     /// Keeps the body that `receive` adds for the job's result; if it is longer than `limits.inlineResult`, in a file that
-    /// `job.result` reads.
-    func keeping(_ receive: (BodyFile) async throws(JobError) -> Void) async throws(JobError) -> BodyFile {
+    /// `job.result` reads. Throws if `control`, by default that of the transfer, has stopped.
+    func keeping(
+        unless control: TransferControl? = nil, _ receive: (BodyFile) async throws(JobError) -> Void
+    ) async throws(JobError) -> BodyFile {
         let file = BodyFile(self, isNamed: true, inMemory: settings.limits.inlineResult)
         do throws(JobError) {
             try await receive(file)
             if !file.isInMemory {
                 try await file.sync()
                 // Of an attempt that was given up, nothing would remove the file.
-                try control.check()
+                try (control ?? self.control).check()
                 context.keptBody(Int64(file.size))
             }
             return file

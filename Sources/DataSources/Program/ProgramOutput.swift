@@ -62,11 +62,15 @@ final class ProgramOutput: Sendable {
         case .json: result["output"] = try await value()
         case .text:
             let room = transfer.context.roomForBody.saturatingSubtracting(log.space)
-            let body = try await transfer.keeping { (file) async throws(JobError) in
-                try await read(into: file, upTo: room)
+            do throws(JobError) {
+                let body = try await transfer.keeping(unless: control) { (file) async throws(JobError) in
+                    try await read(into: file, upTo: room)
+                }
+                kept = body.size
+                if kept > 0 || size == 0 { body.add(to: &result, as: "output", isLine: true) }
+            } catch  where error.kind == .storage {
+                kept = 0
             }
-            kept = body.size
-            if kept > 0 || size == 0 { body.add(to: &result, as: "output", isLine: true) }
         }
         result["size"] = JSON(size)
         // The result may have what the log lacks.
@@ -74,6 +78,9 @@ final class ProgramOutput: Sendable {
         if omitted > 0 { result["omitted"] = JSON(omitted) }
         return .object(result)
     }
+
+    /// Not that of the transfer: the program ended in time, but the rest of its group, or keeping the output, may take longer.
+    private var control: TransferControl { TransferControl(transfer.control.clock) }
 
     private func value() async throws(JobError) -> JSON {
         let file = BodyFile(transfer, inMemory: BodyFile.longestInMemory)
@@ -84,10 +91,7 @@ final class ProgramOutput: Sendable {
                 "The program \(attempt.name) wrote more than is kept, so its output is not whole; have it write less, or "
                     + "raise limits.output.")
         }
-        // The program ended in time; the rest of its group may have taken longer.
-        let control = transfer.control
-        let late = (try? control.check()) == nil ? TransferControl(control.clock) : control
-        return try await transfer.shared.documents.value(of: file, transfer, late) { (bytes) throws(JobError) in
+        return try await transfer.shared.documents.value(of: file, transfer, control) { (bytes) throws(JobError) in
             try self.parse(bytes)
         }
     }

@@ -257,6 +257,25 @@ import Testing
         }
     }
 
+    /// Its output is so long that it is kept in a file.
+    @Test func restOfTheGroup_doesNotCount_towardsTheTimeout() async throws {
+        let clock = NIOAsyncTestingEventLoop()
+        try await Self.run(timers: clock) { bench async throws in
+            let told = bench.directory + "/told"
+            let script = """
+                mkfifo ready
+                trap '' TERM; sleep 1000 & trap - TERM
+                (trap 'touch \(told); exit' TERM; echo > ready; sleep 1000 & wait) &
+                head -c 200000 /dev/zero | tr '\\0' a; read line < ready; exit 0
+                """
+            let running = try bench.start(Self.shell(script), timeout: 3)
+            // Only once the program has ended is the rest told to end.
+            while access(told, F_OK) != 0, running.outcome == nil { try await Task.sleep(for: .milliseconds(5)) }
+            await clock.turn(by: .milliseconds(500)) { running.outcome == nil }
+            #expect(try await running.get() == ["exit": 0, "spilled": true, "size": 200_000])
+        }
+    }
+
     @Test(arguments: [(3.0, 20.0), (20.0, 3.0), (3.0, nil)])
     func timeout_isTheSmallerOfTheConfiguredAndTheJobs(_ configured: Double, _ job: Double?) async throws {
         let clock = NIOAsyncTestingEventLoop()

@@ -7,6 +7,7 @@ import NIOCore
 import NIOEmbedded
 import NIOPosix
 import Synchronization
+import SystemPackage
 import Testing
 
 /// The input of programs, and what becomes of their output.
@@ -114,6 +115,21 @@ import Testing
                 try await bench.result(ProgramSourceTests.shell("echo x")) == ["exit": 0, "output": "x", "size": 2])
             bench.roomForBody.withLock { $0 = 1 }
             #expect(try await bench.result(ProgramSourceTests.shell("echo x")) == ["exit": 0, "size": 2, "omitted": 2])
+        }
+    }
+
+    @Test func output_withoutRoomOnTheDisk_isLeftOut_andCounted() async throws {
+        var files = FileOperations.real
+        files.openBeneath = { directory, path, flags, mode throws(Errno) in
+            // The log has taken the rest.
+            if path == "body" { throw Errno.noSpace }
+            return try FileOperations.real.openBeneath(directory, path, flags, mode)
+        }
+        try await ProgramSourceTests.run(files: files) { bench async throws in
+            let script = "head -c 300000 /dev/zero | tr '\\0' x"
+            #expect(
+                try await bench.result(ProgramSourceTests.shell(script))
+                    == ["exit": 0, "size": 300_000, "omitted": 300_000])
         }
     }
 
