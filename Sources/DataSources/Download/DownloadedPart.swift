@@ -90,13 +90,18 @@ final class DownloadedPart: Sendable {
     /// Blocks.
     private func store(_ blocks: [ByteBuffer], at offset: Int64) throws(JobError) {
         var end = offset
-        try JobError.naming(target.partPath, "written") { () throws(Errno) in
+        do throws(Errno) {
             for block in blocks {
                 try block.withUnsafeReadableBytes { (bytes) throws(Errno) in
                     try transfer.files.writeAt(target.descriptor, end, bytes)
                 }
                 end += Int64(block.readableBytes)
             }
+        } catch {
+            var failure = JobError(path: error, "written", target.partPath)
+            // Others may make room.
+            failure.isRetryable = error == .noSpace || error == .diskQuotaExceeded
+            throw failure
         }
         state.withLock { $0.written.insert(contentsOf: offset..<end) }
         if let total { room?.shrink(to: total - count) }

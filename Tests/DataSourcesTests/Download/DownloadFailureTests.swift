@@ -75,7 +75,7 @@ import TestOrigin
         try await run(files: Self.failing(operation, code, after: after)) { origin, bench in
             let error = try await bench.failure(source(origin))
             #expect(error.kind == .storage)
-            #expect(!error.isRetryable)
+            #expect(error.isRetryable == (operation == "write" && code != EIO))
             #expect(error.message.contains("new/x"))
             #expect(bench.names(below: bench.downloads) == ["new"])
             // A mirror would not help.
