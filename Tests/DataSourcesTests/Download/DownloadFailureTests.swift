@@ -332,6 +332,10 @@ import TestOrigin
             #expect(error.kind == .storage && error.postponed == 5 && error.isRetryable)
             #expect(error.message.contains("99 bytes free"))
             #expect(bench.bytes(of: bench.downloads + "/x.part") == nil)
+            disk.withLock { $0 = (1, 99, 99) }
+            let hopeless = try await bench.failure(source)
+            #expect(hopeless.kind == .storage && hopeless.postponed == nil && !hopeless.isRetryable)
+            #expect(hopeless.message.contains("larger disk"))
             for enough in [(1, .max, 1100), nil] as [FileOperations.Disk?] {
                 disk.withLock { $0 = enough }
                 let result = try await bench.result(.download(origin.url("/x"), to: "x", ["exists": "replace"]))
