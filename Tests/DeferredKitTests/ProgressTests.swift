@@ -108,6 +108,16 @@ import Testing
         #expect(journal.entries == [some(1)])
     }
 
+    @Test func progress_reachesAll_whenAnObserverOfTheOutcomeLeavesMeanwhile() {
+        let promise = Promise<Int, any Error>()
+        let leaving = Journal<Observation>()
+        promise.deferred.onProgress { _ in leaving.entries.forEach { $0.cancel() } }
+        leaving.note(promise.deferred.upon { _ in })
+        let seen = journal(of: promise.deferred)
+        promise.report(some(1, of: 2))
+        #expect(seen.entries == [some(1, of: 2)])
+    }
+
     @Test func progress_runsOnItsExecutorInOrder() {
         let queue = DispatchQueue(label: "progress")
         let promise = Promise<Int, any Error>()

@@ -38,10 +38,9 @@ extension DeferredCore {
 
     /// Removes a waiter, whose last reference must not be the list's. Requires both locks.
     final func unlink(_ waiter: DeferredWaiter) {
-        if waiter.constantMarks & Mark.followsProgress != 0 {
-            followers -= 1
-            if let extras { skip(waiter, in: extras) }
-        }
+        if waiter.constantMarks & Mark.followsProgress != 0 { followers -= 1 }
+        // A round of progress may have come to any waiter.
+        if let extras { skip(waiter, in: extras) }
         if waiter.isInterested { interest -= 1 }
         let next = waiter.next.take()
         if let previous = waiter.previous {
