@@ -30,7 +30,10 @@ extension JobError {
             switch error {
             case .notSupported: "the file system may lack ACLs; ask the administrator for one that has them"
             case .noSpace, .diskQuotaExceeded: "make room and try again"
-            case .readOnlyFileSystem, .permissionDenied, .notPermitted: "ask the administrator for a writable directory"
+            case .readOnlyFileSystem, .permissionDenied, .notPermitted:
+                ["read", "looked at"].contains(action)
+                    ? "ask the administrator for the right to read it"
+                    : "ask the administrator for a writable directory"
             case .fileNameTooLong: "give a shorter path"
             case .isDirectory, .notDirectory, .tooManySymbolicLinkLevels: "give another path"
             case .noSuchFileOrDirectory: "make what is missing, or give another path"
