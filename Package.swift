@@ -31,6 +31,9 @@ let trials: [SwiftSetting] =
     (Context.environment["DEFERRED_YIELDS"] == nil ? [] : [.define("DEFERRED_YIELDS")])
     + (Context.environment["DEFERRED_DEFECT"].map { [.define("DEFECT_\($0)")] } ?? [])
 
+/// The sanitizers do not link statically (`.ci/kit asan`).
+let guardLinking = Context.environment["DEFERD_SANITIZED"] == nil ? "-static-executable" : "-static-stdlib"
+
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
     .product(name: "NIOPosix", package: "swift-nio"),
@@ -73,7 +76,7 @@ let package = Package(
         // of libraries, and each child binds their symbols again: without, the bench row `programs` gives a tenth less.
         .executableTarget(
             name: "deferd-guard", dependencies: ["CLinux"],
-            linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-executable"])]),
+            linkerSettings: [.unsafeFlags(["-nostartfiles", guardLinking])]),
         .target(name: "CTuning"),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CIDN", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
