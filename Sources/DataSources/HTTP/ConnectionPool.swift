@@ -12,6 +12,8 @@ final class ConnectionPool: Sendable {
         /// A server may know a connection as that of a user, or another user could have left it in the middle of a
         /// request.
         let owner: UInt32
+        /// The index of the client's certificate.
+        var certificate: Int?
     }
 
     private struct Entry {

@@ -34,6 +34,8 @@ struct OutgoingRequest: Sendable {
     var proxy: ProxyAddress?
     /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
     let idleTimeout: Double?
+    /// Whether no server of another origin has led here, which could use the account of a client's certificate.
+    private(set) var showsCertificate = true
     /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
 
@@ -137,6 +139,7 @@ struct OutgoingRequest: Sendable {
         var next = self
         next.url = location
         next.keepSecrets(of: url.origin)
+        if location.origin != url.origin { next.showsCertificate = false }
         let becomesGet = status == 303 ? method != "HEAD" : (status == 301 || status == 302) && method == "POST"
         if becomesGet {
             next.method = "GET"

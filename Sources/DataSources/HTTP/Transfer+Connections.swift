@@ -15,7 +15,7 @@ extension Transfer {
         guard !addresses.isEmpty else {
             throw JobError(.dns, "The name \(url.hostText) has no address; check its spelling.", retryable: true)
         }
-        let tls = url.scheme == "https" ? try await tlsContext(for: url) : nil
+        let tls = url.scheme == "https" ? try await tlsContext(key.certificate) : nil
         let limit = TransferControl.Limit(deadline: deadline) { [rules] in
             JobError(connectTimeout: url, through: rules.proxy(for: url))
         }
@@ -114,9 +114,8 @@ extension Transfer {
     }
 
     /// The TLS settings with the trusted certificates, which are read once, as that takes milliseconds.
-    private func tlsContext(for url: RequestURL) async throws(JobError) -> NIOSSLContext {
+    private func tlsContext(_ index: Int?) async throws(JobError) -> NIOSSLContext {
         let settings = settings.http
-        let index = settings.clientCertificates.firstIndex { $0.applies(to: url, of: owner) }
         if let context = rules.tlsContexts.withLock({ $0[index] }) { return context }
         do {
             let context = try await ownFiles.run { () throws(any Error) in

@@ -39,7 +39,10 @@ extension Transfer {
         let head = try request.head()
         // A stopped transfer sends nothing more.
         try control.check()
-        let key = ConnectionPool.Key(loop: ObjectIdentifier(loop), origin: request.url.origin, owner: owner)
+        let key = ConnectionPool.Key(
+            loop: ObjectIdentifier(loop), origin: request.url.origin, owner: owner,
+            certificate: request.showsCertificate
+                ? settings.http.clientCertificates.firstIndex { $0.applies(to: request.url, of: owner) } : nil)
         var idle = rules.pool.connection(key, mayBeStale: request.canBeSentTwice)
         while true {
             let connection = if let idle { idle } else { try await connect(to: request.url, key) }

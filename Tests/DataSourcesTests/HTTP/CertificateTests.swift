@@ -4,6 +4,7 @@ import JobModel
 import NIOCore
 import NIOPosix
 import NIOSSL
+import TestOrigin
 import TestSupport
 import Testing
 
@@ -83,6 +84,25 @@ import Testing
                 let source: JSON = ["type": "url", "url": .string("https://127.0.0.1:\(port)/")]
                 #expect(try await bench.result(source, owner: 1000)["body"] == "ok")
                 _ = try await bench.failure(source, owner: 1001)
+            }
+        }
+    }
+
+    /// Else any server could use the account.
+    @Test func certificate_isNotShown_afterARedirectFromAnotherOrigin() async throws {
+        let directory = try TemporaryDirectory()
+        let certificate = try directory.write(Certificates.loopback, to: "certificate.pem")
+        let key = try directory.write(Certificates.key, to: "key.pem")
+        try await serve(Certificates.loopback, asksForCertificate: true) { port, authority in
+            try await Workbench.run(serving: ["/a": .redirect(302, to: "https://127.0.0.1:\(port)/")]) {
+                $0.http.certificates = authority
+                $0.http.clientCertificates =
+                    (try? [ClientCertificate(host: "127.0.0.1:\(port)", certificate: certificate, key: key)]) ?? []
+            } _: { origin, bench in
+                // Its connection stays open.
+                let source: JSON = ["type": "url", "url": .string("https://127.0.0.1:\(port)/")]
+                #expect(try await bench.result(source)["body"] == "ok")
+                _ = try await bench.failure(["type": "url", "url": .string(origin.url("/a"))])
             }
         }
     }
