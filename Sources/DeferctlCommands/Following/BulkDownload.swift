@@ -50,8 +50,17 @@ struct DownloadEntry: Sendable, Equatable {
         }
         self.url = url
         for word in words.dropFirst() {
+            let parts = word.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == ":" || $0 == "=" }
+            let isHex = parts.last?.allSatisfy { $0.isASCII && $0.isHexDigit } ?? false
             if ["sha256:", "sha512:", "sha1:", "md5:"].contains(where: word.lowercased().hasPrefix) {
                 checksum = word.json
+            } else if isHex, word.utf8.count == 64, parts.count == 1 {
+                checksum = digest(word)
+            } else if isHex, parts.count == 2, parts[1].utf8.count >= 32, !parts[0].contains("/") {
+                // As a name, it would leave the file unchecked.
+                throw CommandFailure(
+                    .badData,
+                    "\"\(word.cut(to: 60, mark: "..."))\" is not a digest that deferd knows; write one as sha256:HEX.")
             } else if Self.isURL(word) {
                 mirrors.append(word)
             } else if word.hasPrefix("/") {

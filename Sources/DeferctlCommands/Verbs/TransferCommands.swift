@@ -13,7 +13,7 @@ struct DownloadCommand: DaemonCommand {
         system's daemon takes it relative to your directory among its downloads. The paths of the files are printed. An interrupted download resumes where it \
         stopped, even after the daemon restarts.
 
-        Each line of a list is a URL, with spaces before a name for the file, a digest such as sha256:HEX, or further \
+        Each line of a list is a URL, with spaces before a name for the file, a digest as for --checksum, or further \
         URLs of the same file; blank lines and lines that begin with # are skipped. With --exists skip, a second run \
         downloads only what is missing.
         """)
@@ -138,7 +138,7 @@ struct DownloadCommand: DaemonCommand {
 }
 
 /// Reads a digest; SHA-256 may be written without its name.
-@Sendable private func digest(_ text: String) -> JSON { .string(text.contains(":") ? text : "sha256:\(text)") }
+@Sendable func digest(_ text: String) -> JSON { .string(text.contains(":") ? text : "sha256:\(text)") }
 
 /// Bytes per second: `500000`, `500k`, `2M`.
 struct ByteRate: ExpressibleByArgument, Equatable {

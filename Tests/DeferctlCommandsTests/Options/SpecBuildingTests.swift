@@ -95,11 +95,15 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
     }
 
     @Test func list_hasNamesDigestsAndMirrors() throws {
-        let digest = "sha256:" + digest
-        let entry = try DownloadEntry(line: "  https://a/b\thttps://c/d \(digest)  name ")
-        #expect(entry.url == "https://a/b" && entry.mirrors == ["https://c/d"] && entry.name == "name")
-        #expect(entry.checksum?.string == digest)
-        for line in ["a/b", "out=x", "https://a/b one two", "https://a/b /etc/passwd"] {
+        for word in ["sha256:" + digest, digest] {
+            let entry = try DownloadEntry(line: "  https://a/b\thttps://c/d \(word)  name ")
+            #expect(entry.url == "https://a/b" && entry.mirrors == ["https://c/d"] && entry.name == "name")
+            #expect(entry.checksum?.string == "sha256:" + digest)
+        }
+        for line in [
+            "a/b", "out=x", "https://a/b one two", "https://a/b /etc/passwd", "https://a/b sha-256:\(digest)",
+            "https://a/b SHA256=\(digest)", "https://a/b sha224:\(digest.prefix(56))",
+        ] {
             #expect(throws: CommandFailure.self) { try DownloadEntry(line: line) }
         }
     }
