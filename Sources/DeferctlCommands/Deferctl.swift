@@ -8,7 +8,8 @@ package enum Deferctl {
         do {
             try refuseOtherBytes()
             try UnknownVerb.refuse(CommandLine.arguments.dropFirst())
-            var command = try await DeferctlCommand.asyncParseAsRoot()
+            let arguments = UnknownVerb.reordered(Array(CommandLine.arguments.dropFirst()))
+            var command = try await DeferctlCommand.asyncParseAsRoot(arguments)
             if var verb = command as? any AsyncParsableCommand {
                 try await verb.run()
             } else {
@@ -105,17 +106,46 @@ struct DeferctlCommand: AsyncParsableCommand {
 }
 
 /// The check of the verbs and options on the command line, because the parser takes a misspelt verb for an argument, and
-/// reports wrong arguments before misspelt options.
+/// reports wrong arguments before misspelt options; and their order.
 enum UnknownVerb {
-    /// Throws if the verb, or the second verb of a verb that has verbs of its own, is unknown; suggests the nearest one.
-    static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
-        var words = Array(arguments)[...]
-        let lengths = ["--socket": 2, "--color": 2, "--json": 1, "--utc": 1]
+    /// The options of every verb, with the number of their words.
+    private static let lengths = ["--socket": 2, "--color": 2, "--json": 1, "--utc": 1]
+
+    /// The words from the verb on; nil if an option that not every verb has comes before it.
+    private static func verbAndRest(of arguments: [String]) -> ArraySlice<String>? {
+        var words = arguments[...]
         while let word = words.first, word.hasPrefix("-") {
-            // Only the options of every verb may come before it.
-            guard let length = word.contains("=") ? 1 : lengths[word] else { return }
+            guard let length = word.contains("=") ? 1 : lengths[word] else { return nil }
             words = words.dropFirst(length)
         }
+        return words
+    }
+
+    /// Moves the options of every verb from behind an argument "run" to the front: the parser takes such an argument for
+    /// the verb, and does not find them there.
+    static func reordered(_ arguments: [String]) -> [String] {
+        guard let words = verbAndRest(of: arguments), words.first != "run",
+            let run = words.prefix(while: { $0 != "--" }).firstIndex(of: "run")
+        else { return arguments }
+        var (options, others, rest) = ([String](), arguments[...run], arguments[(run + 1)...])
+        while let word = rest.first, word != "--" {
+            let name = String(word.prefix { $0 != "=" })
+            let count =
+                switch lengths[name] ?? 0 {
+                case 1 where name == word, 2 where word.count > name.count + 1: 1
+                case 2 where name == word && rest.dropFirst().first?.hasPrefix("-") == false: 2
+                // The parser reports an option without a value where it is.
+                default: 0
+                }
+            if count > 0 { options += rest.prefix(count) } else { others.append(word) }
+            rest = rest.dropFirst(max(1, count))
+        }
+        return options + others + rest
+    }
+
+    /// Throws if the verb, or the second verb of a verb that has verbs of its own, is unknown; suggests the nearest one.
+    static func refuse(_ arguments: some Sequence<String>) throws(CommandFailure) {
+        guard var words = verbAndRest(of: Array(arguments)) else { return }
         // For an unknown verb, the parser's own "help" would show the help of the program.
         if words.first == "help" { words.removeFirst() }
         guard let word = words.first else { return }

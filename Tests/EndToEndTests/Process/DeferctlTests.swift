@@ -83,6 +83,20 @@ import Testing
         #expect(run.errors.contains("no option --stat of deferctl list. Did you mean --state?"), "\(run.errors)")
     }
 
+    @Test func optionsOfEveryVerb_comeAfterAnyArgument_evenRun() async throws {
+        try await Daemon.run { daemon in
+            let list = try await ChildProcess.run(
+                [BuiltProgram.deferctl, "list", "--tag", "run", "--json", "--socket", daemon.socket, "--color=never"])
+            #expect(list.end == .code(0), "\(list.errors)")
+            let schedule = try await daemon.deferctl(["schedule", "run", "run", "--utc"], end: .code(65))
+            #expect(schedule.errorText.contains("no schedule"))
+            for option in ["--socket", "--color"] {
+                let missing = try await daemon.deferctl(["list", "--tag", "run", option], end: .code(64))
+                #expect(missing.errorText.contains("Missing value for '\(option)"))
+            }
+        }
+    }
+
     @Test func top_goesOn_whenTheDaemonRestarts() async throws {
         try await Household.with { household in
             let daemon = try await household.start()
