@@ -21,9 +21,14 @@ struct CommandFailure: Error, Sendable, Equatable {
             self.init(error)
             return
         }
-        self.init(
+        self = .inDoubt("the job")
+    }
+
+    /// The failure of submissions whose answers did not come.
+    static func inDoubt(_ jobs: String) -> Self {
+        Self(
             .unreachable,
-            "The daemon closed the connection before it answered, so the job may or may not exist; look with: deferctl "
+            "The daemon closed the connection before it answered, so \(jobs) may or may not exist; look with: deferctl "
                 + "list. A job with a key can be submitted again without running twice.")
     }
 }

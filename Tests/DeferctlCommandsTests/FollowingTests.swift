@@ -278,5 +278,11 @@ private func watch(_ jobs: JobSnapshot...) -> JSON { ["watch": "w1", "jobs": .ar
         }
         #expect(outcome.status == .unreachable)
         #expect(outcome.said.first?.contains("the job may or may not exist") == true)
+        let several = try await submit("{\"n\":1}\n{\"n\":2}\nx\n{\"n\":4}\n") { daemon in
+            if let call = daemon.calls(3).first { Self.answer(call, on: daemon) }
+        }
+        #expect(several.status == .unreachable && several.said.count == 3)
+        #expect(several.said.first == "job 1")
+        #expect(several.said.last?.hasPrefix("line 2 to line 4: The daemon closed the connection") == true)
     }
 }

@@ -92,7 +92,7 @@ struct BulkSubmission {
     /// The maximum number of submissions that wait for their answer, or for the report of an earlier one.
     static let window = 256
 
-    private typealias Outcome = Result<JobClient.Submission, CommandFailure>
+    private typealias Outcome = (location: String, result: Result<JobClient.Submission, CommandFailure>)
 
     let client: JobClient
     /// Called with each accepted job, in the order of the specs.
@@ -116,12 +116,20 @@ struct BulkSubmission {
                 while await slots.next() != nil, let document = try await specs.next() {
                     // The loop below awaits these tasks, in the order of the specs.
                     outcome.yield(
-                        Task { await document.passed { spec throws(JobClientError) in try await client.submit(spec) } })
+                        Task {
+                            let result = await document.passed { spec throws(JobClientError) in
+                                try await client.submit(spec)
+                            }
+                            return (document.location, result)
+                        })
                 }
             }
             var (status, jobs, isOver) = (ExitStatus.ok, [Int64](), false)
+            // Where the specs are whose jobs may or may not exist.
+            var inDoubt: [String] = []
             for await task in outcomes {
-                switch await task.value {
+                let outcome = await task.value
+                switch outcome.result {
                 case .success(let submission):
                     jobs.append(submission.id)
                     try accept(submission)
@@ -129,12 +137,20 @@ struct BulkSubmission {
                     status = .worst([status, failure.status])
                     // Any other failure would happen to the next spec too, and is told once.
                     let isGeneral = failure.status != .badData && failure.status != .forbidden
-                    if !isGeneral || !isOver { refuse(failure.message) }
+                    if failure.status == .unreachable {
+                        inDoubt.append(outcome.location)
+                    } else if !isGeneral || !isOver {
+                        refuse(failure.message)
+                    }
                     guard isGeneral, !exchange(&isOver, with: true) else { break }
                     slot.finish()
                     group.cancelAll()
                 }
                 slot.yield()
+            }
+            if let first = inDoubt.first, let last = inDoubt.last {
+                let (place, jobs) = first == last ? (first, "the job") : ("\(first) to \(last)", "these jobs")
+                refuse("\(place): \(CommandFailure.inDoubt(jobs).message)")
             }
             if !isOver { try await group.waitForAll() }
             return (status, jobs)
