@@ -16,7 +16,7 @@ struct SpecOptions: ParsableArguments {
 
     @Option(
         help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2026-12-01 08:30\", 90s."),
-        transform: writtenTime)
+        transform: nextTime)
     var at: WrittenTime?
 
     @Option(

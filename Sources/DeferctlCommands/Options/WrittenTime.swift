@@ -112,6 +112,15 @@ struct WrittenTime: ExpressibleByArgument, Sendable {
     return time
 }
 
+/// Reads the time of `--at`, which must not have passed.
+@Sendable func nextTime<Time: ExpressibleByArgument>(_ text: String) throws -> Time {
+    let now = Timestamp.now
+    if let time = WrittenTime(text, now: now), time.future < now {
+        throw ValidationError("it has passed; name a later time, such as 06:00 or 'tomorrow 9:00'.")
+    }
+    return try writtenTime(text)
+}
+
 /// The value of an option, or `none` or `default`, which take a value away.
 struct Revocable<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument, Sendable {
     private let value: Value?

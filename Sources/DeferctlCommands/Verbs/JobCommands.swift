@@ -122,7 +122,7 @@ struct SetCommand: DaemonCommand {
     @Option(help: .value("name", "The queue."), completion: LiveCompletion.queues) var queue: String?
     @Option(help: .value("duration", "The time until the job may start: 90, 10m, 2h.")) var delay:
         Revocable<WrittenDuration>?
-    @Option(help: .value("time", "When the job may start: 06:00, 'tomorrow 9:00', 90s."), transform: writtenTime)
+    @Option(help: .value("time", "When the job may start: 06:00, 'tomorrow 9:00', 90s."), transform: nextTime)
     var at: Revocable<WrittenTime>?
 
     @Option(help: .value("duration", "The time in which the whole job must end.")) var deadline:

@@ -110,12 +110,12 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
 
     @Test func options_becomeMembers() throws {
         let command: FetchCommand = try parsed(
-            "fetch", "--at", "2026-12-01T08:30:00Z", "--held", "--notify", "--key", "k", "--key-until", "finished",
+            "fetch", "--at", "2099-12-01T08:30:00Z", "--held", "--notify", "--key", "k", "--key-until", "finished",
             "--on", "ada", "https://a/")
         #expect(command.options.detach)
         #expect(
             command.options.spec(source: [:]) == [
-                "source": [:], "notBefore": "2026-12-01T08:30:00.000Z", "key": "k", "keyUntil": "finished",
+                "source": [:], "notBefore": "2099-12-01T08:30:00.000Z", "key": "k", "keyUntil": "finished",
                 "held": true, "notify": true, "requires": ["node": "ada"],
             ])
     }
@@ -176,6 +176,8 @@ private func parsed<Verb>(_ words: String...) throws -> Verb {
         ["fetch", "--data-json", "{", "https://a/"], ["fetch", "-d", "a", "--data-json", "1", "https://a/"], ["fetch"],
         ["schedule", "add", "x", "y.json"], ["schedule", "add", "x", "--daily", "--every", "2h", "--", "ls"],
         ["schedule", "add", "x", "y.json", "--daily", "--", "ls"], ["fetch", "--header", "nocolon", "https://a/"],
+        ["fetch", "--at", "2025-12-01 08:30", "https://a/"], ["set", "9", "--at", "yesterday 9:00"],
+        ["set", "9", "--at", "2025-12-01T08:30:00Z"],
         ["fetch", "--retries", "-1", "https://a/"], ["fetch", "--after=0", "https://a/"],
         ["fetch", "--after=3,,x", "https://a/"],
         ["fetch", "--timeout", "soon", "https://a/"],
