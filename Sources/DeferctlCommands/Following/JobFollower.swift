@@ -177,5 +177,5 @@ extension JobClientError {
     /// Whether the daemon went away or is about to.
     var isLossOfDaemon: Bool { code == .closed || rpc?.kind == "shutting-down" }
 
-    fileprivate var isNotFound: Bool { rpc?.kind == "not-found" }
+    var isNotFound: Bool { rpc?.kind == "not-found" }
 }

@@ -9,7 +9,8 @@ struct OutputCommand: DaemonCommand {
         Both streams are printed, in the order in which the program wrote. The output can be read while the program runs \
         and after any end, until the job is removed; of each attempt, the daemon keeps the beginning and the end. With \
         several jobs, or a list, whose children are read, the job's id precedes each line. With --json, each piece is an \
-        object with the job, the stream (out or err), and the text or, if it is not UTF-8, its base64.
+        object with the job, the stream (out or err), and the text or, if it is not UTF-8, its base64. Jobs without output \
+        are reported, and the exit status is 65.
 
         On a terminal, control characters are escaped.
         """)
@@ -34,12 +35,13 @@ struct OutputCommand: DaemonCommand {
     func perform(_ invocation: Invocation) async throws -> ExitStatus {
         let interruption = Interruption(from: "output -f", jobs: jobs, by: invocation.socket.command)
         return try await invocation.withDaemon(interruption) { [self] client in
-            let (writing, hasLists) = try await writingJobs(client)
+            let (writing, hasLists, missing) = try await writingJobs(client)
             let printer = OutputPrinter(
-                command: self, console: invocation.console, showsIDs: writing.count > 1 || hasLists)
+                command: self, console: invocation.console,
+                showsIDs: max(jobs.count, writing.count) > 1 || hasLists)
             guard follow else {
-                try await printer.read(writing, from: client)
-                return .ok
+                for failure in missing { invocation.console.say(failure.message.sanitized) }
+                return .worst(missing.map(\.status) + (try await printer.read(writing, from: client)))
             }
             let follower = JobFollower(
                 connection: invocation.connection, interval: 0.05, showsChildren: true,
@@ -47,23 +49,31 @@ struct OutputCommand: DaemonCommand {
                 show: { try await printer.receive($0, from: $1) })
             let ending = try await follower.follow(jobs, with: client)
             // The daemon may have closed this connection.
-            try await invocation.withDaemon { try await printer.read(writingJobs($0).jobs, from: $0) }
-            return .worst(ending.missing)
+            let rest = try await invocation.withDaemon { try await printer.read(writingJobs($0).jobs, from: $0) }
+            return .worst(ending.missing + rest)
         }
     }
 
-    /// The named jobs, with the children of those that are lists; and whether one is a list.
-    private func writingJobs(_ client: JobClient) async throws -> (jobs: [JobSnapshot], hasLists: Bool) {
-        var (writing, hasLists) = ([JobSnapshot](), false)
+    /// The named jobs that exist, with the children of those that are lists; whether one is a list; and the failures of
+    /// the others.
+    private func writingJobs(
+        _ client: JobClient
+    ) async throws -> (jobs: [JobSnapshot], hasLists: Bool, missing: [CommandFailure]) {
+        var (writing, hasLists, missing) = ([JobSnapshot](), false, [CommandFailure]())
         for id in jobs {
             var room = JobFamily.limit
-            let job = try await client.get(id)
+            let job: JobSnapshot
+            do throws(JobClientError) { job = try await client.get(id) } catch {
+                guard error.isNotFound else { throw error }
+                missing.append(CommandFailure(error))
+                continue
+            }
             let family = try await JobFamily(of: job, perJob: JobFamily.limit, room: &room, from: client)
             hasLists = hasLists || ["list", "each"].contains(job.json["source"]?["type"]?.string)
             // Its own programs come after its lists.
             writing += family.all.dropFirst() + [job]
         }
-        return (writing, hasLists)
+        return (writing, hasLists, missing)
     }
 }
 
@@ -84,16 +94,24 @@ private actor OutputPrinter {
         (self.command, self.console, self.showsIDs) = (command, console, showsIDs)
     }
 
-    /// Prints the output of all jobs that was not printed so far, and ends the last lines.
-    func read(_ jobs: [JobSnapshot], from client: JobClient) async throws {
+    /// Prints the output of all jobs that was not printed so far, and ends the last lines. Jobs without output are reported,
+    /// with a status for each.
+    func read(_ jobs: [JobSnapshot], from client: JobClient) async throws -> [ExitStatus] {
+        var missing: [ExitStatus] = []
         for job in jobs where ended.insert(job.id).inserted {
             // A job with children may run no program.
             let needsOutput = !command.follow && command.jobs.contains(job.id) && job.json["children"] == nil
             // The watch of a list that is cancelled ends before its children.
             let follower = followers[job.id] ?? follower(of: job.id, needsOutput: needsOutput)
-            try await follower.read(from: client)
+            do { try await follower.read(from: client) } catch let error as JobClientError where error.rpc != nil {
+                let failure = CommandFailure(error)
+                guard failure.status == .badData else { throw error }
+                missing.append(failure.status)
+                console.say(failure.message.sanitized)
+            }
         }
         for job in open.keys.sorted() { try end(of: job) }
+        return missing
     }
 
     func receive(_ event: JobEvent, from client: JobClient) async throws {

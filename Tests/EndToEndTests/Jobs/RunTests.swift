@@ -139,6 +139,9 @@ import Testing
             _ = try await daemon.deferctl(["output", "99"], end: .code(65))
             let none = try await daemon.deferctl(["output", "4"], end: .code(65))
             #expect(none.errorText.contains("has no output of a program"))
+            let some = try await daemon.deferctl(["output", "4", "5", "99", "3"], end: .code(65))
+            #expect(some.outputText == "5 c\n3 a\n3 b\n" && some.errorText.contains("99"))
+            #expect(some.errorText.contains("has no output of a program"))
             #expect(try await Self.run("echo first; echo last; exit 1", on: daemon).end() == .code(1))
             let shown = try await daemon.deferctl(["show", "6"]).outputText
             #expect(shown.hasSuffix("its program wrote at last:\n    first\n    last\n"))
