@@ -32,3 +32,5 @@ with socket.socket(socket.AF_UNIX) as connection:
                 break
             if job["state"] in ("failed", "cancelled"):
                 sys.exit(job["error"]["message"])
+    else:
+        sys.exit("The daemon went away before the job ended; look with: deferctl list")
