@@ -15,7 +15,7 @@ struct SpecOptions: ParsableArguments {
     var delay: WrittenDuration?
 
     @Option(
-        help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2026-12-01 08:30\", 90s."),
+        help: .value("time", "When the job may start: 06:00, \"tomorrow 9:00\", monday, \"2030-12-02 08:30\", 90s."),
         transform: nextTime)
     var at: WrittenTime?
 

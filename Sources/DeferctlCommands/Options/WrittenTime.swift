@@ -26,7 +26,7 @@ struct WrittenDuration: ExpressibleByArgument, Sendable {
     }
 }
 
-/// A time as people write it, in the local time zone: `06:00`, `tomorrow 9:00`, `monday`, `2026-12-01 08:30`, RFC 3339, or
+/// A time as people write it, in the local time zone: `06:00`, `tomorrow 9:00`, `monday`, `2030-12-02 08:30`, RFC 3339, or
 /// a duration from now, which needs a unit: `6` could be a time of day.
 struct WrittenTime: ExpressibleByArgument, Sendable {
     /// The latest such time, for `--since` and `--before`; a duration counts back from now.

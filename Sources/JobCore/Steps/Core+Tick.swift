@@ -177,7 +177,8 @@ extension Core {
             let expired = try round.transaction.finished(owner: nil, before: cutoff, limit: Self.purgedAtOnce)
             for row in expired { _ = try dispose(row, round) }
             if expired.count == Self.purgedAtOnce { return agenda.mustTickAgain = true }
-            try lookAhead(round)
+            let first = try round.transaction.dueTimes(after: .max, .distantFuture).firstEnd
+            agenda.nextExpiry = first.map { $0.adding(seconds: settings.retentionAge) }
         }
         // A clock that leapt ahead is not trusted, and is checked only once a minute.
         if let expiry = agenda.nextExpiry, expiry <= round.now.wall {
