@@ -128,9 +128,10 @@ import Testing
             // Submissions continue, because more than half of it is free.
             let state = household.directory.path + "/state"
             let daemon = try await household.start(
-                configuration: "downloads:\n  minimumFree: 40000000\n",
+                configuration: "downloads:\n  minimumFree: 24000000\n",
                 flags: ["--downloads-directory", state + "/downloads"],
                 wrapper: try wrapper(household.directory, size: "32m"))
+            try await fill(daemon, with: 8)
             let wire = try daemon.connect()
             func doctor() async throws -> String {
                 try await ChildProcess.run([BuiltProgram.deferctl, "--socket", daemon.socket, "doctor"]).1
