@@ -54,6 +54,14 @@ import Testing
         #expect(board.reports(of: run(2), of: 1).output == nil && board.reports(of: run(), of: 1).run == nil)
     }
 
+    @Test func list_hasAPlace_amongNotTooMany() {
+        for job in 1...JobID(10_001) { board.put(list(1, of: job), of: job) }
+        #expect(board.present().count == 10_000)
+        board.put(nil, of: 1)
+        board.put(list(2, of: 10_001), of: 10_001)
+        #expect(board.present()[10_001]?.latest?.completed == 2)
+    }
+
     @Test func list_hasNews_whenAChildHasEnded() {
         board.put(list(1), of: 2)
         let first = board.present()

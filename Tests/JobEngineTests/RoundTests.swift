@@ -89,6 +89,21 @@ import Testing
         }
     }
 
+    @Test func timeOfASchedule_isNotSkipped_whenItsSpecCannotBeRead() async throws {
+        try await TestEngine.with(hasRealClock: false) { test in
+            let now = Timestamp(milliseconds: test.clock.milliseconds.withLock(\.self))
+            let key = ScheduleKey(owner: TestEngine.user.uid, name: "s")
+            let schedule = Schedule(key: key, timing: .every(60_000), setAt: now, specSize: 2)
+            _ = await test.engine.ask(
+                .setSchedule(NewSchedule(schedule, spec: Self.value.utf8)), for: TestEngine.user)
+            test.store.faults.withLock { $0.failingScheduleReads = 1 }
+            test.clock.milliseconds.withLock { $0 += 60_000 }
+            #expect(await test.engine.probe())
+            await test.store.until { $0.allSchedules.contains { $0.submitted + $0.skipped > 0 } }
+            #expect(test.store.rows.allSchedules.map(\.submitted) == [1])
+        }
+    }
+
     @Test func aStore_isSeenHoldingUpTheEngine() async throws {
         let store = TestStore()
         let gate = DispatchSemaphore(value: 0)

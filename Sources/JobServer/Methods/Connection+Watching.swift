@@ -13,7 +13,7 @@ import Synchronization
 extension Connection {
     func jobWatch(_ call: Call) async throws {
         let scope = try WatchScope(try call.params(["job", "jobs", "tag", "all", "interval", "children"]))
-        let watch = try makeWatch(naming: scope.named, bytes: scope.named == nil ? 256 << 10 : Self.bytesPerWatch)
+        let watch = try makeWatch(naming: scope.named, bytes: scope.named == nil ? 64 << 10 : Self.bytesPerWatch)
         do {
             try await ask(.watch(scope, watch.subscription))
             // Read after the engine's answer, as it tells of all later changes.

@@ -14,6 +14,8 @@ final class TestStore: JobStore, Sendable {
         var isBroken = false
         /// Jobs whose rows cannot be read in a round.
         var unreadable: Set<JobID> = []
+        /// The number of reads of schedules that fail.
+        var failingScheduleReads = 0
         /// The number of ends of work that cannot be stored.
         var failingWorkEnds = 0
         /// Each call takes so long that a round closes after one input.
@@ -139,7 +141,12 @@ extension TestStore: JobReader {
         }
     }
 
-    func schedule(_ key: ScheduleKey) -> StoredSchedule? {
+    func schedule(_ key: ScheduleKey) throws(StoreError) -> StoredSchedule? {
+        let fails = faults.withLock { faults in
+            faults.failingScheduleReads -= 1
+            return faults.failingScheduleReads >= 0
+        }
+        if fails { throw Self.error }
         let rows = rows
         return rows.allSchedules.first { $0.key == key }.map {
             StoredSchedule($0, spec: rows.spec(of: key), lastState: nil)
