@@ -31,7 +31,7 @@ let trials: [SwiftSetting] =
     (Context.environment["DEFERRED_YIELDS"] == nil ? [] : [.define("DEFERRED_YIELDS")])
     + (Context.environment["DEFERRED_DEFECT"].map { [.define("DEFECT_\($0)")] } ?? [])
 
-/// The sanitizers do not link statically (`.ci/kit asan`).
+/// Programs with a sanitizer cannot be linked statically (`.ci/kit asan`).
 let guardLinking = Context.environment["DEFERD_SANITIZED"] == nil ? "-static-executable" : "-static-stdlib"
 
 let nio: [Target.Dependency] = [
@@ -73,7 +73,7 @@ let package = Package(
         .target(name: "JobCore", dependencies: ["JobModel"], swiftSettings: ours),
         .target(name: "CLinux"),
         // Without Swift's runtime, which SwiftPM links into C programs too. Static, as a fork for each program copies the mappings
-        // of libraries, and each child binds their symbols again: without, the bench row `programs` gives a tenth less.
+        // of libraries, and each child binds their symbols again: linked dynamically, the bench row `programs` gives a tenth less.
         .executableTarget(
             name: "deferd-guard", dependencies: ["CLinux"],
             linkerSettings: [.unsafeFlags(["-nostartfiles", guardLinking])]),

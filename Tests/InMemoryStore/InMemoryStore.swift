@@ -69,7 +69,7 @@ package final class InMemoryStore: JobStore {
     package func begin(life: Int64, node: String? = nil) { nodes.begin(life: life, node: node) }
     /// Ends a life, so that its runs are lost.
     package func end(life: Int64, wasStopped: Bool) { nodes.end(life: life, wasStopped: wasStopped) }
-    /// Sets of how many rounds of others a round hears at most.
+    /// Sets how many rounds of others one round hears of at most.
     package func hearAtMost(_ rounds: Int) { nodes.mostHeard = rounds }
     package var living: Set<Int64> { nodes.living }
     /// Whether the last round changed something.

@@ -26,10 +26,11 @@ import Testing
 
     @Test func damagedRow_thatIsDue_isPassedOver() throws {
         let driver = try CoreDriver()
-        for member: JSON in [["delay": 5], ["notBefore": "2023-11-14T22:13:25Z"]] {
-            var spec = url().object ?? [:]
-            for (name, value) in (member.object ?? [:]).members.map({ ($0.name, $0.value) }) { spec[name] = value }
-            driver.store.setDamaged(try driver.submit(.object(spec)), true)
+        let source: JSON = ["type": "value", "value": 1]
+        for spec: JSON in [
+            ["source": source, "delay": 5], ["source": source, "notBefore": "2023-11-14T22:13:25Z"],
+        ] {
+            driver.store.setDamaged(try driver.submit(spec), true)
         }
         driver.advance(by: 10)
         #expect(!driver.core.wantsTick(at: driver.now))

@@ -54,7 +54,7 @@ import Testing
         #expect(board.reports(of: run(2), of: 1).output == nil && board.reports(of: run(), of: 1).run == nil)
     }
 
-    @Test func list_hasAPlace_amongNotTooMany() {
+    @Test func list_showsNoProgress_besideTenThousandOthers() {
         for job in 1...JobID(10_001) { board.put(list(1, of: job), of: job) }
         #expect(board.present().count == 10_000)
         board.put(nil, of: 1)

@@ -99,6 +99,11 @@ import Testing
             test.store.faults.withLock { $0.failingScheduleReads = 1 }
             test.clock.milliseconds.withLock { $0 += 60_000 }
             #expect(await test.engine.probe())
+            await test.store.until { [start = now.adding(seconds: 60)] in
+                $0.allSchedules.contains { $0.skipped > 0 || $0.next.map { $0 > start } ?? false }
+            }
+            test.clock.milliseconds.withLock { $0 += 1000 }
+            #expect(await test.engine.probe())
             await test.store.until { $0.allSchedules.contains { $0.submitted + $0.skipped > 0 } }
             #expect(test.store.rows.allSchedules.map(\.submitted) == [1])
         }

@@ -144,8 +144,8 @@ final class DownloadAttempt: Sendable {
         _ url: RequestURL, _ fields: [(name: String, value: String?)] = [], isPart: Bool = false
     ) async throws(JobError) -> IncomingResponse {
         var request = OutgoingRequest(url, headers: spec.headers, coding: .asSent, idleTimeout: spec.idleTimeout)
-        // A mirror may be of someone else.
-        request.keepSecrets(of: RequestURL(spec.url)?.origin)
+        // A mirror may belong to another party.
+        request.removeCredentials(unlessFor: RequestURL(spec.url)?.origin)
         for case (let name, let value?) in fields { request.set(name, value) }
         request.isPart = isPart
         return try await transfer.open(request)

@@ -156,9 +156,9 @@ final class BodyFile: Sendable {
 
 extension Transfer {
     /// Keeps the body that `receive` adds for the job's result; if it is longer than `limits.inlineResult`, in a file that
-    /// `job.result` reads. Throws if `control`, by default that of the transfer, has stopped.
+    /// `job.result` reads. Throws if the transfer was stopped meanwhile, unless it `mayBeLate`.
     func keeping(
-        unless control: TransferControl? = nil, _ receive: (BodyFile) async throws(JobError) -> Void
+        mayBeLate: Bool = false, _ receive: (BodyFile) async throws(JobError) -> Void
     ) async throws(JobError) -> BodyFile {
         let file = BodyFile(self, isNamed: true, inMemory: settings.limits.inlineResult)
         do throws(JobError) {
@@ -166,7 +166,7 @@ extension Transfer {
             if !file.isInMemory {
                 try await file.sync()
                 // Of an attempt that was given up, nothing would remove the file.
-                try (control ?? self.control).check()
+                if !mayBeLate { try control.check() }
                 context.keptBody(Int64(file.size))
             }
             return file

@@ -34,7 +34,7 @@ struct OutgoingRequest: Sendable {
     var proxy: ProxyAddress?
     /// Seconds without a byte after which the transfer fails; nil for those of the configuration.
     let idleTimeout: Double?
-    /// Whether no server of another origin has led here, which could use the account of a client's certificate.
+    /// Whether a client certificate may be shown: not after a redirect from another origin, whose server could use the account.
     private(set) var showsCertificate = true
     /// The fields that the configuration adds for the origin of the first request.
     private var credentials: [HostCredential] = []
@@ -76,8 +76,8 @@ struct OutgoingRequest: Sendable {
         credentials = all.filter { $0.applies(to: url, of: owner) && !headers.contains(name: $0.header) }
     }
 
-    /// Removes the fields that only `origin` may get, unless the request goes there.
-    mutating func keepSecrets(of origin: RequestURL.Origin?) {
+    /// Removes the credentials in fields unless the request goes to `origin`; those of its URL stay.
+    mutating func removeCredentials(unlessFor origin: RequestURL.Origin?) {
         if url.origin != origin {
             for name in ["Authorization", "Cookie", "Proxy-Authorization"] { headers.remove(name: name) }
             credentials = []
@@ -138,7 +138,7 @@ struct OutgoingRequest: Sendable {
     func following(_ status: UInt, to location: RequestURL) -> OutgoingRequest {
         var next = self
         next.url = location
-        next.keepSecrets(of: url.origin)
+        next.removeCredentials(unlessFor: url.origin)
         if location.origin != url.origin { next.showsCertificate = false }
         let becomesGet = status == 303 ? method != "HEAD" : (status == 301 || status == 302) && method == "POST"
         if becomesGet {

@@ -63,7 +63,7 @@ final class ProgramOutput: Sendable {
         case .text:
             let room = transfer.context.roomForBody.saturatingSubtracting(log.space)
             do throws(JobError) {
-                let body = try await transfer.keeping(unless: control) { (file) async throws(JobError) in
+                let body = try await transfer.keeping(mayBeLate: true) { (file) async throws(JobError) in
                     try await read(into: file, upTo: room)
                 }
                 kept = body.size
@@ -79,9 +79,6 @@ final class ProgramOutput: Sendable {
         return .object(result)
     }
 
-    /// Not that of the transfer: the program ended in time, but the rest of its group, or keeping the output, may take longer.
-    private var control: TransferControl { TransferControl(transfer.control.clock) }
-
     private func value() async throws(JobError) -> JSON {
         let file = BodyFile(transfer, inMemory: BodyFile.longestInMemory)
         try await read(into: file)
@@ -91,6 +88,8 @@ final class ProgramOutput: Sendable {
                 "The program \(attempt.name) wrote more than is kept, so its output is not whole; have it write less, or "
                     + "raise limits.output.")
         }
+        // Not that of the transfer: the program ended in time, but the rest of its group may have taken longer.
+        let control = TransferControl(transfer.control.clock)
         return try await transfer.shared.documents.value(of: file, transfer, control) { (bytes) throws(JobError) in
             try self.parse(bytes)
         }

@@ -29,8 +29,6 @@ struct Schedules {
         if let name = schedule.timing.zone { zones[name] } else { .utc }
     }
 
-    mutating func use(_ rules: ZoneRules, of zone: String) { zones[zone] = rules }
-
     mutating func use(_ rules: [String: ZoneRules]) { (zones, wanted) = (zones.merging(rules) { $1 }, []) }
 
     /// Returns the zone of a schedule if its rules must be asked for.

@@ -21,7 +21,7 @@ extension Core {
             schedule.skipped = old.skipped + old.waiting.count
         }
         if let refusal = try refusal(of: new, schedule, old, round) { return fail(id, refusal) }
-        if let zone = schedule.timing.zone { schedules.use(new.zone, of: zone) }
+        if let zone = schedule.timing.zone { schedules.use([zone: new.zone]) }
         try store(schedule, was: old, spec: new.spec, round)
         answer(id, .done)
     }
@@ -155,11 +155,11 @@ extension Core {
 
     /// Requests the next job of a schedule, or skips times without a job.
     private func advance(_ row: Schedule, _ round: Round) throws(StoreError) {
+        guard let plan = try plan(row, round) else { return try store(row, was: row, round) }
+        guard let time = plan.time else { return try store(plan.row, was: row, round) }
         // It is checked again once its job is made. A job that is made twice is submitted once, as its time is then over.
         var waiting = row
         waiting.next = nil
-        guard let plan = try plan(row, round) else { return try store(row, was: row, round) }
-        guard let time = plan.time else { return try store(plan.row, was: row, round) }
         try round.transaction.put(waiting, spec: nil)
         pending.emit(.prepare(SchedulePreparation(key: row.key, time: time, boot: plan.row.timing.boot, request: nil)))
     }
@@ -189,6 +189,12 @@ extension Core {
             var schedule = plan.row
             schedule.lastJob = job.job
             try store(schedule, was: row, round)
+        case .failure(let error) where error.code == ProtocolError.Code.storage.rawValue:
+            // A time is not skipped because the store could not be read.
+            var waiting = row
+            waiting.next = round.now.wall.adding(seconds: 1)
+            try round.transaction.put(waiting, spec: nil)
+            if let next = waiting.next { agenda.note(next) }
         case .failure(let error):
             if experience.logBudget.admit(isTrouble: true, at: round.now.steady) != nil {
                 log(

@@ -29,19 +29,7 @@ extension EngineLoop {
             engine.board.put(list, of: job)
             if store.sharing?.hasOthers == true { listsToTell[job] = list }
         case .prepare(let preparation):
-            prepare(for: preparation.key.owner) { engine in
-                let job = engine.job(of: preparation)
-                guard preparation.request == nil, case .failure(let error) = job,
-                    error.code == ProtocolError.Code.storage.rawValue
-                else {
-                    return .prepared(preparation, job)
-                }
-                // A time is not skipped because the store could not be read.
-                DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Engine.pause) {
-                    engine.inbox.put(.task { if $0.core.phase == .serving { $0.carryOut(effect) } }, of: nil)
-                }
-                return nil
-            }
+            prepare(for: preparation.key.owner) { .prepared(preparation, $0.job(of: preparation)) }
         case .removeFiles(let work): engine.removeParts(work)
         case .measure(let job, let output):
             prepare { engine in
@@ -56,14 +44,7 @@ extension EngineLoop {
             engine.published.withLock { $0.queues = queues }
             setRates(of: queues)
         case .readZones(let names):
-            prepare { engine in
-                .zones(
-                    names.reduce(into: [:]) { zones, name in
-                        do throws(SpecError) { zones[name] = try ZoneFiles.rules(of: name) } catch {
-                            engine.logger.warning("Schedules wait for the rules of their zone. \(error.reason)")
-                        }
-                    })
-            }
+            prepare { .zones($0.rules(of: names)) }
         case .log(let entry): engine.logger.log(entry)
         }
     }
@@ -87,8 +68,6 @@ extension EngineLoop {
 extension Engine {
     /// How long the engine waits for files to be removed: a file system may not answer.
     private static let patience = DispatchTimeInterval.seconds(1)
-    /// The pause before another try to make the job of a schedule.
-    fileprivate static let pause = DispatchTimeInterval.seconds(1)
 
     /// Removes the files that a piece of work names, and tells the core once they are gone or that has taken too long.
     fileprivate func removeParts(_ work: WorkRow) {
@@ -102,6 +81,17 @@ extension Engine {
             }
             end.succeed(())
         }
+    }
+
+    /// The rules of those of these time zones whose files can be read.
+    fileprivate func rules(of zones: [String]) -> [String: ZoneRules] {
+        var rules: [String: ZoneRules] = [:]
+        for zone in zones {
+            do throws(SpecError) { rules[zone] = try ZoneFiles.rules(of: zone) } catch {
+                logger.warning("Schedules in the zone \(zone) wait, as its rules cannot be read. \(error.reason)")
+            }
+        }
+        return rules
     }
 
     /// The job of a schedule, made of its spec.

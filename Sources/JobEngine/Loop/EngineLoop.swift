@@ -92,7 +92,7 @@ final class EngineLoop {
             round(.one)
             return
         }
-        // Costly inputs of one user wait here for several rounds; others then have their turns before more of them.
+        // Inputs of one user may take several rounds; until then, the inbox keeps the rest, in which other users have turns.
         if upcoming.isEmpty { take(entries: Self.most.inputs, bytes: Self.most.bytes) }
         let now = now
         giveUp(at: now.steady)

@@ -71,7 +71,8 @@ package final class Board: Sendable {
             state.forgetHeard(job)
             if let list {
                 // Without a place, it shows no progress.
-                return state.jobs[job] != nil || state.jobs.count < State.most ? state.put(list) : ()
+                if state.jobs[job] != nil || state.jobs.count < State.most { state.put(list) }
+                return
             }
             state.jobs[job]?.list = nil
             if state.jobs[job]?.run == nil { state.remove(job) }

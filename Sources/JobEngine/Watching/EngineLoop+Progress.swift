@@ -24,8 +24,8 @@ extension EngineLoop {
             }
         }
         if !news.isEmpty { tell(news) }
-        // At most a tenth of the thread's time.
-        let pause = Int(10 * engine.clock.steady().saturatingSubtracting(now))
+        // Progress takes at most a tenth of the thread's time. The machine may have slept meanwhile, which is no work.
+        let pause = 10 * Int(min(1000, engine.clock.steady().saturatingSubtracting(now)))
         for length in over.keys { intervals[length] = (end(max(length, pause)), present) }
     }
 

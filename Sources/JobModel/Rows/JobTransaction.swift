@@ -36,8 +36,8 @@ package protocol JobTransaction: AnyObject {
     /// Unfinished jobs whose `due` or `deadline` has come by the steady clock, and scheduled ones without `due` whose
     /// `notBefore` has come by the wall clock; by id, except jobs that are being removed.
     func due(steady: SteadyTime, wall: Timestamp, limit: Int) throws(StoreError) -> [JobRow]
-    /// The earliest of these times after two times in all rows, damaged ones included, and the earliest end of a finished root
-    /// job.
+    /// The earliest of these times in all rows, damaged ones included, that are later than `steady` or `wall`, and the earliest
+    /// end of a finished root job.
     func dueTimes(after steady: SteadyTime, _ wall: Timestamp) throws(StoreError) -> DueTimes
     /// Returns jobs with a run of a life that is over, by id.
     func lostRuns(limit: Int) throws(StoreError) -> [JobRow]

@@ -13,7 +13,7 @@ import Synchronization
 extension Connection {
     func jobWatch(_ call: Call) async throws {
         let scope = try WatchScope(try call.params(["job", "jobs", "tag", "all", "interval", "children"]))
-        let watch = try makeWatch(naming: scope.named, bytes: scope.named == nil ? 64 << 10 : Self.bytesPerWatch)
+        let watch = try makeWatch(naming: scope.named, bytes: scope.named == nil ? Self.tagBytes : Self.watchBytes)
         do {
             try await ask(.watch(scope, watch.subscription))
             // Read after the engine's answer, as it tells of all later changes.
@@ -36,8 +36,8 @@ extension Connection {
 
     // MARK: - The watches of a connection
 
-    /// Bytes per watch besides the jobs that it names: itself, its part of the core's index, and one notification in flight.
-    private static let bytesPerWatch = 8 << 10
+    /// Bytes per watch besides the jobs that it names, and per watch of a tag or of all jobs, which takes time at each change.
+    private static let (watchBytes, tagBytes) = (8 << 10, 64 << 10)
     /// Bytes per watch of a submission, which covers no other job.
     static let bytesPerSubmission = 2 << 10
 

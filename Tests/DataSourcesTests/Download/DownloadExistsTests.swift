@@ -144,7 +144,7 @@ import TestOrigin
         }
     }
 
-    /// Whatever its name says, no download has made it.
+    /// No download has made it, although its name is that of a part.
     @Test func part_ofTheCallersOwn_isKept() async throws {
         try await Workbench.run(serving: ["/x": OriginResource(text: "new")]) { origin, bench in
             try bench.write(Array("mine".utf8), to: bench.downloads + "/x.part")
@@ -159,7 +159,7 @@ import TestOrigin
         }
     }
 
-    /// Such are those of other systems.
+    /// Some file systems keep no sticky bit.
     @Test func part_isFetchedAnew_whereFilesCannotBeMarked() async throws {
         var files = FileOperations.real
         files.openBeneath = { directory, path, flags, mode throws(Errno) in
